@@ -1,6 +1,9 @@
 /** Defines for how many days the service keeps the rows of each retention class. */
 
-/** Sets the maximum number of retention days. This maximum, a hundred years, is in practice for ever. */
+/**
+ * Sets the maximum number of retention days. The maximum of a hundred years means in practice that the service keeps
+ * rows for ever.
+ */
 export const DAYS_MAX = 36_500
 
 type Bounds = {

@@ -221,8 +221,8 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 
 /**
  * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before the
- * second half of the line. This second half stands between two `>` lines. If one fragment is certainly part of a quote,
- * every fragment that starts in lower case also counts as a quote.
+ * second half of the line. The second half of a wrapped line stands between two `>` lines. If one fragment is certainly
+ * part of a quote, every fragment that starts in lower case also counts as a quote.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []

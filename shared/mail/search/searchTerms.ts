@@ -174,8 +174,8 @@ export type SearchField = keyof typeof FIELD_WEIGHTS
 
 /**
  * Returns the prefix of a project's terms in the search index. Because of this prefix, a search for a common word reads
- * only the messages of one project. If two projects have the same prefix, searches in both projects are slower. Even
- * then, a search never shows the other project's messages.
+ * only the messages of one project. If two projects have the same prefix, searches in both projects are slower. A
+ * search never shows messages of another project, even if both projects have the same prefix.
  */
 export function searchKey(projectId: string): string {
   return createHash('sha256').update(projectId).digest('base64url').slice(0, 5)
