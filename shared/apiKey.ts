@@ -1,22 +1,22 @@
 import { createHash, randomBytes } from 'node:crypto'
 
 /**
- * Names the kind of an API key, project or platform. A caller with a `project` key acts as one project. A caller with a
- * `platform` key manages projects and cannot act as a project.
+ * Names the kind of an API key. A caller with a `project` key acts as one project. A caller with a `platform` key
+ * manages projects and cannot act as a project.
  */
 export type KeyKind = 'project' | 'platform'
 
 const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }
 const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
 /**
- * Sets the length of the prefix by which an index finds an API key: the key type and 12 hex digits. A list may show
- * these 48 bits of an API key, because the rest of the key stays secret.
+ * Sets the length of an API key's look-up prefix: the key type and 12 hexadecimal digits. A list may show these 48 bits
+ * of an API key, because the rest of the API key stays secret.
  */
 const LOOKUP_LENGTH = 'loid-'.length + 12
 
 /**
- * Describes a parsed `Authorization` header. The API reports each of the three possible faults of the header with its
- * own error.
+ * Describes a parsed `Authorization` header. The API has a separate error for each of the three possible faults of the
+ * header.
  */
 export type ParsedAuthorization =
   | { ok: true; key: string }
@@ -48,13 +48,13 @@ export function isKey(key: string, kind: KeyKind): boolean {
 }
 
 /**
- * Computes the SHA-256 of an API key (32 bytes). The API key holds 256 random bits, so a slow password hash would add
- * no security.
+ * Computes the SHA-256 of an API key (32 bytes). A slow password hash would add no security, because an API key holds
+ * 256 random bits.
  */
 export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 /**
- * Returns the part of an API key that the database stores in clear text. The database indexes its row by this part of
- * the API key, and the API shows it as `apiKeyPrefix`.
+ * Returns the look-up prefix of an API key, which the database stores in clear text and indexes. The API shows the
+ * look-up prefix as `apiKeyPrefix`.
  */
 export const keyLookupPrefix = (key: string): string => key.slice(0, LOOKUP_LENGTH)

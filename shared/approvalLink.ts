@@ -1,14 +1,14 @@
 /**
- * Makes the token in a link with which the owner decides about one approval request. The token is an HMAC under a
- * derived key, so if the service notifies the owner again, the mail has the same link. The database holds only a hash
- * of the approval link's token.
+ * Makes the token of an approval link, with which the owner decides one approval request. The token is an HMAC under a
+ * derived key, so that a second notification mail has the same approval link. The database holds only a hash of the
+ * approval link's token.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from './vault/envelope.ts'
 
 /**
- * Makes the token in the link with which an owner decides an approval request. Each pair of approval request and email
- * address has its own token: 256 bits in base64url.
+ * Makes the token of an approval link. Each pair of approval request and email address has a different token: 256 bits
+ * in base64url.
  */
 export type ApprovalTokens = (approvalId: string, address: string) => string
 
@@ -25,15 +25,14 @@ export function approvalTokens([first]: readonly MasterKey[]): ApprovalTokens {
 export const APPROVAL_TOKEN = /^[A-Za-z0-9_-]{43}$/
 
 /**
- * Describes one page of a mail that is held for the owner's approval, with the SHA-256 of the mail's bytes
- * (hexadecimal).
+ * Describes one page of a mail that is held for the owner's approval. The field `sha256` is the SHA-256 of the mail's
+ * bytes in hexadecimal.
  */
 type SeenPage = { approvalId: string; sha256: string; page: number }
 
 /**
  * Makes and checks the seals for the pages of a held mail (a mail that waits for the owner's approval). The service
- * gives out a seal with each page of a mail that is held for approval. The seal proves that somebody requested the page
- * of the held mail.
+ * sends a seal with each page of a held mail. The seal proves that somebody requested the page of the held mail.
  */
 export type PageSeals = {
   seal(page: SeenPage): string

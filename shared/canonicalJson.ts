@@ -1,11 +1,13 @@
-/** Writes canonical JSON (RFC 8785, JCS). Signatures are computed over the bytes of the canonical JSON. */
+/** Writes canonical JSON (RFC 8785, JCS), because signatures need equal bytes for equal values. */
 import canonicalize from 'canonicalize'
 
 /**
- * Writes a JSON value in canonical form: equal values always give equal bytes.
+ * Writes a JSON value in canonical form, so that equal values always give equal bytes.
  *
- * @param value is plain JSON data. Object members with the value undefined are left out, as JSON.stringify does.
- * @throws TypeError on a value that JSON cannot hold: undefined, bigint, NaN, infinities, lone surrogates, cycles.
+ * @param value is plain JSON data. The function leaves out object members with the value undefined, as JSON.stringify
+ * does.
+ * @throws TypeError if the value contains something that JSON cannot hold: undefined, bigint, NaN, infinities, lone
+ * surrogates, cycles.
  */
 export function canonicalJson(value: unknown): string {
   let text: string | undefined

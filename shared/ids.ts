@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * Returns `prefix` and `bytes` random bytes in hexadecimal. With 12 bytes, a collision is expected only after about
- * 2^48 ids.
+ * Returns the text `prefix`, followed by `bytes` random bytes in hexadecimal. With 12 random bytes, two equal ids are
+ * likely only after about 2^48 ids.
  */
 function randomId(prefix: string, bytes = 12): string {
   return prefix + randomBytes(bytes).toString('hex')
@@ -17,7 +17,10 @@ export const newThreadId = (): string => randomId('thd_')
 /** Generates the identifier of a seller's endpoint (docs/contract.md §6). */
 export const newEndpointId = (): string => randomId('se_')
 
-/** Generates the identifier of a webhook delivery. Receivers recognise a repeated delivery by this id. */
+/**
+ * Generates the identifier of a webhook delivery. Receivers recognise a repeated delivery by the id of the webhook
+ * delivery.
+ */
 export const newDeliveryId = (): string => randomId('whd_')
 
 /** Generates a webhook signing secret: `whsec_` and 256 random bits in hexadecimal. */
@@ -65,7 +68,10 @@ export const newApprovalId = (): string => randomId('apr_')
 /** Generates the public identifier of a console session. */
 export const newSessionId = (): string => randomId('ses_', 6)
 
-/** Generates an OAuth identifier of a registered client, of a request for consent, or of a grant. */
+/**
+ * Generates the identifier of a registered OAuth client. The next two functions generate the identifiers of a request
+ * for consent and of an OAuth grant.
+ */
 export const newOAuthClientId = (): string => randomId('oac_')
 export const newOAuthRequestId = (): string => randomId('oar_')
 export const newOAuthGrantId = (): string => randomId('oag_')

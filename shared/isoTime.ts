@@ -1,4 +1,4 @@
-/** Reads times and durations as clients write them. */
+/** Reads times and durations in the form that clients write. */
 
 const DATE = /^\d{4}-\d\d-\d\d$/
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)$/
@@ -6,10 +6,10 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d
 const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
- * Reads an ISO 8601 time with a zone, or a date. A date without a time means 00:00 UTC. A time without a zone is
- * refused, because its meaning depends on the machine.
+ * Reads an ISO 8601 time with a zone, or a date. A date without a time means 00:00 UTC. The function refuses a time
+ * without a zone, because the meaning of such a time depends on the machine.
  *
- * @returns null for any other text, and for a day that does not exist, such as 30 February.
+ * @returns null if the text has another form, or names a day that does not exist, such as 30 February.
  *
  * @example
  * parseIsoTime('2026-12-31T23:59:59+01:00')
@@ -17,7 +17,8 @@ const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 export function parseIsoTime(text: string): Date | null {
   if (!DATE.test(text) && !TIME.test(text)) return null
   if (!isDay(text.slice(0, 10)) || Number(text.slice(0, 4)) < 1000) return null
-  // Date.parse would turn 24:00 into the next day. ISO 8601-1:2019 does not allow the time 24:00.
+  // The function refuses the time 24:00, because ISO 8601-1:2019 does not allow it and Date.parse would turn it into
+  // the next day.
   if (Number(text.slice(11, 13)) > 23) return null
   const zoned = text
     .replace(',', '.')
@@ -28,7 +29,7 @@ export function parseIsoTime(text: string): Date | null {
   return at.getTime() <= TIME_MAX_MS ? at : null
 }
 
-/** Tells whether a day of the form YYYY-MM-DD exists. Date.parse would turn 02-30 into 03-02. */
+/** Tells whether a day of the form YYYY-MM-DD exists. The function `Date.parse` alone would turn 02-30 into 03-02. */
 export function isDay(text: string): boolean {
   const day = new Date(text)
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text)
@@ -39,7 +40,7 @@ const DURATION_MAX_MS = 3_660 * UNIT_MS.d
 
 /**
  * Reads a duration of at most ten years: a whole number, followed by the unit `s`, `m`, `h`, `d` or `w`.
- * @returns the duration in milliseconds. For any other text the function returns null.
+ * @returns the duration in milliseconds. Null means that the text has another form or names a longer duration.
  */
 export function parseDuration(text: string): number | null {
   const match = /^([1-9]\d{0,8})([smhdw])$/.exec(text)

@@ -1,5 +1,6 @@
 /**
- * Returns the known name that differs from another name in the fewest characters, and the number of changed characters.
+ * Returns the known name that differs from the given name in the fewest characters, and the number of changed
+ * characters.
  * @returns undefined if the list of known names is empty.
  */
 export function nearestName(

@@ -1,10 +1,10 @@
 const WIDTH = 30
-/** Sets the number of progress lines in a file: one line for every five percent. */
+/** Sets the number of progress lines if the output is no terminal: one line for every five percent. */
 const STEPS = 20
 
 /**
- * Shows progress: one overwritten line on a terminal, or one line for every five percent elsewhere.
- * @returns a function that shows the progress. The caller gives this function the number of items that are finished.
+ * Shows the progress of a long task: one overwritten line on a terminal, or one line for every five percent elsewhere.
+ * @returns a function that shows the progress. The caller gives this function the number of finished items.
  */
 export function progressBar(
   total: number,
@@ -14,8 +14,8 @@ export function progressBar(
 ): (done: number) => void {
   let shown = -1
   return (done) => {
-    // Another process may store new secrets during the run, so the number of finished secrets may exceed the number
-    // that was counted at first.
+    // Another process may store new secrets during the run, so the number of finished secrets may exceed the number at
+    // the start.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

@@ -1,23 +1,26 @@
-/** Defines how many days the rows of each retention class are kept. */
+/** Defines for how many days the service keeps the rows of each retention class. */
 
-/** Sets the maximum number of retention days. This largest number of days, a hundred years, keeps rows for ever. */
+/**
+ * Sets the maximum number of retention days. The maximum of a hundred years means in practice that the service keeps
+ * rows for ever.
+ */
 export const DAYS_MAX = 36_500
 
 type Bounds = {
-  /** Holds the name of the database columns that hold the days of this retention class, without the ending `_days`. */
+  /** Holds the name, without the ending `_days`, of the database columns that hold the days of this retention class. */
   column: string
   /** Tells which rows the retention class removes, in the words of the API. */
   about: string
   min: number
   max: number
   /**
-   * Holds the number of days that applies if neither the operator nor the project sets one. Null means that the rows
-   * are kept for ever.
+   * Holds the number of days that applies if neither the operator nor the project sets a number. Null means that the
+   * service keeps the rows for ever.
    */
   fallback: number | null
 }
 
-/** Lists the retention classes. Rows of a retention class are removed when they reach a certain age. */
+/** Lists the retention classes. The service removes the rows of a retention class at a certain age. */
 export const RETENTION_CLASSES = {
   mail: {
     column: 'mail',
@@ -40,7 +43,7 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: null,
   },
-  // Because of this minimum, a person with a stolen platform key cannot erase all traces by setting a short retention
+  // Because of the minimum of 30 days, a person with a stolen platform key cannot erase all traces by a short retention
   // time.
   logs: {
     column: 'logs',
@@ -57,8 +60,8 @@ export const RETENTION_CLASSES = {
     max: 30,
     fallback: 1,
   },
-  // The minimum is a few days, because for some days a payer who has lost the response may send the same payment header
-  // again.
+  // The minimum is seven days, because a payer who lost the response may send the same payment header again for some
+  // days.
   paymentDetails: {
     column: 'payment_details',
     about: 'the signature, description and query of final payments',
@@ -73,7 +76,7 @@ export type RetentionClass = keyof typeof RETENTION_CLASSES
 export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[]
 
 /**
- * Holds the number of days for which rows of each retention class are kept. A field of this type says what null means:
- * that rows are kept for ever, or that the default applies.
+ * Holds, for each retention class, the number of days for which the service keeps the rows. Null means either that the
+ * service keeps the rows for ever, or that the default applies. The field with this type tells which meaning null has.
  */
 export type Retention = Record<RetentionClass, number | null>

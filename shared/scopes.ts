@@ -1,6 +1,6 @@
 /**
- * Lists the scopes of a project key (docs/contract.md §3). Every platform key has the scope `platform:manage`, which
- * can be given to no other key.
+ * Lists the scopes of a project key (docs/contract.md §3). Every platform key has the scope `platform:manage`, and no
+ * other key can have this scope.
  */
 
 /** Lists the scopes that a new project key gets if its creator names no scopes. */
@@ -16,8 +16,8 @@ export const DEFAULT_SCOPES = [
 ] as const
 
 /**
- * Lists the scopes of the purse (a project's spending wallet). An API key gets the purse scopes only if its owner names
- * them, because a key with purse:pay spends money.
+ * Lists the scopes of the purse (a project's spending wallet). A new project key gets the purse scopes only if its
+ * creator names them, because a key with purse:pay spends money.
  */
 const PURSE_SCOPES = ['purse:read', 'purse:pay'] as const
 

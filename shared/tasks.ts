@@ -10,8 +10,8 @@ const reportId = z.string().regex(/^hlr_[0-9a-f]{24}$/)
 export const PARSE_BATCH_MAX = 32
 
 /**
- * Lists every task of the service with the payload of its jobs. The payload of a job holds only identifiers. Jobs are
- * retried, logged and replaced, so they must never carry mail, secrets or money.
+ * Lists every task of the service with the payload of its jobs. The payload of a job holds only identifiers. The
+ * service retries, logs and replaces jobs, so a job must never carry mail, secrets or money.
  */
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
@@ -27,7 +27,7 @@ export const taskPayloads = {
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
-  // The field `attempt` is the number of the delivery attempt that the job makes. If the attempt is undefined, the job
+  // The field `attempt` is the number of the delivery attempt that the job makes. If `attempt` is undefined, the job
   // makes the first delivery attempt. A job is outdated if the number of the delivery's next attempt differs from the
   // attempt number in the job.
   deliver_webhook: z.strictObject({
@@ -52,7 +52,7 @@ export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[N
 
 /**
  * Lists the worker pools and the runners in each pool. Each runner (one kind of work in a pool) has separate slots, so
- * slow work of one kind never delays another kind. For example, a smarthost that does not respond delays no inbound
+ * slow work of one runner never delays another runner. For example, a smarthost that does not respond delays no inbound
  * mail.
  */
 export const POOLS = {
@@ -66,7 +66,7 @@ export const POOLS = {
 export type PoolName = keyof typeof POOLS
 export type RunnerName = (typeof POOLS)[PoolName][number]
 
-/** Lists the names of all job runners that the worker processes have. */
+/** Lists the names of all job runners of the worker processes. */
 export const RUNNER_NAMES: readonly RunnerName[] = Object.values(POOLS).flat()
 
 /** Maps each task of the job queue to the pool of workers that runs the task. */

@@ -2,13 +2,13 @@ import pg from 'pg'
 import { ConfigError } from '../shared/config/config.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
-/** Sets the lowest version of PostgreSQL, 15, in the format of `server_version_num`. */
+/** Sets the lowest version of PostgreSQL that the service accepts, 15, in the format of `server_version_num`. */
 const VERSION_MIN = 150_000
 const TIMEOUT_MS = 5_000
 
 /**
- * Connects once at the start of a process, so that a wrong `DATABASE_URL` fails with one clear line.
- * @throws {ConfigError} if the server is unreachable, refuses the login, is too old, or lacks the database.
+ * Connects to the database once at the start of a process, so that a wrong `DATABASE_URL` fails with one clear line.
+ * @throws {ConfigError} if the PostgreSQL server is unreachable, refuses the login, is too old, or lacks the database.
  */
 export async function checkDatabase(databaseUrl: string): Promise<void> {
   const { host, username, pathname } = new URL(databaseUrl)
@@ -43,7 +43,8 @@ function explain(
   { at, user, database }: { at: string; user: string; database: string },
 ): unknown {
   const { code, message } = error as { code?: string; message: string }
-  // SQLSTATE class 28 means that the login is refused. 3D000 means that the database does not exist.
+  // The SQLSTATE class 28 means that PostgreSQL refuses the login. The SQLSTATE 3D000 means that the database does not
+  // exist.
   if (code?.startsWith('28')) {
     return new ConfigError(
       `DATABASE_URL: the database at ${at} refuses the login of user "${user}" (${message}); correct user or password`,
@@ -64,8 +65,8 @@ function explain(
 
 /**
  * Checks the database at the start of a service that can run without the database for a while. If the database is
- * unreachable, the service only logs this fact.
- * @throws {ConfigError} if the database refuses the connection, is too old or missing.
+ * unreachable, the function only logs a warning.
+ * @throws {ConfigError} if the PostgreSQL server refuses the login, is too old, or lacks the database.
  */
 export async function warnWhenAway(
   databaseUrl: string,
@@ -79,5 +80,5 @@ export async function warnWhenAway(
   }
 }
 
-/** Reports that the database is unreachable. If the service is restarted later, it may reach the database again. */
+/** Reports that the database is unreachable. After a later restart, the service may reach the database again. */
 class DatabaseAway extends ConfigError {}

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { databaseOutage } from '../shared/process/outage.ts'
 
-/** Runs SQL statements, and is either the connection pool or a connection inside a transaction. */
+/** Runs SQL statements on the connection pool, or on a connection inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 export type Pool = pg.Pool
 export type Client = pg.PoolClient
@@ -17,8 +17,8 @@ export type PoolOptions = {
   /** Holds the maximum duration of each SQL statement on the connections of the pool, in milliseconds. */
   statementTimeoutMs?: number
   /**
-   * Logs idle database connections that break. When a broken connection is needed again, the pool opens a new
-   * connection in its place.
+   * Logs idle database connections that break. The pool opens a new connection in place of a broken connection as soon
+   * as it needs one.
    */
   log?: Pick<Logger, 'debug'>
 }
@@ -27,15 +27,15 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Holds the time for which a database connection may stay silent after the timeout of its statement. Postgres ends
- * every statement at its timeout. A longer silence therefore means that the database server vanished, or that a proxy
- * lost the connection.
+ * Holds the time for which PostgreSQL may stay silent after the timeout of an SQL statement. PostgreSQL ends every SQL
+ * statement at the statement's timeout. Therefore a longer silence means that the PostgreSQL server vanished, or that a
+ * proxy lost the connection.
  */
 const ANSWER_GRACE_MS = 2_000
 
 /**
- * Creates a pool of database connections with the setting `force_generic_plan`. With this setting a call of add_job
- * takes 35–60 % less time, because its inner statements are not planned each time.
+ * Creates a pool of database connections with the setting `force_generic_plan`. With `force_generic_plan`, a call of
+ * add_job takes 35–60 % less time, because PostgreSQL does not plan its inner SQL statements each time.
  */
 export function createPool({
   url,
@@ -70,7 +70,7 @@ export const transaction = <Result>(
   work: (client: Client) => Promise<Result>,
 ): Promise<Result> => within('begin', pool, work)
 
-/** Runs database reads in one snapshot. Each read in the snapshot sees the database as the first read saw it. */
+/** Runs database reads in one snapshot. Each read in the snapshot sees the database in the state of the first read. */
 export const snapshot = <Result>(
   pool: Pool,
   work: (client: Client) => Promise<Result>,
@@ -89,8 +89,8 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // If the database did not respond to a statement, a rollback would have to wait just as long again. So the database
-    // connection is closed, which also rolls the transaction back.
+    // If the database did not respond to an SQL statement, a rollback would wait just as long again. So the pool closes
+    // the database connection, and the database then rolls the transaction back.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {
@@ -104,8 +104,8 @@ async function within<Result>(
 }
 
 /**
- * Tells whether Postgres ended a transaction in favour of another transaction (deadlock, serialisation). The
- * transaction that Postgres ended can then run again.
+ * Tells whether PostgreSQL rolled back a transaction in favour of another transaction (deadlock, serialisation). The
+ * caller may run a transaction again after PostgreSQL rolled it back.
  */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')
@@ -114,6 +114,6 @@ export const isDeadlock = (error: unknown): boolean =>
 export const isLockTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '55P03'
 
-/** Tells whether Postgres ended a statement at its timeout. */
+/** Tells whether PostgreSQL ended an SQL statement at the statement's timeout. */
 export const isStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '57014'

@@ -4,16 +4,16 @@ export type Subscription = { stop(): Promise<void> }
 
 const RECONNECT_MS = 500
 /**
- * Sets the time between two heartbeats on a listening database connection. Without a heartbeat a listening database
- * connection never notices that its server vanished.
+ * Sets the time between two heartbeats on a listening database connection. Without a heartbeat, a listening database
+ * connection never notices that the PostgreSQL server vanished.
  */
 const HEARTBEAT_MS = 5_000
 const ANSWER_TIMEOUT_MS = 5_000
 
 /**
- * Listens on a PostgreSQL channel over its own connection, and reconnects until the caller stops it.
- * @param onConnect is called after every new connection, when notifications already arrive again. The callback should
- * read the changes that were announced while there was no connection.
+ * Listens on a PostgreSQL channel over a separate database connection, and reconnects until the caller calls `stop`.
+ * @param onConnect runs after each new connection, when notifications arrive again. `onConnect` should read the changes
+ * that the service announced while no connection existed.
  */
 export function subscribe(options: {
   databaseUrl: string

@@ -6,8 +6,8 @@ import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
 /**
- * Holds the key of the advisory lock for migrations. The number of the advisory lock for migrations is arbitrary.
- * Because of the lock, processes that start at the same time migrate the database one after the other.
+ * Holds the key of the advisory lock for migrations. The number MIGRATION_LOCK is arbitrary. Because of the advisory
+ * lock, processes that start at the same time migrate the database one after the other.
  */
 const MIGRATION_LOCK = 7_305_146
 
@@ -18,8 +18,8 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
 
 /**
  * Migrates the database: first by Graphile Worker's migrations, then by the service's migrations in the order of their
- * names. Each migration runs in one transaction, or builds indexes online. The function may run at any time and in
- * several processes at once.
+ * names. Each migration runs in one transaction, or builds indexes online. The function may run at any time, and
+ * several processes may run it at once.
  * @returns the names of the migrations that this call has applied.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
@@ -66,8 +66,8 @@ const ONLINE = '-- online:'
 const RECORD = 'insert into migrations (name) values ($1)'
 
 /**
- * Applies an online migration. The build of an index waits for older transactions to end, but does not block newer
- * ones.
+ * Applies an online migration. The build of an index waits for the end of older transactions, but does not block newer
+ * transactions.
  */
 async function applyOnline(client: pg.Client, text: string, name: string): Promise<void> {
   for (const statement of text.split(/;\s*$/m)) {
@@ -77,14 +77,14 @@ async function applyOnline(client: pg.Client, text: string, name: string): Promi
 }
 
 /**
- * Limits the milliseconds that a migration waits for a lock. While a migration waits for a lock, every later statement
- * on the same table waits too.
+ * Limits the milliseconds that a migration waits for a table lock. While a migration waits for a table lock, every
+ * later SQL statement on the table waits too.
  */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
 /**
- * Holds the pause between two attempts to run a migration. Other SQL statements can run in the pause between two
- * attempts to run a migration.
+ * Holds the pause in milliseconds between two attempts to run a migration. During the pause, other SQL statements can
+ * run.
  */
 const LOCK_PAUSE_MS = 1_000
 const LOCK_TRIES_MAX = 100
@@ -113,8 +113,8 @@ async function appliedMigrations(db: Queryable | pg.Client): Promise<Set<string>
 }
 
 /**
- * Returns the migrations that the database lacks. If the list is empty, the database is ready for this version of the
- * service.
+ * Returns the migrations that the database lacks. If the database lacks no migration, it is ready for this version of
+ * the service.
  */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ present: boolean }>(

@@ -1,12 +1,12 @@
 /**
- * Holds byte strings in one SQL parameter. The SQL expression `substring(bytes from start for length)` extracts each of
- * the byte strings.
+ * Holds several byte strings in one SQL parameter. The SQL expression `substring(bytes from start for length)` extracts
+ * one byte string.
  */
 export type PackedBytes = { bytes: Buffer; starts: number[]; lengths: number[] }
 
 /**
- * Packs byte strings into one SQL parameter. Without this packing, an array of `bytea` would be sent in hexadecimal,
- * with twice as many bytes, and each element would be converted separately.
+ * Packs byte strings into one SQL parameter. An array of `bytea` would be slower, because the client sends it in
+ * hexadecimal with twice as many bytes and converts each element separately.
  */
 export function packBytes(parts: readonly Uint8Array[]): PackedBytes {
   const lengths = parts.map((part) => part.length)

@@ -1,16 +1,14 @@
 import type { Cursor } from '../shared/cursor.ts'
 
-/**
- * Returns where a page of a newest-first list starts: the values that the SQL condition `(created_at, row) <` needs.
- */
+/** Returns the start of a page of a newest-first list, as the values after the SQL condition `(created_at, row) <`. */
 export const pageStart = (cursor: Cursor | null): [at: Date | string, row: bigint] =>
   cursor === null ? ['infinity', 0n] : [new Date(cursor.atMs), cursor.row]
 
 export type Order = 'newest' | 'oldest'
 
 /**
- * Returns the SQL keywords that sort a list in the given order. For the oldest-first order, PostgreSQL reads the index
- * for the newest-first list backwards.
+ * Returns the SQL keywords that sort a list in the given order. For the order `oldest`, PostgreSQL reads the index of
+ * the newest-first list backwards.
  */
 export const pageOrder = (
   order: Order,

@@ -5,7 +5,7 @@ import { createOutage } from '../process/outage.ts'
 /** Gives access to a bucket of an S3-compatible store. */
 export type ObjectStore = {
   /**
-   * Writes an object to the bucket. A second write of the same bytes to an object changes nothing. @throws
+   * Writes an object to the bucket. A second write of the same bytes to the same object changes nothing. @throws
    * {BlobsAwayError}
    */
   put(name: string, bytes: Uint8Array): Promise<void>
@@ -13,7 +13,7 @@ export type ObjectStore = {
    * Reads an object of at most `maxBytes` bytes. @returns null if the object does not exist. @throws {BlobsAwayError}
    */
   get(name: string, maxBytes: number): Promise<Buffer | null>
-  /** Removes an object. The removal of an object that does not exist is no error. @throws {BlobsAwayError} */
+  /** Removes an object. The removal of a missing object is no error. @throws {BlobsAwayError} */
   remove(name: string): Promise<void>
 }
 
@@ -33,19 +33,19 @@ export type ObserveStore = (request: {
 
 /**
  * Sets the maximum duration of a request to the object store, in milliseconds. The transfer of the object's bytes gets
- * time in addition to this limit.
+ * additional time.
  */
 const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
 /**
- * After a failure one request at a time tests the object store, and all other requests fail at once. So an object store
- * that hangs does not occupy the slots of the service's jobs.
+ * Sets the time between two tests of a failed object store. After a failure, one request at a time tests the object
+ * store, and all other requests fail at once. So a hanging object store does not block all jobs of the service.
  */
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
 /**
- * Sets the maximum number of bytes that the service reads of an error response of the object store. The error response
- * of the object store names the error code.
+ * Sets the maximum number of bytes that the service reads of an error response of the object store, to find the error
+ * code.
  */
 const ERROR_BYTES_MAX = 4_096
 const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
@@ -91,8 +91,8 @@ export function openObjectStore(
   }
 
   /**
-   * Runs one request to the object store. A failed request to the object store is sent once more, because the failure
-   * may only be a kept-alive connection that has just ended.
+   * Runs one request to the object store. The function sends a failed request once more, because the cause may only be
+   * the end of a kept-alive connection.
    */
   const use = async (
     operation: StoreOperation,
@@ -118,10 +118,10 @@ export function openObjectStore(
         reason = refused
       } catch (error) {
         if (error instanceof TooLongError) throw error
-        // Bun's error object must not be logged, because the object names the signed URL of the blob.
+        // The log must not contain Bun's error object, because the error object contains the signed URL of the object.
         reason = (error as { code?: string }).code ?? (error as Error).name
-        // After a time-out the request is not repeated, because a second time-out would double the time that the caller
-        // waits.
+        // The function does not repeat a request after a time-out, because a second time-out would double the caller's
+        // waiting time.
         if ((error as Error).name === 'TimeoutError') break
       }
     }
@@ -145,7 +145,7 @@ export function openObjectStore(
   }
 }
 
-/** Opens the bucket of the settings. @returns null if the settings name no bucket. */
+/** Opens the bucket that the settings name. @returns null if the settings name no bucket. */
 export const openStoreOf = (
   settings: BlobStoreSettings | null,
   request: typeof fetch,
@@ -155,8 +155,8 @@ export const openStoreOf = (
   settings === null ? null : openObjectStore(settings, request, log, options)
 
 /**
- * Tells why a response of the object store counts as an outage. A missing bucket is an outage, too. @returns null if
- * the response is a normal result of the operation.
+ * Tells why a response of the object store counts as an outage. A missing bucket also counts as an outage. @returns
+ * null if the response is a normal result of the operation.
  */
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null
@@ -166,8 +166,7 @@ function refusal(operation: StoreOperation, { status, body }: Answer): string | 
 }
 
 /**
- * Reports that an object is longer than its database row says. If an object is longer than its row says, another
- * program has written the object.
+ * Reports that an object is longer than its database row states, so that another program must have written the object.
  */
 export class TooLongError extends Error {}
 

@@ -1,13 +1,13 @@
 /** Describes the bucket that BLOB_STORE names. */
 export type BlobPlace = {
   bucket: string
-  /** Holds the text with which every object name in the bucket begins. */
+  /** Holds the common first part of every object name in the bucket. */
   prefix: string
   endpoint: string
   region: string
   /**
-   * Tells whether the URL of an object has the bucket in its host name. If the host name does not hold the bucket, the
-   * path of the object's URL begins with the bucket.
+   * Tells whether the URL of an object has the name of the bucket in the host name. If the host name does not hold the
+   * bucket's name, the path of the URL begins with this name.
    */
   virtualHosted: boolean
 }
@@ -42,8 +42,8 @@ export function parseBlobStore(text: string): BlobPlace | null {
 }
 
 /**
- * Tells whether the URL can be the endpoint of an object store. The URL must hold no credentials, because URLs are
- * logged. Separate environment variables hold the credentials.
+ * Tells whether a URL can be the endpoint of an object store. The endpoint URL must contain no credentials, because the
+ * service logs URLs. Separate environment variables hold the credentials.
  */
 function isEndpoint(text: string): boolean {
   if (!URL.canParse(text)) return false

@@ -2,12 +2,12 @@ import type { z } from 'zod'
 import { type BlobPlace, parseBlobStore } from './blobPlace.ts'
 import type { variables } from './variables.ts'
 
-/** Describes an S3-compatible bucket, with the credentials for it. */
+/** Describes an S3-compatible bucket with the credentials for the bucket. */
 export type BlobStoreSettings = BlobPlace & { accessKeyId: string; secretAccessKey: string }
 
 /**
- * Returns the bucket of the settings with its credentials. @returns null if no bucket is set, or if its credentials are
- * missing.
+ * Returns the bucket of the settings with its credentials. @returns null if the settings name no bucket, or lack the
+ * credentials for the bucket.
  */
 export function blobStoreSettings(
   values: z.output<typeof variables>,

@@ -26,10 +26,10 @@ export { ConfigError }
 export const withoutEmpty = (env: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 
-/** Holds a named Ed25519 seed of 32 bytes. The key of this seed signs receipts. */
+/** Holds a named Ed25519 seed of 32 bytes. The private key from a receipt seed signs receipts. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
 
-/** Holds a named secret for mail over HTTP. Mail that arrives over HTTP is authenticated with this secret. */
+/** Holds a named secret for the authentication of mail over HTTP. */
 type InboundSecret = { id: string; secret: Uint8Array }
 
 /** Holds the settings of a process. Each process reads its settings once when it starts (docs/settings.md). */
@@ -37,7 +37,8 @@ export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
   /**
-   * Holds the address at which every process also serves `/healthz`. Null means that no process has such an address.
+   * Holds the address at which every process also serves `/healthz`. Null means that the processes do not serve
+   * `/healthz`.
    */
   health: { port: number; host: string } | null
   smtp: {
@@ -45,10 +46,13 @@ export type Config = {
     host: string
     maxConnections: number
     maxConnectionsPerIp: number
-    /** Holds the maximum number of messages a minute from one network, and to one inbox. 0 means no limit. */
+    /**
+     * Holds the maximum number of messages a minute from one network. The field `messagesPerInbox` holds the maximum to
+     * one inbox. The value 0 means no limit.
+     */
     messagesPerIp: number
     messagesPerInbox: number
-    /** Limits the bytes a second of large messages from one network, and to one inbox. 0 means no limit. */
+    /** Limits the bytes a second of large messages from one network, and to one inbox. The value 0 means no limit. */
     largeBytesPerS: number
     /** Names the PEM files for STARTTLS. Null means that the SMTP listener offers no STARTTLS. */
     tls: CertificateFiles | null
@@ -58,7 +62,7 @@ export type Config = {
       secrets: readonly InboundSecret[]
       /**
        * Names the topics of Amazon SES that may deliver mail, and the S3 bucket that holds large mail of these topics.
-       * Null means that the operator has set no topic of Amazon SES.
+       * Null means that the operator has set no Amazon SES topic.
        */
       ses: { topics: readonly string[]; bucket: BlobStoreSettings | null } | null
     } | null
@@ -73,26 +77,29 @@ export type Config = {
   databasePoolSize: number
   /**
    * Holds the object store for large contents of mail. Null means that the database holds the large contents of mail,
-   * or that this process does not use them.
+   * or that the process does not use large contents of mail.
    */
   blobStore: BlobStoreSettings | null
   mailDomain: string
-  /** Holds the host name of this machine in EHLO and in the MX records of its domains. */
+  /** Holds the host name of this machine for EHLO and for the MX records of the mail domains. */
   mailHostname: string
   /** Holds the mode of the MTA-STS policy of the service's own domains. */
   mtaSts: MtaStsMode
-  /** Holds the inbox that receives the mail of `postmaster@mailDomain` if no inbox has this address. */
+  /** Holds the inbox that receives the mail of `postmaster@mailDomain` if no inbox has the postmaster address. */
   postmaster: string | undefined
   /**
-   * Holds the URL of a smarthost, or one of the two words `capture` and `direct`. `capture` stores outgoing mail and
-   * sends nothing. `direct` sends mail to the MX hosts of the recipients' domains.
+   * Holds the URL of a smarthost, or one of the two words `capture` and `direct`. With `capture`, the service stores
+   * outgoing mail and sends nothing. With `direct`, the service sends mail to the MX hosts of the recipients' domains.
    */
   relayUrl: string
-  /** Tells whether mail may reach the smarthost without TLS. The value is `required` if the URL holds credentials. */
+  /**
+   * Tells whether the service may send mail to the smarthost without TLS. By default, TLS is `required` if the
+   * smarthost's URL holds credentials.
+   */
   relayTls: RelayTls
   /**
    * Names a PEM file with the CA of the smarthost, or with the smarthost's own certificate. Undefined means that the
-   * system's CAs are trusted.
+   * service trusts the system's CAs.
    */
   relayCaFile: string | undefined
   chain: {
@@ -103,7 +110,10 @@ export type Config = {
     /** Tells whether the chain node is the devnet that `npm start` runs. */
     embeddedDevnet: boolean
     devnetPort: number
-    /** Tells whether the operator has set `DEVNET_PORT`. Otherwise the devnet may listen on another port. */
+    /**
+     * Tells whether the operator has set `DEVNET_PORT`. If the operator has not set `DEVNET_PORT`, the devnet may use
+     * another port.
+     */
     devnetPortIsGiven: boolean
     /** Holds the private keys of the gas wallets. */
     settlementKeys: readonly `0x${string}`[]
@@ -112,7 +122,7 @@ export type Config = {
      * (ERC-6492).
      */
     walletFactories: readonly string[]
-    /** Lists wallet addresses, in lower case, that no project's purse (its spending wallet) pays. */
+    /** Lists wallet addresses, in lower case, that no purse (a project's spending wallet) may pay. */
     deniedPayees: readonly string[]
   }
   /**
@@ -120,83 +130,88 @@ export type Config = {
    * that the process generates one receipt seed (in development only).
    */
   receiptSeeds: readonly ReceiptSeed[] | undefined
-  /** Holds the master keys. The first key encrypts. Undefined means that one key is generated (in development only). */
-  masterKeys: readonly MasterKey[] | undefined
   /**
-   * Holds the lowest price in atomic USDC that a seller may set for an endpoint. 0 means that every price is allowed.
+   * Holds the master keys. The first master key encrypts new secrets. Undefined means that the process generates one
+   * master key (in development only).
    */
+  masterKeys: readonly MasterKey[] | undefined
+  /** Holds the lowest price in atomic USDC that a seller may set for an endpoint. The value 0 allows every price. */
   minPriceAtomic: number
-  /** Limits the milliseconds that an API call to redeem a payment waits for the settlement on the chain. */
+  /** Limits the milliseconds for which an API call to redeem a payment waits for the settlement on the chain. */
   settlementWaitMs: number
   /** Lists the OAuth scopes of the purse (a project's spending wallet) that an owner may give to a chat host. */
   oauthPurseScopes: readonly PurseConsent[]
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /**
-   * Describes the company's identity provider (OpenID Connect). Null means that the company has no identity provider.
-   * The client secret is null for a public client.
+   * Describes the company's identity provider (OpenID Connect). Null means that the operator has set no identity
+   * provider. A null `clientSecret` means that the service is a public client.
    */
   company: { issuer: string; clientId: string; clientSecret: string | null } | null
   /**
-   * Holds the usage limits of each identity, such as its requests a minute. Requests a minute are counted per identity,
-   * and failed authentications a minute per IP address. 0 turns a limit off.
+   * Holds the usage limits. The limit on requests counts for each identity, and the limit on failed authentications for
+   * each IP address. The value 0 turns a limit off.
    */
   limits: {
     requestsPerMinute: number
     authFailuresPerMinute: number
     /**
-     * Holds the maximum number of requests a minute that one identity may send to the x402 facilitator. Requests to the
-     * facilitator are counted apart from all other requests.
+     * Holds the maximum number of requests a minute that one identity may send to the x402 facilitator. The service
+     * counts requests to the facilitator separately from other requests.
      */
     facilitatorRequestsPerMinute: number
-    /** Holds the maximum number of recipients that a project may write to in a UTC day. Null means no limit. */
+    /** Holds the maximum number of recipients to whom a project may send mail in a UTC day. Null means no limit. */
     recipientsPerDay: number | null
     /** Holds the maximum number of bytes of mail that a project may store. Null means no limit. */
     storageBytes: number | null
     /**
-     * Limits how many payments a project may claim in a UTC day, and how much gas their transactions may use. Null
-     * means no limit.
+     * Limits the number of payments that a project may claim in a UTC day. The field `dailyGas` limits the gas of their
+     * transactions. Null means no limit.
      */
     dailySettlements: number | null
     dailyGas: number | null
     /**
-     * Limits how many bytes and how many seconds the service spends on reading a project's attachments in a UTC day.
-     * Null means no limit.
+     * Limits the bytes of a project's attachments that the service reads in a UTC day. The field `dailyTextSeconds`
+     * limits the seconds of reading. Null means no limit.
      */
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
   /**
-   * Holds the number of days for which rows of each retention class are kept. Null means that the default number of
-   * days applies. Only the retention settings of the worker processes take effect.
+   * Holds the number of days for which the service keeps rows of each retention class. Null means that the default
+   * number of days applies. Only the retention settings of the worker processes take effect.
    */
   retention: RetentionSettings
   /** Tells whether webhooks and sellers' endpoints may be at private addresses (in development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
   /**
-   * Lists the DNS servers that look up senders, hosts and domains. If the list is empty, the system's DNS servers are
-   * asked.
+   * Lists the DNS servers that look up senders, hosts and domains. With an empty list, the service uses the system's
+   * DNS servers.
    */
   dnsServers: string[]
   /**
-   * Holds the URL of an internet page that the doctor (the service's self-check) requests. From the page's response,
-   * the doctor learns the clock of the page's server, and this service's public address.
+   * Holds the URL of an internet page that the doctor (the service's self-check) requests. From the response, the
+   * doctor learns the time of the page's server and the public address of this service.
    */
   outsideUrl: string
-  /** Selects the fields of API responses. `full` adds message fields that are not part of the API's specification. */
+  /**
+   * Selects the fields of API responses. The value `full` adds message fields that are not part of the API's
+   * specification.
+   */
   answers: 'standard' | 'full'
   /**
-   * Holds the token that requests of `/metrics` must carry. Undefined means that requests of `/metrics` need no token.
+   * Holds the token that a request of `/metrics` must contain. Undefined means that a request of `/metrics` needs no
+   * token.
    */
   metricsToken: string | undefined
-  /** Holds the base URL of an OTLP collector. Null means that no request is traced. */
+  /** Holds the base URL of an OTLP collector. Null means that the service traces no request. */
   traceEndpoint: string | null
   logLevel: string
 }
 
 /**
- * Sets the factor between the general limit on requests a minute and the facilitator's limit. A sale takes two calls to
- * the facilitator, and a 429 after the seller's work would lose the sale.
+ * Sets the factor between the general limit on requests a minute and the facilitator's limit. The facilitator's limit
+ * is higher, because a sale takes two calls to the facilitator and a 429 after the seller's work would lose the sale.
  */
 const FACILITATOR_FACTOR = 6
 
@@ -204,7 +219,10 @@ const FACILITATOR_FACTOR = 6
 const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
-/** Lists the variables that hold keys. A process that does not use a key does not even read its variable. */
+/**
+ * Lists the environment variables that hold keys. A process that does not use a key does not even read the key's
+ * variable.
+ */
 const KEYS = [
   'MASTER_KEYS',
   'RECEIPT_SIGNING_KEYS',
@@ -217,7 +235,7 @@ const KEYS = [
 /**
  * Reads the settings of a process from the environment variables. An empty variable counts as absent.
  * @param secrets lists the secrets that the process uses. In production the operator must set all of these secrets.
- * @throws {ConfigError} The error names every variable whose value is invalid, and every variable that may be misspelt.
+ * @throws {ConfigError} The error names every variable with an invalid value, and every variable that may be misspelt.
  */
 export function parseConfig(
   env: Record<string, string | undefined>,
@@ -229,7 +247,7 @@ export function parseConfig(
   throw new ConfigError([...faults.map(faultLine), ...misspelt.map(misspeltLine)].join('\n'))
 }
 
-/** Reads the environment as {@link parseConfig} does. A variable whose value is invalid counts as absent. */
+/** Reads the environment as {@link parseConfig} does. A variable with an invalid value counts as absent. */
 export function readConfig(
   env: Record<string, string | undefined>,
   secrets: readonly ReadSecret[],
@@ -237,7 +255,8 @@ export function readConfig(
   const given = withoutEmpty(env)
   for (const name of KEYS) if (!secrets.includes(name)) delete given[name]
   const unreadable = variables.safeParse(given).error?.issues ?? []
-  // Only the first issue of each variable is reported, because a variable that holds a list has an issue for each item.
+  // The function reports only the first issue of each variable, because a variable with a list has an issue for each
+  // item.
   const faults = Map.groupBy(unreadable, (issue) => String(issue.path[0]))
     .values()
     .map(([first]) => describeIssue(first!, given))
@@ -318,7 +337,8 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
       dailyTextSeconds: values.DAILY_TEXT_SECONDS === 0 ? null : values.DAILY_TEXT_SECONDS,
     },
     retention: retentionSettings(values),
-    // With the embedded devnet, sellers and webhook receivers run on this machine. No money is at risk.
+    // With the embedded devnet, private networks are allowed, because sellers and webhook receivers run on this machine
+    // and no money is at risk.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? isDevnet(values),
     trustedProxies: values.TRUSTED_PROXIES,
     dnsServers: values.DNS_SERVERS,
@@ -331,7 +351,8 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
 }
 
 /**
- * Sets the default number of chain nodes that must agree. If one of several nodes lies, no payment is granted wrongly.
+ * Sets the default number of chain nodes that must agree. With two agreeing nodes, one lying node cannot make the
+ * service grant a payment wrongly.
  */
 const QUORUM = 2
 
@@ -339,8 +360,8 @@ const QUORUM = 2
 const DEVNET_PORT = 8545
 
 /**
- * Tells whether the process uses the devnet of `npm start`. Production has no devnet, even in a process that gets no
- * RPC URL.
+ * Tells whether the process uses the devnet of `npm start`. Production has no devnet, even in a process without an RPC
+ * URL.
  */
 const isDevnet = ({ RPC_URL, NODE_ENV }: z.output<typeof variables>): boolean =>
   RPC_URL === undefined && NODE_ENV !== 'production'
@@ -385,13 +406,13 @@ function inboundHttp(values: z.output<typeof variables>): Config['smtp']['http']
   }
 }
 
-/** Reads a receipt seed from `id:base64`. The schema has checked the format. */
+/** Reads a receipt seed from `id:base64`. The configuration schema has already checked the format. */
 export function parseReceiptSeed(text: string): ReceiptSeed {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
 }
 
-/** Reads a master key from `id:base64`. The schema has checked the format. */
+/** Reads a master key from `id:base64`. The configuration schema has already checked the format. */
 export function parseMasterKey(text: string): MasterKey {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return masterKey(id, Buffer.from(base64, 'base64'))

@@ -1,12 +1,12 @@
 /**
- * Reports settings that cannot be used. The error's `message` has one line for each unusable setting: the variable,
- * then the rule for its value.
+ * Reports unusable settings. The error's `message` has one line for each unusable setting: the variable, then the rule
+ * for its value.
  */
 export class ConfigError extends Error {}
 
 /**
- * Names a variable, and the rule that its value breaks. The description of a fault never holds the variable's value,
- * because the value can be a key or hold a password.
+ * Names an environment variable, and the rule that the variable's value breaks. The description of a fault never
+ * contains the variable's value, because the value can be a key or contain a password.
  */
 export type Fault = { variable: string; rule: string }
 

@@ -1,7 +1,4 @@
-/**
- * Checks the rules for settings whose valid values depend on other settings, on production, or on the process that
- * reads them.
- */
+/** Checks the rules that depend on other settings, on production, or on the process that reads the settings. */
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import type { Fault } from './configError.ts'
@@ -20,9 +17,9 @@ export const holdsDevnetKey = (keys: readonly string[]): boolean =>
   keys.some((key) => devnetKeys.includes(key.toLowerCase()))
 
 /**
- * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix them in one
- * go.
- * @param secrets lists the secrets that the process uses. In production the operator must set every secret of this
+ * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix all of them
+ * at once.
+ * @param secrets lists the secrets that the process uses. In production, the operator must set every secret of the
  * process.
  */
 export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): Fault[] {

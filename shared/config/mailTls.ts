@@ -2,17 +2,22 @@ import type { z } from 'zod'
 import type { variables } from './variables.ts'
 
 export type RelayTls = 'required' | 'opportunistic' | 'off'
-/** Names the PEM files of a certificate and its key. */
+/** Names the PEM files of a certificate and its private key. */
 export type CertificateFiles = { certFile: string; keyFile: string }
 
-/** Decides whether mail to the relay needs TLS. Relay credentials are sent over TLS only, or to this machine. */
+/**
+ * Decides whether mail to the relay needs TLS. The service sends relay credentials only over TLS, or to a relay on this
+ * machine.
+ */
 export function relayTls(values: Values): RelayTls {
   const given = values.SMTP_RELAY_TLS
   if (!holdsCredentials(values)) return given ?? 'opportunistic'
   return given === 'off' && isSafeRelayTls(values) ? 'off' : 'required'
 }
 
-/** Tells whether the setting SMTP_RELAY_TLS keeps the credentials of SMTP_RELAY_URL from being sent in clear text. */
+/**
+ * Tells whether the setting SMTP_RELAY_TLS protects the credentials of SMTP_RELAY_URL from a transfer in clear text.
+ */
 export function isSafeRelayTls(values: Values): boolean {
   const { SMTP_RELAY_TLS: given = 'required' } = values
   if (!holdsCredentials(values) || given === 'required') return true

@@ -1,40 +1,41 @@
 import { nearestName } from '../nearestName.ts'
 import { mcpVariables, variables } from './variables.ts'
 
-/** Names an environment variable that looks like a misspelt setting, and the setting that it may mean. */
+/** Names an environment variable that looks like a misspelt setting, and the setting that the operator may mean. */
 export type Misspelt = { name: string; nearest: string }
 
 const KNOWN = [...Object.keys(variables.shape), ...Object.keys(mcpVariables.shape)]
 
 /**
- * A variable's name counts as misspelt if it differs from a setting in at most one of every four characters, and in at
- * most three characters altogether. So HOME, which a shell sets, does not count as a misspelling of HOST.
+ * Limits the differences between a variable's name and a setting to one change in every CHARS_PER_CHANGE characters.
+ * CHANGES_MAX limits the differences altogether. A name with more differences does not count as misspelt, so HOME,
+ * which a shell sets, is no misspelling of HOST.
  */
 const CHARS_PER_CHANGE = 4
 const CHANGES_MAX = 3
 /**
- * Sets the maximum length of a variable name that is compared with the settings. No setting has a longer name than this
- * limit, but a variable of the environment may have a name of any length.
+ * Sets the maximum length of a variable name that the check compares with the settings. The environment may contain
+ * longer variable names, but no setting has a longer name.
  */
 const NAME_CHARS_MAX = 40
 
 /**
- * Returns the environment variables that are no setting but are spelt almost like a setting. A misspelt setting would
- * have no effect.
+ * Returns the environment variables that are no setting but have almost the name of a setting. The service warns about
+ * these variables, because a misspelt setting has no effect.
  */
 export const misspeltVariables = (env: Record<string, string | undefined>): Misspelt[] =>
   Object.keys(env)
     .filter((name) => !KNOWN.includes(name) && name.length <= NAME_CHARS_MAX)
     .flatMap((name) => {
       const most = Math.min(Math.floor(name.length / CHARS_PER_CHANGE), CHANGES_MAX)
-      // Settings whose names differ too much in length are skipped, because computing all distances would add 30 ms to
-      // the start of a process.
+      // The function skips settings with a very different name length, because the computation of all distances would
+      // add 30 ms to the start of a process.
       const near = KNOWN.filter((known) => Math.abs(known.length - name.length) <= most)
       const nearest = nearestName(name, near)
       if (nearest === undefined || nearest.distance > most) return []
       return [{ name, nearest: nearest.name }]
     })
-    // If the similar setting is set too, the variable is no misspelling of the setting.
+    // If the similar setting also has a value, the variable is no misspelling of the setting.
     .filter(({ nearest }) => (env[nearest] ?? '') === '')
 
 export const misspeltLine = ({ name, nearest }: Misspelt): string =>

@@ -3,13 +3,13 @@ import type { Retention } from '../retention.ts'
 import type { variables } from './variables.ts'
 
 /**
- * Holds the number of days for which rows of each retention class are kept. Null means that the default number of days
- * applies.
+ * Holds the number of days for which the service keeps rows of each retention class. Null means that the default number
+ * of days applies.
  */
 export type RetentionSettings = Retention & {
   /**
-   * Holds the number of days for which the operator keeps a backup. Null means that the operator has not set this
-   * number of days.
+   * Holds the number of days for which the operator keeps a backup. Null means that the operator has not set
+   * BACKUP_RETENTION_DAYS.
    */
   backups: number | null
 }

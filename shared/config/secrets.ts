@@ -1,6 +1,9 @@
 import type { RunnerName } from '../tasks.ts'
 
-/** Lists settings that hold secrets and that production must set. RPC_URL and SMTP_RELAY_URL may hold credentials. */
+/**
+ * Lists the settings with secrets that the operator must set in production. The list includes RPC_URL and
+ * SMTP_RELAY_URL, because both may contain credentials.
+ */
 const SECRETS = [
   'MASTER_KEYS',
   'RECEIPT_SIGNING_KEYS',
@@ -10,7 +13,7 @@ const SECRETS = [
 ] as const
 export type Secret = (typeof SECRETS)[number]
 
-/** Names a process, or a worker pool that runs alone. */
+/** Names a process, or a worker pool that runs in its own process. */
 export type Part = 'api' | 'smtp' | 'migrate' | RunnerName
 
 /**
@@ -29,20 +32,20 @@ export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   payments: ['RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'RPC_URL'],
 }
 
-/** Names the secret that BLOB_STORE needs, and the processes that read or write large contents of mail. */
+/** Names the secret that BLOB_STORE needs. BLOB_PARTS lists the processes that read or write large contents of mail. */
 export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
 const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
 
 /**
  * Names the setting with the secrets of mail over HTTP. The HTTP listener authenticates delivered mail with the secrets
- * of this setting. From the secrets for mail over HTTP, the API derives one secret for each domain.
+ * of INBOUND_SECRETS. The API derives one secret for each domain from INBOUND_SECRETS.
  */
 export const INBOUND_SECRET = 'INBOUND_SECRETS'
 const INBOUND_PARTS: readonly Part[] = ['api', 'smtp']
 
 /**
- * Names the OAuth client secret of this service at the company's identity provider, and the processes that connect to
- * the provider.
+ * Names the OAuth client secret of this service at the company's identity provider. COMPANY_PARTS lists the processes
+ * that connect to the identity provider.
  */
 export const COMPANY_SECRET = 'OIDC_CLIENT_SECRET'
 const COMPANY_PARTS: readonly Part[] = ['webhooks']

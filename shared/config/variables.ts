@@ -8,7 +8,10 @@ import { PURSE_CONSENT, type PurseConsent } from '../oauth/oauthScopes.ts'
 import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.ts'
 import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
-/** Each error message names the range of allowed values, because the messages of zod do not name the range. */
+/**
+ * Creates a schema for a whole number. The error message of the schema names the range of allowed values, because the
+ * messages of zod do not name the range.
+ */
 const whole = (min: number, max: number) => {
   const error = `must be a whole number of ${min} to ${max}`
   return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })
@@ -51,7 +54,8 @@ const proxyRange = z.string().refine((text) => {
 }, 'must be a comma-separated list of IP addresses or CIDR ranges')
 
 const dnsServer = z.string().refine((text) => {
-  // The last group of a bare IPv6 address looks like a port, so only an address in brackets or of IPv4 has a port.
+  // The last group of a bare IPv6 address looks like a port, so only an IPv4 address or an IPv6 address in brackets may
+  // have a port.
   if (isIP(text) === 6) return true
   const [, bracketed, plain, port] =
     /^(?:\[([^\]]+)\]|([^\s[\]:]+))(?::(\d{1,5}))?$/.exec(text) ?? []
@@ -107,7 +111,7 @@ const evmAddress = z
     'must be comma-separated addresses: 0x and 40 hexadecimal digits each',
   )
 
-/** Matches a named seed or key: `id:base64` with 32 bytes. */
+/** Matches a named seed or a named key in the form `id:base64` with 32 bytes. */
 export const NAMED_SEED = /^([\w.-]{1,64}):([A-Za-z0-9+/]{43}=)$/
 const receiptSeed = z
   .string()
@@ -127,7 +131,10 @@ const days = (name: RetentionClass) => {
   return whole(min, max).optional()
 }
 
-/** Error messages begin with `must`, because each message is shown after a variable's name. */
+/**
+ * Defines the schema of the environment variables. Each error message begins with `must`, because the message follows
+ * the variable's name.
+ */
 export const variables = z.object({
   NODE_ENV: z
     .enum(['production', 'development', 'test'], {
@@ -211,8 +218,8 @@ export const variables = z.object({
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
   RATE_LIMIT_FACILITATOR: whole(0, 6_000_000).optional(),
-  // The quota of recipients a day must be set apart from the request limit: 200 requests a minute with one recipient
-  // each reach 288,000 recipients a day.
+  // The default of DAILY_SEND_LIMIT is so high because 200 requests a minute with one recipient each reach 288,000
+  // recipients a day.
   STORAGE_MB: whole(0, 1_000_000_000).default(10_240),
   MIN_PRICE_USDC: usdc.default('0.001'),
   DAILY_SETTLEMENT_LIMIT: whole(0, 1_000_000_000).default(100_000),

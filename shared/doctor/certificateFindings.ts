@@ -1,6 +1,6 @@
 import { counted, type Finding, findingsIn, shown } from './finding.ts'
 
-/** Describes a TLS certificate that a peer showed in a handshake. */
+/** Describes the TLS certificate of a peer in a handshake. */
 export type SeenCertificate = {
   /** Tells whether the certificate is valid for the host name of the connection. */
   fits: boolean
@@ -9,7 +9,10 @@ export type SeenCertificate = {
   expiresAt: Date
   /** Tells whether a certificate authority of the system vouches for the certificate. */
   trusted: boolean
-  /** Names the organisation that issued the certificate. The text is empty if the certificate names no organisation. */
+  /**
+   * Names the organisation that issued the certificate. The name is an empty text if the certificate names no
+   * organisation.
+   */
   issuer: string
 }
 
@@ -23,8 +26,8 @@ const NAMES_MAX = 3
 
 /**
  * Judges whether peers accept a TLS certificate, and whether the certificate expires soon.
- * @param isDemanded tells whether the peers of this server refuse a certificate of an unknown authority.
- * @param fix is the line of a setting with which the operator gives the server another certificate.
+ * @param isDemanded tells whether the peers of the server refuse a certificate of an unknown authority.
+ * @param fix is the settings line with which the operator gives the server another certificate.
  */
 export function judgeCertificate({
   area,

@@ -11,8 +11,8 @@ const USDC_DECIMALS = 6
 const RPC_FIX = 'RPC_URL=https://…   # another node of the same chain'
 
 /**
- * Reports that the RPC node does not respond. @param failure is one line without the URL, because the URL can hold a
- * key.
+ * Reports that the RPC node does not respond. @param failure is one line without the URL of the RPC node, because the
+ * URL can contain a key.
  */
 export const rpcAway = (failure: string): Finding => broken('RPC', `no answer: ${failure}`, RPC_FIX)
 
@@ -45,8 +45,8 @@ export function judgeRpc({
 }
 
 /**
- * Describes one of several RPC nodes by its chain and its newest block. The field `failure` tells why the RPC node gave
- * no response.
+ * Describes one of several RPC nodes by the node's chain and newest block. The field `failure` tells why the RPC node
+ * gave no response.
  */
 export type NodeFacts =
   | { name: string; chainId: number; head: bigint; latencyMs: number }
@@ -55,7 +55,7 @@ export type NodeFacts =
 /** Sets the number of blocks that a chain node may lag behind the newest block without a warning. */
 const LAG_WARNING_BLOCKS = 10n
 
-/** Compares several chain nodes with each other. */
+/** Makes the doctor's findings about a comparison of several chain nodes. */
 export function judgeNodes(nodes: readonly NodeFacts[], quorum: number): Finding[] {
   const answering = nodes.filter((node) => 'head' in node)
   const heights = answering.map(({ head }) => head).toSorted((a, b) => (a < b ? 1 : -1))
@@ -109,8 +109,8 @@ export function judgeToken(network: UsdcNetwork, token: TokenFacts): Finding {
 }
 
 /**
- * Judges whether the chain node knows past states of the chain. Past states are needed to look up a payment that a
- * reorganisation moved.
+ * Judges whether the chain node knows past states of the chain. The service needs past states for a look-up of a
+ * payment that a reorganisation moved.
  */
 export const judgeOldState = (blocks: number, isKnown: boolean): Finding =>
   isKnown
@@ -148,8 +148,8 @@ const shownCount = (count: bigint): string =>
   count > MILLION ? 'more than a million' : count.toString()
 
 /**
- * Makes the doctor's finding about the key that signs receipts. @param isPublished tells whether the database has the
- * public key of the receipt key.
+ * Makes the doctor's finding about the key that signs receipts. @param isPublished tells whether the database contains
+ * the public part of the receipt key.
  */
 export const judgeReceiptKey = (isPublished: boolean): Finding =>
   isPublished

@@ -3,7 +3,7 @@ import { counted, type Finding, findingsIn } from './finding.ts'
 const { ok, warning, broken } = findingsIn('database')
 const storage = findingsIn('storage')
 
-/** Describes the database server by the values that one connection read from it. */
+/** Holds the facts about the database server that the doctor judges. */
 export type DatabaseFacts = {
   version: string
   /** Holds the version of the database server, in the format of `server_version_num`. */
@@ -13,18 +13,21 @@ export type DatabaseFacts = {
   synchronousCommit: string
   maxConnections: number
   reservedConnections: number
-  /** Counts the open database connections: all of them, and those of the service. */
+  /** Counts all open connections to the database server. */
   connections: number
   /** Holds the number of connections that the running processes of the service may open. */
   neededConnections: number
   pendingMigrations: number
-  /** Is this machine's clock minus the clock of the database server. */
+  /** Holds the time of this machine's clock minus the time of the database server's clock. */
   aheadMs: number
   /** Lists the standbys of the database server, each with its lag in bytes. */
   standbys: readonly { name: string; lagBytes: number; lagMs: number | null }[]
-  /** Holds the time when `bun run backup` last ended. Null means that no backup was made. */
+  /** Holds the time when `bun run backup` last ended. Null means that no backup is recorded. */
   backupAt: Date | null
-  /** Holds the time when the database server last archived a WAL file. Null means that no file was archived. */
+  /**
+   * Holds the time when the database server last archived a WAL file. Null means that the database server has archived
+   * no WAL file.
+   */
   archivedAt: Date | null
 }
 
@@ -37,14 +40,11 @@ const BACKUP_WARNING_MS = 25 * HOUR_MS
 const ARCHIVE_WARNING_MS = HOUR_MS
 /**
  * Lists the values of synchronous_commit with which a committed transaction survives the loss of the primary. With
- * `remote_write` a transaction is lost only if both machines lose power at once.
+ * `remote_write`, a committed transaction is lost only if both machines lose power at once.
  */
 const DURABLE = ['on', 'remote_apply', 'remote_write']
 
-/**
- * Reports that the database is unreachable. @param reason tells in one line, without a secret, why the database is
- * unreachable.
- */
+/** Reports that the database is unreachable. @param reason is one line about the cause, without a secret. */
 export const databaseAway = (reason: string): Finding =>
   broken(
     'connection',
@@ -101,7 +101,7 @@ function judgeStandby({ name, lagBytes, lagMs }: DatabaseFacts['standbys'][numbe
     : ok(`standby ${name}`, found)
 }
 
-/** Decides whether the database replica that serves list requests is fresh enough. */
+/** Decides whether the database replica for list requests is recent enough. */
 export function judgeReplica(replica: { lagBytes: bigint } | 'away' | 'primary'): Finding {
   const check = 'DATABASE_REPLICA_URL'
   const fix = 'DATABASE_REPLICA_URL=   # the primary then answers lists'
@@ -138,8 +138,8 @@ const FREE_WARNING_BYTES = 5 * GIGABYTE
 const FREE_BROKEN_BYTES = GIGABYTE
 
 /**
- * Makes the doctor's finding about the free space on the disk of DATA_DIR. The spool of accepted mail and the embedded
- * database lie on the disk of DATA_DIR. Null means that the folder DATA_DIR does not exist.
+ * Makes the doctor's finding about the free space on the disk of DATA_DIR. The disk of DATA_DIR holds the spool of
+ * accepted mail and the embedded database. A null `disk` means that the folder DATA_DIR cannot be read.
  */
 export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null): Finding {
   if (disk === null) {
@@ -157,8 +157,8 @@ export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null
 }
 
 /**
- * Judges whether a test object could be written, read and deleted in the object store. @param failed is the step of the
- * object store's test that failed. Null means that every step of the object store's test succeeded.
+ * Judges whether a test object could be written, read and deleted in the object store. @param failed is the failed step
+ * of the object store's test. Null means that every step of the test succeeded.
  */
 export const judgeBlobStore = (
   failed: { step: 'written' | 'read' | 'deleted'; reason: string } | null,

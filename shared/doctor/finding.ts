@@ -1,6 +1,6 @@
 /**
- * Defines the findings that the doctor (the service's self-check) reports. Each finding of the doctor is about one
- * thing that must be right before strangers can send mail, pay and get replies.
+ * Defines the findings of the doctor (the service's self-check). Each finding is about one condition that must be right
+ * before strangers can send mail, pay and get replies.
  */
 
 /** Lists the areas of findings in the order of the doctor's table. */
@@ -18,26 +18,26 @@ export const AREAS = [
 export type Area = (typeof AREAS)[number]
 
 /**
- * `warning` means that the checked part of the service works, but not as it should. `broken` means that mail or
- * payments of other people fail.
+ * Names the verdict of a finding. The verdict `warning` means that the checked part of the service works, but not as it
+ * should. The verdict `broken` means that mail or payments of other people fail.
  */
 type Verdict = 'ok' | 'warning' | 'broken'
 
 export type Finding = {
   area: Area
-  /** Names the thing that the doctor checked. */
+  /** Names the checked part or setting of the service. */
   check: string
-  /** Says the result of the check in one sentence, without a secret. */
+  /** States the result of the check in one sentence, without a secret. */
   found: string
   verdict: Verdict
   /**
-   * Holds the line that the operator should change in a DNS zone or in the environment, or a command to run. A finding
-   * without `fix` does not ask the operator for a change.
+   * Holds a line for the operator: a line of a DNS zone, a line of the environment, or a command. A finding without
+   * `fix` does not ask the operator for a change.
    */
   fix?: string
 }
 
-/** Makes the doctor's findings of one area. */
+/** Returns functions that make the doctor's findings of one area. */
 export const findingsIn = (area: Area) => ({
   ok: (check: string, found: string): Finding => ({ area, check, found, verdict: 'ok' }),
   warning: (check: string, found: string, fix?: string): Finding =>
@@ -54,7 +54,7 @@ export const isAnyBroken = (findings: readonly Finding[]): boolean =>
 
 const SHOWN_CHARS = 100
 
-/** Shortens a stranger's text for a finding: one line of at most 100 characters. */
+/** Shortens a stranger's text for a finding to one line of at most 100 characters. */
 export const shown = (text: string): string => {
   const line = text.slice(0, SHOWN_CHARS).replace(/\p{C}/gu, '?')
   return JSON.stringify(text.length > SHOWN_CHARS ? `${line}…` : line)

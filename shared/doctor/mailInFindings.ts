@@ -1,4 +1,4 @@
-/** Judges whether strangers' mail can come in. */
+/** Judges whether the service can receive mail from strangers. */
 import { isPublicAddress } from '../http/publicAddress.ts'
 import { type Finding, findingsIn, shown } from './finding.ts'
 import { addressRecord, mxRecord, zoneLine } from './zone.ts'
@@ -9,8 +9,7 @@ const SILENT_DNS = 'the name servers did not answer'
 const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
 
 /**
- * Reports that a DNS query got no response. A DNS query without a response says nothing about whether the DNS record
- * exists.
+ * Reports that a DNS query got no response. Without a response, the doctor does not know whether the DNS record exists.
  */
 export const dnsAway = (area: Finding['area'], check: string): Finding =>
   findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)
@@ -50,8 +49,8 @@ export function judgeMx(
 const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
 /**
- * Makes the doctor's findings about the IP addresses of MAIL_HOSTNAME. @param seenAddress is this service's address as
- * an outside host sees it. Null means that the address that an outside host sees is unknown.
+ * Makes the doctor's findings about the IP addresses of MAIL_HOSTNAME. @param seenAddress is the address of this
+ * service from the view of an outside host. Null means that this address is unknown.
  */
 export function judgeMailHost({
   mailHostname,
@@ -74,7 +73,7 @@ export function judgeMailHost({
     seenAddress === null
       ? `${mailHostname}. IN A …   ; the public address of this machine`
       : zoneLine(addressRecord(mailHostname, seenAddress))
-  // RFC 2181 §10.3: an MX record must not name an alias.
+  // An MX record must not name an alias (RFC 2181 §10.3).
   if (alias !== null)
     return broken(check, `it is an alias of ${shown(alias)}, which no MX may name`, fix)
   if (addresses.length === 0) return broken(check, 'it has none', fix)
@@ -92,10 +91,10 @@ export type Reached = 'answered' | 'refused' | 'silent' | 'unreachable'
 const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
 
 /**
- * Judges whether strangers can reach the SMTP listener at one public address of this service, as far as a test from
- * this machine can tell.
- * @param local tells whether the SMTP listener responds at SMTP_HOST and SMTP_PORT. Null means that this process does
- * not know the settings SMTP_HOST and SMTP_PORT, because the listener runs on another machine.
+ * Judges whether strangers can reach the SMTP listener at one public address of this service. The verdict comes from a
+ * test on this machine.
+ * @param local tells whether the SMTP listener responds at SMTP_HOST and SMTP_PORT. Null means that the process does
+ * not know SMTP_HOST and SMTP_PORT, because the SMTP listener runs on another machine.
  */
 export function judgeListener({
   address,
@@ -121,13 +120,13 @@ export function judgeListener({
     reached === 'silent'
       ? `no answer on port ${port}: a firewall drops it, or the network does not lead back here`
       : `there is no way to port ${port}`
-  // Many networks do not route a packet to their own public address. So only a host outside the network can test
-  // whether the SMTP port is reachable.
+  // Many networks do not route a packet to their own public address. So only a host outside the network can test the
+  // SMTP port reliably.
   const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP`
   return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
 }
 
-/** Judges whether the SMTP listener offers STARTTLS. Another function judges the listener's certificate. */
+/** Judges whether the SMTP listener offers STARTTLS. Another function judges the certificate of the SMTP listener. */
 export const judgeStartTls = (isOffered: boolean): Finding =>
   isOffered
     ? ok('STARTTLS', 'the listener offers it')
@@ -138,8 +137,8 @@ export const judgeStartTls = (isOffered: boolean): Finding =>
       )
 
 /**
- * Judges whether inboxes exist for the addresses to which this service's DNS records direct reports. `refused` lists
- * the report addresses that no inbox has.
+ * Judges whether inboxes exist for the report addresses in this service's DNS records. The parameter `refused` lists
+ * the report addresses without an inbox.
  */
 export const judgeReportAddresses = (refused: readonly string[], mailDomain: string): Finding =>
   refused.length === 0
@@ -150,7 +149,7 @@ export const judgeReportAddresses = (refused: readonly string[], mailDomain: str
         `POSTMASTER=operator@${mailDomain}   # an inbox of yours`,
       )
 
-/** Reports that projects have inboxes at addresses that are now reserved for the operator, such as `postmaster`. */
+/** Reports the projects that have inboxes at addresses reserved for the operator, such as `postmaster`. */
 export function judgeReservedNames(
   taken: readonly { address: string; projectId: string; name: string }[],
 ): Finding[] {

@@ -22,8 +22,8 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
   const answered = hosts.filter(({ reached }) => reached === 'answered')
   if (answered.length > 0) return ok(check, `${answered[0]!.host} answers`)
   if (hosts.every(({ reached }) => reached === 'silent')) {
-    // Cloud providers drop the packets to port 25 silently. A firewall of the operator usually refuses a connection to
-    // port 25 instead of dropping it.
+    // Silent hosts mean that the cloud provider drops packets to port 25. A firewall of the operator would usually
+    // refuse the connection instead.
     return broken(
       check,
       'no host answers, and none refuses: the provider shuts the port; ask it to open the port, or use a relay',
@@ -41,8 +41,8 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
 }
 
 /**
- * Tells whether a reverse DNS name looks like the default name that a hosting provider assigns. A provider's default
- * name contains each group of digits of the IP address, perhaps with zeros before it.
+ * Tells whether a reverse DNS name looks like the default name of a hosting provider. A provider's default name
+ * contains each group of digits of the IP address, perhaps with leading zeros.
  */
 const isGeneric = (name: string, address: string): boolean => {
   const groups = address.split(/[.:]/).filter((group) => group !== '')
@@ -61,8 +61,8 @@ const withoutZeros = (digits: string): string => digits.replace(/^0+(?=.)/, '')
 /**
  * Makes the doctor's finding about the reverse DNS name of an IP address from which the service sends mail (FCrDNS).
  * Large providers refuse mail from an address without a reverse name.
- * @param names lists the reverse names of the address. `forward` holds the IP addresses to which a reverse name
- * resolves.
+ * @param names lists the reverse names of the address. The field `forward` holds the IP addresses to which a reverse
+ * name resolves.
  */
 export function judgeReverse(
   address: string,
@@ -133,7 +133,7 @@ const KEY_CHARS_1024 = 216
 
 /**
  * Makes the doctor's finding about the DNS record of a DKIM key. @param found lists the TXT records that DNS returned
- * for the name of the key.
+ * for the DNS name of the DKIM key.
  */
 export function judgeDkim(
   { domain, selector, record }: { domain: string; selector: string; record: string },
@@ -158,7 +158,7 @@ export function judgeDkim(
   return ok(check, 'its key is ours')
 }
 
-/** Reports a domain whose mail no DKIM key signs. */
+/** Reports that no DKIM key signs the mail of a domain. */
 export const missingDkim = (domain: string): Finding =>
   broken(`DKIM of ${domain}`, 'no key signs its mail', `bun run dkim:new ${domain}`)
 
@@ -170,10 +170,10 @@ export function tagOf(text: string, name: string): string {
 
 /**
  * Makes the doctor's finding about the DMARC record of a domain (RFC 9989). The DKIM signatures of a domain's mail name
- * the domain itself, so they are aligned in the sense of DMARC.
- * @param found holds the DMARC records of the domain or of its nearest parent with such records, and the name that has
- * the records. The DNS tree walk of DMARC goes from the domain to its parents.
- * @param unconfirmed lists hosts of `rua` that do not confirm that they take reports for the domain.
+ * the domain itself, so these signatures are aligned in the sense of DMARC.
+ * @param found holds the DMARC records of the domain, or of its nearest parent domain with DMARC records. The field
+ * `at` is the DNS name with these records. The DNS tree walk of DMARC goes from the domain to its parent domains.
+ * @param unconfirmed lists those hosts of `rua` that do not confirm their acceptance of reports for the domain.
  */
 export function judgeDmarc({
   domain,
@@ -194,7 +194,7 @@ export function judgeDmarc({
   }
   const record = found.records[0]!
   const isInherited = found.at !== domain
-  // RFC 9989 §4.7: `sp` is the policy for subdomains, and without `sp` the policy `p` applies to them.
+  // The tag `sp` is the policy for subdomains. Without `sp`, the policy `p` also applies to subdomains (RFC 9989 §4.7).
   const name = isInherited && tagOf(record, 'sp') !== '' ? 'sp' : 'p'
   const policy = tagOf(record, name).toLowerCase()
   if (policy !== '' && !['none', 'quarantine', 'reject'].includes(policy)) {
@@ -214,22 +214,22 @@ export function judgeDmarc({
   return ok(check, `${name}=${policy === '' ? 'none' : policy}${inherited}`)
 }
 
-/** Describes the mail relay in the state that one test connection to the relay finds. */
+/** Describes the state of the mail relay in one test connection. */
 export type RelayFacts = {
   host: string
   login: 'accepted' | 'refused' | 'untrusted' | Exclude<Reached, 'answered'>
   /** Tells whether the connection to the relay is encrypted. */
   isEncrypted: boolean
   /**
-   * Holds the size in bytes of the largest mail that the relay says it accepts (RFC 1870). Null means that the relay
-   * announces no limit.
+   * Holds the size limit for mail in bytes that the relay announces (RFC 1870). Null means that the relay announces no
+   * size limit.
    */
   sizeMax: number | null
 }
 
 /**
  * Makes the doctor's findings about the mail relay. @param ourMax is the size in bytes of the largest mail that the API
- * takes.
+ * accepts.
  */
 export function judgeRelay(
   { host, login, isEncrypted, sizeMax }: RelayFacts,
@@ -238,8 +238,8 @@ export function judgeRelay(
   const check = `relay ${host}`
   const fix = `SMTP_RELAY_URL=smtp://USER:PASSWORD@${isIP(host) === 6 ? `[${host}]` : host}:587`
   if (login === 'silent') {
-    // The line that the finding suggests to the operator names port 587. Hosting providers such as Hetzner block the
-    // ports 25 and 465, and leave port 587 open.
+    // The suggested line for the operator names port 587, because hosting providers such as Hetzner block the ports 25
+    // and 465 but leave port 587 open.
     return [broken(check, 'no answer: the provider may shut the port', fix)]
   }
   if (login === 'refused') {

@@ -6,18 +6,15 @@ import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } fr
 const { ok, warning, broken } = findingsIn('policies')
 
 /**
- * Holds the MTA-STS policy that the policy host serves. The field `failure` tells why the doctor could not read the
- * MTA-STS policy.
+ * Holds the MTA-STS policy from the policy host. The field `failure` tells why the doctor could not read the MTA-STS
+ * policy.
  */
 export type SeenPolicy = { failure: string } | { mode: string; maxAgeS: number; coversUs: boolean }
 
 const ID = /^[a-z0-9]{1,32}$/i
 const DAY_S = 24 * 60 * 60
 
-/**
- * Makes the doctor's findings about the TXT record of MTA-STS, and about the policy that this record announces. @param
- * records lists the TXT records that begin with v=STSv1.
- */
+/** x lists the TXT records that begin with v=STSv1. */
 export function judgeSts({
   domain,
   records,
@@ -28,8 +25,8 @@ export function judgeSts({
   domain: string
   records: readonly string[]
   /**
-   * Holds the MTA-STS policy that the policy host served. Null means that the doctor did not request the policy,
-   * because no DNS record announces one.
+   * Holds the MTA-STS policy from the policy host. Null means that the doctor did not request the policy, because no
+   * DNS record announces an MTA-STS policy.
    */
   policy: SeenPolicy | null
   settings: PolicySettings
@@ -63,8 +60,8 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   if ('failure' in policy) return broken(check, policy.failure, wanted)
   const { mode, maxAgeS, coversUs } = policy
   if (!coversUs && mode !== 'none') {
-    // A sender that follows an `enforce` policy delivers only to the hosts in the policy. If the MTA-STS policy lacks
-    // this service's mail host, senders that follow the policy cannot deliver mail.
+    // A sender that follows an `enforce` policy delivers mail only to the hosts in the policy. If the policy lacks this
+    // service's mail host, such senders cannot deliver mail.
     const found = `it does not name ${mailHostname}`
     return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
   }
@@ -73,7 +70,7 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
 }
 
 /**
- * Makes the doctor's finding about the record of TLS-RPT. @param records lists the TXT records that begin with
+ * Makes the doctor's finding about the TXT record of TLS-RPT. @param records lists the TXT records that begin with
  * v=TLSRPTv1.
  */
 export function judgeTlsReports(
@@ -92,7 +89,7 @@ export function judgeTlsReports(
   return ok(check, `reports go to ${shown(places[0]!)}`)
 }
 
-/** Maps the organisation that issues certificates to its name in CAA records. */
+/** Maps each organisation that issues certificates to the organisation's name in CAA records. */
 const AUTHORITIES: readonly [organisation: RegExp, name: string][] = [
   [/let's encrypt|internet security research group/i, 'letsencrypt.org'],
   [/google trust services/i, 'pki.goog'],
@@ -106,12 +103,11 @@ const AUTHORITIES: readonly [organisation: RegExp, name: string][] = [
 export type CaaRecord = { tag: string; value: string }
 
 /**
- * Judges whether the CAA records let the issuer of a certificate renew it.
- * @param set holds the CAA records that apply to the name. The CAA records that apply to a name stand at the name
- * itself or at its nearest parent domain with such records. Null means that neither the name nor a parent domain has
- * CAA records.
- * @param issuer is the name of the organisation that issued the certificate. The text is empty if there is no
- * certificate.
+ * Judges whether the CAA records allow the issuer of a certificate to renew the certificate.
+ * @param set holds the CAA records that apply to the name. The CAA records that apply stand at the name itself, or at
+ * the nearest parent domain with CAA records. Null means that neither the name nor a parent domain has CAA records.
+ * @param issuer is the name of the organisation that issued the certificate. An empty `issuer` means that the doctor
+ * has seen no certificate.
  */
 export function judgeCaa(
   name: string,

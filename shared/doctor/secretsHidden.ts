@@ -2,13 +2,13 @@ import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Sets the minimum number of characters of a secret that the doctor's report hides. A shorter text would also occur by
- * chance in the report's own words.
+ * Sets the minimum number of characters of a secret that the doctor's report hides. A shorter text could occur in the
+ * report by chance.
  */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'
 
-/** Returns the secrets of the settings, in every spelling in which a message could quote them. */
+/** Returns the secrets of the settings in every spelling that a message could contain. */
 export function secretsOf(config: Config): string[] {
   const { databaseUrl, databaseReplicaUrl, relayUrl, chain, blobStore, bootstrap } = config
   const texts = [
@@ -27,8 +27,8 @@ export function secretsOf(config: Config): string[] {
 const forms = (bytes: Buffer): string[] => [bytes.toString('base64'), bytes.toString('hex')]
 
 /**
- * Returns the parts of a URL that can be secret: the password, and in an HTTP URL also the user, the path and the query.
- * The path of an RPC node's URL can hold an API key.
+ * Returns the parts of a URL that can be secret: the password, and in an HTTP URL also the user, the path and the
+ * query. The path is included because the path of an RPC node's URL can contain an API key.
  */
 function secretsOfUrl(text: string | null | undefined): string[] {
   if (typeof text !== 'string' || !URL.canParse(text)) return []
@@ -47,8 +47,8 @@ function decoded(part: string): string {
 }
 
 /**
- * Removes the given secrets from the findings. This removal is the second line of defence, because no finding should
- * name a secret in the first place.
+ * Removes the given secrets from the findings. The removal is only an additional protection, because no finding should
+ * contain a secret.
  */
 export const withoutSecrets = (
   findings: readonly Finding[],

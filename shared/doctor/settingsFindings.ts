@@ -40,8 +40,8 @@ const changeOf = (variable: string): string =>
     : `${variable}=${EXAMPLES[variable] ?? defaultOf(variable) ?? '…   # docs/settings.md'}`
 
 /**
- * Returns the default value of an environment variable as text. @returns undefined if the variable has no default, or
- * if its default is neither a text nor a number.
+ * Returns the default value of an environment variable as text. @returns undefined if the variable has no default
+ * value, or if the default value is neither a text nor a number.
  */
 function defaultOf(variable: string): string | undefined {
   const { data } = variables.safeParse({})
@@ -49,7 +49,7 @@ function defaultOf(variable: string): string | undefined {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
 }
 
-/** Judges whether a service with these settings may hold other people's mail and money. */
+/** Judges whether a service with the given settings is suitable for other people's mail and money. */
 export function judgeProduction({
   production,
   chain,
@@ -90,8 +90,8 @@ export function judgeProduction({
 }
 
 /**
- * Judges whether the master keys of this process fit the stored secrets. @param fault says which master key is wrong or
- * missing for the stored secrets. Null means that no master key is wrong or missing.
+ * Judges whether the master keys of this process fit the stored secrets. @param fault names the wrong or missing master
+ * key. Null means that no master key is wrong or missing.
  */
 export const judgeMasterKeys = (fault: string | null): Finding =>
   fault === null
@@ -102,14 +102,17 @@ export const judgeMasterKeys = (fault: string | null): Finding =>
         'MASTER_KEYS=…   # the same for every process',
       )
 
-/** If this machine's clock is wrong by more than half a minute, signatures with a time stamp fail. */
+/**
+ * Sets the clock difference in seconds at which the doctor warns. Beyond CLOCK_BROKEN_S, signatures with a time stamp
+ * fail.
+ */
 const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 
 /**
  * Compares the clock of this machine with another clock, and makes the doctor's finding about the difference. @param
- * aheadMs is the time of this machine minus the time of the other clock. Null means that the other clock could not be
- * read.
+ * aheadMs is the time of this machine minus the time of the other clock. Null means that the doctor could not read the
+ * other clock.
  */
 export function judgeClock(other: string, aheadMs: number | null): Finding {
   const check = `clock, against ${other}`

@@ -3,7 +3,7 @@ import { type Finding, findingsIn } from './finding.ts'
 const { ok, warning, broken } = findingsIn('web')
 const hooks = findingsIn('webhooks')
 
-/** Holds the status of an HTTP response, or tells why there is no response. */
+/** Holds the status of an HTTP response, or the reason for a missing response. */
 export type SeenAnswer = { status: number } | { failure: string }
 
 /** Makes the doctor's finding about the response of `/healthz` at BASE_URL. */
@@ -30,8 +30,8 @@ export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
 }
 
 /**
- * Describes the result of a request of the HTTP client that blocks private addresses. `blocked` means that the HTTP
- * client did not send the request.
+ * Describes the result of a request through the HTTP client that blocks private addresses. The result `blocked` means
+ * that the HTTP client did not send the request.
  */
 export type GuardedOutcome = 'answered' | 'blocked' | { failure: string }
 

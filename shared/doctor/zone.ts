@@ -1,4 +1,4 @@
-/** Makes the DNS records that the service needs, and their lines in a zone file (RFC 1035 §5). */
+/** Makes the DNS records that the service needs, and the lines of these records in a zone file (RFC 1035 §5). */
 import { isIP } from 'node:net'
 import { txtStrings } from '../mail/compose/dkim.ts'
 import { type DomainClaim, domainRecords } from '../mail/mailDomain.ts'
@@ -8,17 +8,20 @@ export type ZoneRecord = {
   /** Holds the name of the DNS record, without the final dot. */
   name: string
   type: 'A' | 'AAAA' | 'CNAME' | 'MX' | 'PTR' | 'TXT'
-  /** Holds the record's value as a resolver returns it. The value of an MX record begins with the preference. */
+  /**
+   * Holds the value of the DNS record in the form of a resolver's response. The value of an MX record begins with the
+   * preference.
+   */
   value: string
 }
 
-/** Holds the host names and settings that the DNS records are made of. */
+/** Holds the host names and settings for the DNS records. */
 export type ZoneSettings = {
   mailDomain: string
   mailHostname: string
   /** Holds the host name in BASE_URL. */
   webHost: string
-  /** Tells how mail is sent: `capture`, `direct` or the URL of a smarthost. */
+  /** Tells how the service sends mail: `capture`, `direct` or the URL of a smarthost. */
   relayUrl: string
   mtaSts: MtaStsMode
 }
@@ -45,8 +48,8 @@ export const addressRecord = (name: string, address: string): ZoneRecord => ({
 export const txtRecord = (name: string, value: string): ZoneRecord => ({ name, type: 'TXT', value })
 
 /**
- * Makes the SPF record of a domain. The SPF record of MAIL_DOMAIN lists the hosts that send mail, and the SPF records
- * of other domains include it.
+ * Makes the SPF record of a domain. The SPF record of MAIL_DOMAIN lists the hosts that send mail. The SPF records of
+ * other domains include the SPF record of MAIL_DOMAIN.
  */
 export function spfRecord(domain: string, { mailDomain, ...settings }: ZoneSettings): ZoneRecord {
   if (domain !== mailDomain) return txtRecord(domain, `v=spf1 include:${mailDomain} ~all`)
@@ -55,12 +58,15 @@ export function spfRecord(domain: string, { mailDomain, ...settings }: ZoneSetti
   return txtRecord(domain, `v=spf1 ${hosts.join(' ')} ~all`)
 }
 
-/** RFC 7208 §2.3: if a mail has no envelope sender, receivers check the SPF record of the host name in EHLO. */
+/**
+ * Makes the SPF record of the host name in EHLO. Receivers check this SPF record for a mail without an envelope sender
+ * (RFC 7208 §2.3).
+ */
 const ehloSpfRecord = (mailHostname: string): ZoneRecord => txtRecord(mailHostname, 'v=spf1 a -all')
 
 /**
- * Maps the hosts of well-known relays to the SPF name that lists their addresses. The documentation of each relay gives
- * the relay's SPF name.
+ * Maps the hosts of well-known relays to the SPF name that lists the addresses of the relay. The documentation of each
+ * relay gives the relay's SPF name.
  */
 const RELAY_INCLUDES: readonly [host: RegExp, include: string][] = [
   [/(?:^|\.)amazonaws\.com$/, 'amazonses.com'],
@@ -70,8 +76,8 @@ const RELAY_INCLUDES: readonly [host: RegExp, include: string][] = [
 ]
 
 /**
- * Returns the SPF name to include for a mail relay. @returns null if there is no relay, or if the relay is not well
- * known.
+ * Returns the SPF name that the SPF record must include for a mail relay. @returns null if the service uses no relay,
+ * or if the relay is not well known.
  */
 function relayInclude(relayUrl: string): string | null {
   const host = relayHost(relayUrl)
@@ -79,7 +85,7 @@ function relayInclude(relayUrl: string): string | null {
   return RELAY_INCLUDES.find(([form]) => form.test(host))?.[1] ?? null
 }
 
-/** Returns the host of the smarthost. @returns null if there is no smarthost. */
+/** Returns the host name of the smarthost. @returns null if the service uses no smarthost. */
 export const relayHost = (relayUrl: string): string | null =>
   URL.canParse(relayUrl) ? new URL(relayUrl).hostname.replace(/^\[|\]$/g, '').toLowerCase() : null
 
@@ -91,7 +97,7 @@ export const dmarcRecord = (domain: string, mailDomain: string): ZoneRecord =>
 
 /**
  * Makes the MTA-STS policy of the service's domains. Operators begin with the MTA-STS mode `testing`, because a week of
- * reports shows whose mail would be lost.
+ * reports shows which senders would lose mail.
  */
 export const ownPolicy = ({
   mtaSts,
@@ -100,8 +106,8 @@ export const ownPolicy = ({
   policyText({ mode: mtaSts === 'none' ? 'testing' : mtaSts, mx: [mailHostname] })
 
 /**
- * Makes the TXT record of MTA-STS. @param id is the policy's id, which changes whenever the MTA-STS policy changes. The
- * id of the MTA-STS policy has 1 to 32 letters or digits.
+ * Makes the TXT record of MTA-STS. @param id is the id of the MTA-STS policy: 1 to 32 letters or digits. The id must
+ * change whenever the MTA-STS policy changes.
  */
 export const stsRecord = (domain: string, id: string): ZoneRecord =>
   txtRecord(`_mta-sts.${domain}`, `v=STSv1; id=${id}`)
@@ -109,7 +115,7 @@ export const stsRecord = (domain: string, id: string): ZoneRecord =>
 export const tlsReportRecord = (domain: string, mailDomain: string): ZoneRecord =>
   txtRecord(`_smtp._tls.${domain}`, `v=TLSRPTv1; rua=mailto:tlsrpt@${mailDomain}`)
 
-/** Returns the DNS name under which the reverse name of an IP address is found (RFC 1035 §3.5, RFC 3596 §2.5). */
+/** Returns the DNS name of the PTR record for an IP address (RFC 1035 §3.5, RFC 3596 §2.5). */
 export function reverseName(address: string): string {
   if (isIP(address) !== 6) return `${address.split('.').toReversed().join('.')}.in-addr.arpa`
   const digits = wholeIpv6(address).join('')
@@ -136,7 +142,8 @@ const policyHostRecord = (name: string, webHost: string): ZoneRecord =>
   isIP(webHost) === 0 ? { name, type: 'CNAME', value: webHost } : addressRecord(name, webHost)
 
 /**
- * Describes a domain of the service with its DKIM keys. `claim` tells how a tenant proves that the domain is theirs.
+ * Describes a domain of the service with its DKIM keys. The field `claim` describes a tenant's proof of ownership for
+ * the domain.
  */
 export type ServedDomain = {
   domain: string
@@ -144,7 +151,7 @@ export type ServedDomain = {
   claim: DomainClaim | null
 }
 
-/** Lists the DNS records of a domain, in the order in which an operator reads them. */
+/** Lists the DNS records of a domain in a useful order for the operator. */
 export function recordsOf(
   { domain, dkim, claim }: ServedDomain,
   settings: ZoneSettings,

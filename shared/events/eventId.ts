@@ -1,13 +1,13 @@
 /**
- * Describes the id of an event: the event's number in its project, and its time. A database that was restored from a
- * backup assigns the numbers of lost events to new events. The time in the event id distinguishes two events that have
- * the same number.
+ * Describes the id of an event, which consists of the event's number in the project and the event's time. A database
+ * that was restored from a backup assigns the numbers of lost events to new events. The time in the event id
+ * distinguishes two events with the same number.
  */
 export type EventPosition = {
   seq: bigint
   /**
-   * Holds the time of the event. Null means that the time of the event is unknown: the position is before the first
-   * event, or the event was deleted.
+   * Holds the time of the event. Null means that the time of the event is unknown, because the position is before the
+   * first event, or because the event was deleted.
    */
   at: Date | null
 }
@@ -18,7 +18,7 @@ export const EVENT_ID_MAX_LENGTH = 34
 const FORM = /^(\d{1,18})(?:-(\d{1,15}))?$/
 
 /**
- * Writes an event id like `42-1767605952345`, or `42` if the time is unknown. The time in an event id is in Unix
+ * Writes an event id such as `42-1767605952345`, or `42` without a known time. The time in an event id is in Unix
  * milliseconds.
  */
 export const eventId = ({ seq, at }: EventPosition): string =>

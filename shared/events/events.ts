@@ -1,15 +1,15 @@
 import type { Scope } from '../scopes.ts'
 
-/** Lists the event types of a project, and the scope that is needed to read each type. */
+/** Lists the event types of a project, each with the scope for reading events of the type. */
 export const EVENT_SCOPES = {
   'message.received': 'mail:read',
   // For a message with a one-time code, the event `message.code` comes in addition to `message.received`. The event
   // `message.code` omits the one-time code itself.
   'message.code': 'mail:codes',
   // For a message with a calendar invite, the event `message.invite` comes in addition to `message.received`. The
-  // message of the event `message.invite` has an invitation, an update, a cancellation or a reply to an invitation.
+  // message contains an invitation, an update, a cancellation or a reply to an invitation.
   'message.invite': 'mail:read',
-  // The event `attachment.read` says that the text of an attachment can now be read, or will never be readable.
+  // The event `attachment.read` says that the text of an attachment is now available, or will never be available.
   'attachment.read': 'mail:read',
   'message.held': 'mail:read',
   // The event `message.rejected` says that the owner rejected an outgoing message, or that nobody decided in time.
@@ -42,8 +42,8 @@ export type EventType = keyof typeof EVENT_SCOPES
 export const EVENT_TYPES = Object.keys(EVENT_SCOPES) as EventType[]
 
 /**
- * Describes the data of a message event. The data of a message event omits the text of the message, which get-message
- * returns.
+ * Describes the data of a message event. The data of a message event omit the text of the message, which the API
+ * operation get-message returns.
  */
 export type MessageEventData = {
   messageId: string
@@ -53,15 +53,19 @@ export type MessageEventData = {
   to: string[]
   subject: string
   labels: string[]
-  /** Tells whether an attachment's text was read. Only the event `attachment.read` has this field. */
+  /**
+   * Tells whether the service has read an attachment's text. Only the event `attachment.read` has the field
+   * `attachment`.
+   */
   attachment?: AttachmentRead
-  /** Lists the calendar invites in the message. Only the event `message.invite` has this field. */
+  /** Lists the calendar invites in the message. Only the event `message.invite` has the field `invites`. */
   invites?: InviteNotice[]
 }
 
 /**
- * Lists the effects that an invite can have on the calendar. `outdated` means that the calendar already has a newer
- * revision of the event. `proposal` means that the sender is not proven to be the organizer, so nothing changes.
+ * Lists the effects that an invite can have on the calendar. The effect `outdated` means that the calendar already has
+ * a newer revision of the event. The effect `proposal` means that the sender is not proven to be the organizer, so the
+ * calendar does not change.
  */
 export const INVITE_EFFECTS = [
   'new',
@@ -82,7 +86,10 @@ export type InviteNotice = {
   effect: InviteEffect
 }
 
-/** Describes the data of the event `attachment.read`. `state` tells whether the attachment's text was read. */
+/**
+ * Describes the data of the event `attachment.read`. The field `state` tells whether the service has read the
+ * attachment's text.
+ */
 export type AttachmentRead = {
   attachmentId: string
   state: 'ready' | 'none' | 'failed'
@@ -97,7 +104,10 @@ type PaymentEventData = {
   network: string
   payerAddress: string
   resourceUrl: string
-  /** Tells who named the paid resource. `payer` means that only the payer named the paid resource. */
+  /**
+   * Tells whether the seller named the paid resource. The value `payer` means that only the payer named the paid
+   * resource.
+   */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
@@ -105,8 +115,8 @@ type PaymentEventData = {
 }
 
 /**
- * Describes the data of the event about a use of a secret. The event's data holds only the status of the response to
- * the request with the secret.
+ * Describes the data of the event about a use of a secret. The data of this event contain only the status of the HTTP
+ * response.
  */
 export type UseEventData = {
   useId: string
@@ -114,12 +124,12 @@ export type UseEventData = {
   state: 'answered' | 'failed' | 'unknown'
   method: string
   host: string
-  /** Holds the path of the URL to which the secret was sent, with its placeholders and without the query. */
+  /** Holds the URL path of the request with the secret, with placeholders and without the query. */
   path: string
   statusCode: number | null
 }
 
-/** Describes the data of a purchase event. The data of a purchase event leaves out the seller's own texts. */
+/** Describes the data of a purchase event. The data of a purchase event leave out the seller's texts. */
 export type PurchaseEventData = {
   purchaseId: string
   host: string
@@ -130,8 +140,8 @@ export type PurchaseEventData = {
   network: string | null
   txHash: string | null
   /**
-   * Tells why the purse refused the payment, or why it asks the owner for a decision. In other purchase events the
-   * reason is null.
+   * Tells why the purse refused the payment, or why the service asks the owner for a decision. In other purchase
+   * events, `reason` is null.
    */
   reason: string | null
 }
@@ -164,7 +174,9 @@ export type RefundedPurchaseEventData = {
   txHash: string
 }
 
-/** Describes the data of the event that reports a low balance of a purse (a project's spending wallet). */
+/**
+ * Describes the data of the event `purse.low`, which reports a low balance of a purse (a project's spending wallet).
+ */
 type PurseEventData = { address: string; balanceUsdcRaw: string; lowUsdcRaw: string }
 
 export type EventData =

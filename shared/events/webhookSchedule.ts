@@ -1,8 +1,8 @@
 /** Defines the retry schedule of webhook deliveries (docs/contract.md §7). */
 
 /**
- * Lists the delays in seconds between the attempts of a webhook delivery. The first delay begins when the first attempt
- * has failed.
+ * Lists the delays in seconds between the attempts of a webhook delivery. The first delay begins after the first
+ * attempt has failed.
  */
 const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
 
@@ -17,10 +17,10 @@ export type WebhookVerdict = 'delivered' | 'aborted' | 'retry'
 /**
  * Returns the delay after a failed attempt of a webhook delivery.
  *
- * @param attempt is the number of the attempt that failed, from 1 to {@link WEBHOOK_ATTEMPTS_MAX}.
+ * @param attempt is the number of the failed attempt, from 1 to {@link WEBHOOK_ATTEMPTS_MAX}.
  * @returns the seconds from the end of the failed attempt to the next attempt. Null means that the failed attempt was
  * the last attempt.
- * @throws RangeError when `attempt` is out of range.
+ * @throws RangeError if `attempt` is out of range.
  */
 export function nextWebhookDelayS(attempt: number): number | null {
   if (!Number.isInteger(attempt) || attempt < 1 || attempt > WEBHOOK_ATTEMPTS_MAX) {
@@ -30,10 +30,12 @@ export function nextWebhookDelayS(attempt: number): number | null {
 }
 
 /**
- * Decides from the receiver's HTTP response whether a webhook delivery has succeeded, has failed, or is tried again.
+ * Decides from the receiver's HTTP response whether a webhook delivery has succeeded, has failed, or needs another
+ * attempt.
  *
  * @param status is the HTTP status of the receiver's response. Null means that a time-out or a network error prevented
- * the response. A redirect is never followed and counts as 4xx. The statuses 408 and 429 end the delivery like any 4xx.
+ * the response. The service never follows a redirect, and a redirect counts as 4xx. The statuses 408 and 429 end the
+ * delivery like any other 4xx.
  */
 export function webhookVerdict(status: number | null): WebhookVerdict {
   if (status === null) return 'retry'

@@ -1,13 +1,13 @@
 /**
  * Makes and checks webhook signatures: `X-Service-Signature: sha256=<hex>`, HMAC-SHA256 (RFC 2104) over the raw body.
- * The key is the whole secret string in UTF-8, including its prefix `whsec_`.
+ * The HMAC key is the whole webhook secret in UTF-8, including its prefix `whsec_`.
  */
 import { createHmac } from 'node:crypto'
 
 export type SignWebhookParameters = {
-  /** Holds the secret of the webhook's receiver, such as `whsec_…`. */
+  /** Holds the webhook secret, such as `whsec_…`. */
   secret: string
-  /** Holds the bytes of the webhook body, or a text that is sent as UTF-8. */
+  /** Holds the bytes of the webhook body, or the text of the body, which counts as UTF-8. */
   body: string | Uint8Array
 }
 
@@ -15,7 +15,7 @@ export type SignWebhookParameters = {
  * Signs a webhook body.
  *
  * @returns the value of the header `X-Service-Signature`: `sha256=` and 64 lower-case hex digits.
- * @throws RangeError on an empty secret, because anyone could sign with an empty secret.
+ * @throws RangeError if the secret is empty, because anyone could sign with an empty secret.
  */
 export function signWebhook({ secret, body }: SignWebhookParameters): string {
   if (secret === '') throw new RangeError('secret must not be empty')
@@ -34,8 +34,8 @@ export function verifyWebhookSignature({
 }: SignWebhookParameters & { header: string | null }): boolean {
   const expected = signWebhook({ secret, body })
   if (header === null || header.length !== expected.length) return false
-  // The loop compares all digits of the signature, because the time of an early exit would reveal how many digits
-  // match.
+  // The loop compares all digits of the signature, because the time of an early exit would reveal the number of
+  // matching digits.
   let difference = 0
   for (let index = 0; index < expected.length; index++) {
     difference |= expected.charCodeAt(index) ^ header.charCodeAt(index)

@@ -3,14 +3,14 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Limits the number of tasks that run at the same time. The next task to run belongs to the sharers (such as
- * inboxes and sending networks) that have caused the least cost so far. Tasks of the same sharers (such as inboxes) run
- * in the order in which they arrived.
+ * Limits the number of tasks that run at the same time. The next task belongs to the sharers (such as inboxes and
+ * sending networks) with the least cost so far. Tasks of the same sharers (such as inboxes) run in the order of their
+ * arrival.
  */
 export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
-  /** Holds the tasks that wait for a turn to run. Waiting tasks with the same sharers form one group. */
+  /** Holds the tasks that wait for a turn. Waiting tasks with the same sharers form one group. */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
 
@@ -20,8 +20,8 @@ export class CostTurns {
   }
 
   /**
-   * Waits until a task of the given sharers (such as inboxes) may run. @returns a function that the caller calls to end
-   * its turn. A second call of the function that ends a turn does nothing.
+   * Waits until a task of the given sharers (such as inboxes) may run. @returns a function with which the caller ends
+   * the turn. A second call of the returned function does nothing.
    */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++
@@ -34,7 +34,7 @@ export class CostTurns {
     }
   }
 
-  /** Waits for a turn, runs the task, and charges the task's sharers with the time that the task took. */
+  /** Waits for a turn, runs the task, and charges the task's sharers with the duration of the task. */
   async run<Result>(sharers: readonly string[], work: () => Promise<Result>): Promise<Result> {
     const end = await this.enter(sharers)
     const startMs = performance.now()
@@ -55,7 +55,7 @@ export class CostTurns {
     return promise
   }
 
-  /** Gives a freed turn to the waiting task whose sharers have caused the least cost. */
+  /** Gives a freed turn to a waiting task of the sharers with the least cost. */
   #next(): void {
     let lightest: [string, Waiting] | undefined
     let least = Number.POSITIVE_INFINITY

@@ -1,22 +1,22 @@
-/** Sets the half-life of a cost. After this time, the service has forgotten half of the cost of a sharer. */
+/** Sets the time after which the service has forgotten half of a sharer's cost. */
 const HALF_LIFE_MS = 30_000
 /**
  * Sets the maximum number of sharers (such as inboxes and sending networks) that have a recorded cost. The number is
- * limited because a stranger may have many addresses. Above the limit, the service forgets one half of the sharers,
- * namely those with the lower costs.
+ * limited because a stranger may have many addresses. Above the limit, the service forgets the half of the sharers with
+ * the lower costs.
  */
 const SHARERS_MAX = 10_000
 /**
  * Holds the cost that a sharer (such as an inbox) may cause without losing priority. Each doubling of the cost above
- * this value lowers the priority of the sharer's jobs by one.
+ * FREE_MS lowers the priority of the sharer's jobs by one.
  */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 
 /**
- * Tells whether two jobs may run in one batch, by the costs that the sharers of each job (such as inboxes) have caused.
- * Each cost is the work in milliseconds that the job's sharers have caused. A cheap job must not wait for an expensive
- * job of the batch.
+ * Tells whether two jobs may run in one batch. Each parameter is the cost of a job's sharers (such as inboxes) in
+ * milliseconds of work. Jobs with very different costs may not share a batch, because a cheap job must not wait for an
+ * expensive job.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 
@@ -24,9 +24,9 @@ type Cost = { ms: number; atMs: number }
 
 /**
  * Records the cost that sharers, such as inboxes and sending networks, have caused lately, in milliseconds of work.
- * Tasks of sharers (such as inboxes) with a lower cost go first, so a flood of mail waits behind all other mail. The
- * costs of all sharers of a task are added up. So a sender cannot make a flood of mail cheap by using many inboxes or
- * many networks.
+ * Tasks of sharers (such as inboxes) with a lower cost run first, so a flood of mail waits behind all other mail. The
+ * cost of a task is the sum over all its sharers. So a sender cannot make a flood of mail cheap by the use of many
+ * inboxes or many networks.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()
@@ -69,8 +69,8 @@ export class Costs {
   }
 
   /**
-   * Returns the priority of a job from the costs of the sharers (such as inboxes) to which the job belongs. Jobs with
-   * priority 0 run first.
+   * Returns the priority of a job from the costs of the job's sharers (such as inboxes). Jobs with priority 0 run
+   * first.
    */
   priorityOf(sharers: readonly string[]): number {
     const doublings = Math.log2(this.of(sharers) / FREE_MS)

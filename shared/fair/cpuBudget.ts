@@ -1,6 +1,6 @@
 /**
- * Sets the maximum number of sharers (such as inboxes) whose processor time is recorded. The record of a sharer is
- * deleted when its processor budget is full again.
+ * Sets the maximum number of sharers (such as inboxes) with a record of their processor time. The code deletes the
+ * record of a sharer after the sharer's processor budget is full again.
  */
 const SHARERS_MAX = 10_000
 
@@ -11,7 +11,7 @@ const SHARERS_MAX = 10_000
 export class CpuBudget {
   readonly #limits: { burstMs: number; perSecondMs: number }
   readonly #nowMs: () => number
-  /** Holds for each sharer (such as an inbox) the processor time that still counts against the sharer's budget. */
+  /** Maps each sharer (such as an inbox) to the processor time that still counts against the sharer's budget. */
   readonly #used = new Map<string, { ms: number; atMs: number }>()
 
   constructor(limits: { burstMs: number; perSecondMs: number }, nowMs = () => performance.now()) {
@@ -19,15 +19,18 @@ export class CpuBudget {
     this.#nowMs = nowMs
   }
 
-  /** Returns the milliseconds until the sharer may begin new work. 0 means that the sharer may begin now. */
+  /**
+   * Returns the milliseconds until the sharer may begin new work. The result 0 means that the sharer may begin new work
+   * now.
+   */
   delayMs(sharer: string): number {
     const over = this.#usedMs(sharer) - this.#limits.burstMs
     return over < 0 ? 0 : Math.ceil(((over + 1) * 1000) / this.#limits.perSecondMs)
   }
 
   /**
-   * Charges a sharer for the processor time of finished work. A sharer is charged only after its work, because the
-   * processor time is unknown before the work has ended.
+   * Charges a sharer for the processor time of finished work. The caller charges a sharer only after the work, because
+   * the processor time is unknown before the end of the work.
    */
   charge(sharer: string, cpuMs: number): void {
     const ms = this.#usedMs(sharer) + cpuMs
@@ -43,7 +46,10 @@ export class CpuBudget {
     return Math.max(0, used.ms - backMs)
   }
 
-  /** Deletes the record of a sharer whose budget is full, or else of the sharer that was charged longest ago. */
+  /**
+   * Deletes the records of sharers with a full budget. If the map is still full, the function deletes the record of the
+   * sharer with the oldest charge.
+   */
   #forget(): void {
     for (const sharer of this.#used.keys())
       if (this.#usedMs(sharer) === 0) this.#used.delete(sharer)

@@ -1,6 +1,6 @@
 /**
- * Reports that a caller may not run, because too many callers of the same sharer (such as a network) wait, or because
- * the time to wait has passed.
+ * Reports that a caller gets no turn, because too many callers of the same sharer (such as a network) wait, or because
+ * the caller has waited too long.
  */
 export class NoTurnError extends Error {}
 
@@ -8,8 +8,8 @@ type Waiter = { enter: () => void; refuse: () => void }
 
 /**
  * Divides a limited number of simultaneous turns fairly among sharers, such as networks or callers. The next free turn
- * goes to the waiting sharers by rotation. So a sharer with a thousand waiting callers delays another sharer by one
- * turn only.
+ * goes to the waiting sharers by rotation. So a sharer with a thousand waiting callers delays another sharer by only
+ * one turn.
  */
 export class FairTurns {
   readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }
@@ -19,17 +19,17 @@ export class FairTurns {
   #taken = 0
 
   /**
-   * Sets how many turns all sharers together, and each sharer (such as a network) alone, may have at once. @param
-   * limits holds three numbers: the turns that all sharers may have at once, the turns that one sharer may have at
-   * once, and the callers of one sharer that may wait.
+   * Sets the limits on turns. @param limits holds three numbers. The field `total` limits the turns of all sharers at
+   * once, and `perSharer` limits the turns of one sharer (such as a network) at once. The field `waitingPerSharer`
+   * limits the waiting callers of one sharer.
    */
   constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }
   }
 
   /**
-   * Waits until the sharer (such as a network) gets one of the limited turns. @returns a function that the caller calls
-   * to end its turn. @throws {NoTurnError}
+   * Waits until the sharer (such as a network) gets one of the limited turns. @returns a function with which the caller
+   * ends the turn. @throws {NoTurnError}
    */
   async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
     const queue = this.#waiting.get(sharer) ?? []

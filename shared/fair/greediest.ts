@@ -1,11 +1,11 @@
 /**
- * Chooses the piece of work that must end when a limited resource is full. The sharer (such as a network) that holds
- * the most of the resource gives up one piece of its work. So a new sharer is served even if many sharers already hold
- * their full share of the resource.
- * @param held returns the amount of the resource that the sharer of a piece of work holds in total.
- * @param rank returns the rank of a piece of work among the pieces of its sharer. The sharer that must give up work
- * ends the piece of work with the highest rank.
- * @returns null if `works` is empty, so that there is nothing to end.
+ * Chooses the piece of work that must end when a limited resource is used up. The sharer (such as a network) with the
+ * largest part of the resource must give up one piece of work. So a new sharer gets a part of the resource even if many
+ * sharers already use all of it.
+ * @param held returns the total amount of the resource that the sharer of a piece of work holds.
+ * @param rank returns the rank of a piece of work among the pieces of its sharer. The function chooses the piece of
+ * work with the highest rank.
+ * @returns null if `works` is empty.
  */
 export function workOfGreediest<Work>(
   works: Iterable<Work>,

@@ -1,27 +1,27 @@
 /**
- * Sets the maximum number of sharers (such as networks) whose received bytes are recorded. Above the limit, the records
- * of sharers that need not wait are deleted.
+ * Sets the maximum number of sharers (such as networks) with a record of their received bytes. Above the limit, the
+ * code deletes the records of sharers that need not wait.
  */
 const SHARERS_MAX = 10_000
 
 /**
- * Limits the rate at which bytes are read for each sharer, such as a network or a caller. If a sharer sends faster than
- * its rate, the reader waits, and TCP makes the sender wait. The limit only delays bytes and refuses none.
+ * Limits the bytes a second that the service reads from each sharer, such as a network or a caller. If a sharer sends
+ * faster, the reader waits, and TCP makes the sender wait. The limit only delays bytes and refuses no bytes.
  */
 export class Pace {
   readonly #bytesPerS: number
   readonly #burstS: number
   readonly #nowMs: () => number
   /**
-   * Maps each sharer (such as a network) to the time at which the rate has paid for the bytes that it has sent. While
-   * this time lies in the future, the reader reads no more bytes of the sharer.
+   * Maps each sharer (such as a network) to the time until which the sharer's bytes use up the allowed rate. While this
+   * time lies in the future, the service reads no more bytes of the sharer.
    */
   readonly #paidAtMs = new Map<string, number>()
 
   /**
-   * Sets the number of bytes a second that each sharer may send. @param bytesPerS is the number of bytes a second that
-   * one sharer may send. 0 means no limit. `burstS` sets the burst: a sharer may send the bytes of this many seconds at
-   * once.
+   * Sets the rate and the burst of each sharer. @param bytesPerS is the number of bytes a second that one sharer may
+   * send. The value 0 means no limit. The parameter `burstS` is a number of seconds, and a sharer may send the bytes of
+   * this time at once.
    */
   constructor(
     { bytesPerS, burstS }: { bytesPerS: number; burstS: number },
@@ -33,8 +33,8 @@ export class Pace {
   }
 
   /**
-   * Counts bytes that the given sharers (such as a network and an inbox) sent. @returns the milliseconds to wait before
-   * the service reads more bytes of the sharers.
+   * Counts bytes that the given sharers (such as a network and an inbox) sent. @returns the milliseconds for which the
+   * service must wait before it reads more bytes of the sharers.
    */
   take(sharers: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0

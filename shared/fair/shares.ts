@@ -1,25 +1,24 @@
 /** Sets the shortest time in milliseconds after which a job without a slot asks for a slot again. */
 const RETURN_MS = 250
 /**
- * If two jobs were refused a slot because of the same sharer (such as an inbox), their next tries are this number of
- * milliseconds apart. Each mail of a refused job adds more time before the next job's try. One try of a job costs as
- * much as a few mails.
+ * Sets the minimum milliseconds between the next tries of two refused jobs of the same sharer (such as an inbox).
+ * MAIL_SPACING_MS is the additional time for each mail of a refused job. One try of a job costs as much as a few mails.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
 
 /**
- * Describes the response to a job that asks for a slot of the worker pool. A granted slot is held until the job calls
- * `leave`. A job that was refused a slot may ask again after `returnInMs`.
+ * Describes the response to a job that asks for a slot of the worker pool. A job holds a granted slot until the job
+ * calls `leave`. A refused job may ask for a slot again after `returnInMs`.
  */
 export type ShareTurn =
   | { granted: true; leave: () => void }
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the slots of a pool between sharers, such as inboxes and sending networks. Each sharer may hold as many slots
- * as stay free: a single sharer holds half, and two sharers hold a third each. So a flood into one inbox leaves slots
- * for other inboxes.
+ * Shares the slots of a pool between sharers, such as inboxes and sending networks. Each sharer may hold at most as
+ * many slots as stay free. So a single sharer holds half of the slots, and two sharers hold a third each. A flood into
+ * one inbox leaves slots for other inboxes.
  */
 export class Shares {
   readonly #slots: number
@@ -52,8 +51,8 @@ export class Shares {
   }
 
   /**
-   * Returns the first of the given sharers that already holds as many slots as a sharer may hold now. @returns null if
-   * all of the given sharers may take another slot.
+   * Returns the first given sharer that already holds the maximum number of slots. @returns null if all given sharers
+   * may take another slot.
    */
   crowded(sharers: readonly string[]): string | null {
     const free = this.#slots - this.#taken
@@ -75,7 +74,7 @@ export class Shares {
 
   /**
    * Returns the milliseconds after which a refused job of a sharer may ask for a slot again. Each call for the same
-   * sharer (such as an inbox) returns a later time, and a job with many mails delays the next job more.
+   * sharer (such as an inbox) gives a later time. A job with many mails delays the next job more.
    */
   returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()

@@ -1,13 +1,13 @@
 import { isIP } from 'node:net'
 
-/** Returns the network for which rate limits count requests: an IPv4 address, or the /64 of an IPv6 address. */
+/** Returns the network of an IP address for the rate limits: an IPv4 address, or the /64 network of an IPv6 address. */
 export function networkSubject(address: string): string {
   return isIP(address) === 6 ? prefixOf(address, 64) : address
 }
 
 /**
- * Returns the networks of an IP address, the narrowest first: an IPv4 address, or the /64 and the /48 of an IPv6
- * address.
+ * Returns the networks of an IP address, the narrowest first: an IPv4 address, or the /64 network and the /48 network
+ * of an IPv6 address.
  */
 export function networksOf(address: string): string[] {
   return isIP(address) === 6 ? [prefixOf(address, 64), prefixOf(address, 48)] : [address]

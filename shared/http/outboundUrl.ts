@@ -4,9 +4,9 @@ import { judgeHost } from './publicAddress.ts'
  * Finds the fault of a URL that a tenant asks the service to call, without a DNS query. The service checks the URL at
  * registration and before every request.
  *
- * @param allowPrivate tells whether private, loopback and link-local addresses and every port are accepted
- * (development).
- * @returns a reason for the refusal that may be shown to the tenant. Null means that the URL has no fault.
+ * @param allowPrivate tells whether the function accepts private, loopback and link-local addresses and every port (in
+ * development).
+ * @returns a reason for the refusal, which the service may show to the tenant. Null means that the URL has no fault.
  */
 export function outboundUrlFault(text: string, allowPrivate: boolean): string | null {
   if (!URL.canParse(text)) return 'not a valid URL'
@@ -14,7 +14,7 @@ export function outboundUrlFault(text: string, allowPrivate: boolean): string | 
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'not an http or https URL'
   if (url.username !== '' || url.password !== '') return 'URL holds a user name or password'
   if (allowPrivate) return null
-  // A literal IP address in a URL needs no DNS query, so no later check of resolved addresses sees it.
+  // The function checks a literal IP address here, because a later check sees only addresses from DNS queries.
   if (judgeHost(url) === 'private') return 'address is not public'
   // Low ports belong to other protocols, such as SMTP on 25 and SSH on 22. Servers of these protocols could read the
   // body of an HTTP request as commands.

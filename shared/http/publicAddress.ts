@@ -1,8 +1,9 @@
 /**
- * Decides which addresses a request on a tenant's behalf may reach.
+ * Decides about the IP addresses that a request on a tenant's behalf may reach.
  *
  * The deny list holds the IANA special-purpose address registries (RFC 6890 and successors), multicast, and the v6
- * forms of v4 addresses. The caller must check the dialled address, because DNS can map any name to a private address.
+ * forms of v4 addresses. The caller must check the IP address of the connection, because DNS can map any name to a
+ * private address.
  */
 
 type Prefix = readonly [base: string, bits: number]
@@ -28,7 +29,7 @@ const V4_DENIED: readonly Prefix[] = [
 
 /**
  * Holds the range of all global unicast IPv6 addresses (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96
- * lie outside this range.
+ * lie outside the global unicast range.
  */
 const V6_ALLOWED: Prefix = ['2000::', 3]
 
@@ -49,7 +50,7 @@ function parseV4(text: string): bigint | undefined {
   if (match === null) return undefined
   let value = 0n
   for (const part of match.slice(1)) {
-    // A part of an IPv4 address with a leading zero is refused, because some parsers read it as octal and others as
+    // The function refuses a leading zero in an IPv4 address, because some parsers read the part as octal and others as
     // decimal.
     if (Number(part) > 255 || (part.length > 1 && part.startsWith('0'))) return undefined
     value = (value << 8n) | BigInt(part)
@@ -89,8 +90,9 @@ function isPublicV6(value: bigint): boolean {
 /**
  * Tells whether an IP address is a public unicast address.
  *
- * @param address is IPv4 in four decimal parts, or IPv6 (a zone is ignored), as `dns.lookup` returns it.
- * @returns false for a text that is no IP address, so that the caller refuses a request to it.
+ * @param address is an IPv4 address in four decimal parts, or an IPv6 address, as `dns.lookup` returns it. The function
+ * ignores a zone.
+ * @returns false for a text that is no IP address, so that the caller refuses the request.
  */
 export function isPublicAddress(address: string): boolean {
   const v4 = parseV4(address)
@@ -106,7 +108,8 @@ export type HostVerdict = 'public' | 'private' | 'name'
  *
  * @param url was parsed by `new URL()`. The parser turns 0x7f.1, 2130706433, 127.1 and full-width digits into
  * 127.0.0.1, and [::127.0.0.1] into hex groups.
- * @returns `name` if the host is a name. DNS must then resolve the name before the address of the host can be judged.
+ * @returns `name` if the host is a name. In this case, the caller must resolve the name by DNS and judge the resulting
+ * address.
  */
 export function judgeHost(url: URL): HostVerdict {
   const host = url.hostname

@@ -1,8 +1,8 @@
 import { domainToASCII } from 'node:url'
 
 /**
- * Sets the maximum number of characters of an address. RFC 5321 §4.5.3.1.3: a path has at most 256 octets, angle
- * brackets included.
+ * Sets the maximum number of characters of an address. A path with angle brackets has at most 256 octets (RFC 5321
+ * §4.5.3.1.3).
  */
 export const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
@@ -10,18 +10,18 @@ const LOCAL_PART_MAX_LENGTH = 64
 /** Matches an RFC 5322 dot-atom. */
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
 /**
- * Matches an RFC 5322 quoted-string of atoms, dots and spaces. Other characters in a quoted local part are refused,
- * because attackers use them to confuse mail parsers.
+ * Matches an RFC 5322 quoted-string of atoms, dots and spaces. The pattern refuses other characters in a quoted local
+ * part, because attackers use such characters to confuse mail parsers.
  */
 const QUOTED_PART = /^"([A-Za-z0-9!#$%&'*+/=?^_`{|}~. -]+)"$/
 const DOMAIN =
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 
 /**
- * Reads exactly one bare address (`local@domain`) and returns it with the domain in lower-case ASCII. For any other
- * text than one bare address, the function returns null. The function refuses lists, display names, comments, groups
- * and line breaks before a mail library reads the string. A mail library would send a mail for `"b@y, c@z"` or
- * `"x\r\nBcc: v@z"` to additional recipients.
+ * Reads exactly one bare address (`local@domain`), and returns the address with the domain in lower-case ASCII. For any
+ * other text, the function returns null. The function refuses lists, display names, comments, groups and line breaks
+ * before a mail library reads the text. A mail library would send a mail for `"b@y, c@z"` or `"x\r\nBcc: v@z"` to
+ * additional recipients.
  */
 export function parseAddress(text: string): string | null {
   if (text.length > ADDRESS_MAX_LENGTH) return null
@@ -64,12 +64,12 @@ const NAME_MAX_LENGTH = 200
 /** Matches an RFC 5322 §3.4 name-addr: a quoted string or plain words before the address in angle brackets. */
 const NAME_ADDR = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^"<>,;:@()[\]\\]*))\s*<([^<>]*)>\s*$/u
 
-/** Holds an address with its display name. Null means that the address has no display name. */
+/** Holds an address with its display name. A null `name` means that the address has no display name. */
 export type Mailbox = { address: string; name: string | null }
 
 /**
  * Reads one address with an optional display name: `ada@example.com`, `Ada <ada@example.com>` or `"Doe, Jane"
- * <jane@example.net>`. @returns null for any other text.
+ * <jane@example.net>`. @returns null if the text has another form.
  */
 export function parseMailbox(text: string): Mailbox | null {
   if (text.length > NAME_MAX_LENGTH + ADDRESS_MAX_LENGTH + 4) return null
@@ -81,12 +81,13 @@ export function parseMailbox(text: string): Mailbox | null {
   return { address, name: name === '' ? null : name }
 }
 
-/** Tells whether a text is the domain of an address: ASCII, lower case, no trailing dot. */
+/** Tells whether a text is a domain in ASCII and in lower case, without a trailing dot. */
 export const isDomain = (text: string): boolean => DOMAIN.test(text)
 
 /**
- * Returns the stored form of a domain: lower-case ASCII (RFC 5890 A-labels). SMTP libraries and mail parsers return
- * A-labels or U-labels. If the text is not a domain, the function only converts the text to lower case.
+ * Returns the stored form of a domain: lower-case ASCII (RFC 5890 A-labels). The conversion is necessary because SMTP
+ * libraries and mail parsers return A-labels or U-labels. If the text is not a domain, the function only converts the
+ * text to lower case.
  */
 export function asciiDomain(domain: string): string {
   const lower = domain.toLowerCase()
@@ -102,8 +103,8 @@ export const addressKey = (address: string): string =>
   address.slice(0, address.lastIndexOf('@') + 1).toLowerCase() + domainOf(address)
 
 /**
- * Returns the inbox addresses to try for a recipient, in order: the address, then the address without `+tag` (RFC
- * 5233).
+ * Returns the possible inbox addresses of a recipient in order: the recipient's address, then the address without
+ * `+tag` (RFC 5233).
  */
 export function recipientKeys(address: string): string[] {
   const key = addressKey(address)

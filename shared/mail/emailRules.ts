@@ -2,8 +2,8 @@ import { addressKey, domainOf, parseAddress } from './address.ts'
 
 export const RULE_TYPES = ['ALLOW', 'BLOCK'] as const
 /**
- * Lists the scopes of email rules. RECEIVE rules are about the senders that the inbox accepts. SEND rules are about the
- * recipients that the inbox may write to. REPLY rules are about the senders that the inbox may reply to.
+ * Lists the scopes of email rules. RECEIVE rules decide about the senders of received mail. SEND rules decide about the
+ * recipients of sent mail. REPLY rules decide about the recipients of replies.
  */
 export const RULE_SCOPES = ['RECEIVE', 'SEND', 'REPLY'] as const
 
@@ -12,7 +12,7 @@ export type RuleScope = (typeof RULE_SCOPES)[number]
 export type Rule = {
   type: (typeof RULE_TYPES)[number]
   scope: RuleScope
-  /** Holds the address that the email rule names, or `*@domain`, in lower case. */
+  /** Holds the address of the email rule, or `*@domain`, in lower case. */
   value: string
 }
 
@@ -25,8 +25,8 @@ export function parseRuleValue(text: string): string | null {
 
 /**
  * Returns the type (ALLOW or BLOCK) of the email rule that decides about an address. An email rule for an address
- * overrides a rule for the domain of that address.
- * @param typeOf returns the type of the email rule that has a value, or undefined if no rule has the value.
+ * overrides an email rule for the address's domain.
+ * @param typeOf returns the type of the email rule with the given value, or undefined if no email rule has the value.
  */
 export const decidingType = (
   address: string,
@@ -39,10 +39,7 @@ const ruleFor = (rules: readonly Rule[], scope: RuleScope, address: string): Rul
     (value) => rules.find((rule) => rule.scope === scope && rule.value === value)?.type,
   )
 
-/**
- * Tells whether email rules allow an address. One ALLOW rule in a scope blocks every address for which no email rule
- * exists.
- */
+/** Tells whether email rules allow an address. One ALLOW rule in a scope blocks every address without an email rule. */
 export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
   const type = ruleFor(rules, scope, address)
   if (type !== null) return type === 'ALLOW'
@@ -61,24 +58,22 @@ const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   )
 
 /**
- * Tells whether the email rules of an inbox accept a message. If an inbox has ALLOW rules, they must name every author
- * of a message. ALLOW rules need not name the envelope sender, because envelope senders name the machines of mailing
- * services.
+ * Tells whether the email rules of an inbox accept a message. If an inbox has ALLOW rules, the ALLOW rules must name
+ * every author of a message. The ALLOW rules need not name the envelope sender, because an envelope sender may name a
+ * machine of a mailing service.
  */
 const isReceived = (rules: readonly Rule[], senders: Senders): boolean =>
   !isBlocked(rules, senders) &&
   authorsOf(senders).every((author) => isAllowed(rules, 'RECEIVE', author))
 
 /**
- * Names what happens to a received message. `store` means that the message is stored. `reduce` means that a proven
- * bounce is stored without its free text, because the allow list does not name its sender. `later` means that DNS
- * currently cannot tell whether an allowed author wrote the message.
+ * Names the decision about a received message. With `store`, the service stores the message. With `reduce`, the service
+ * stores a proven bounce without its free text, because the allow list does not name the sender of the bounce. The
+ * decision `later` means that DNS currently cannot tell whether an allowed author wrote the message.
  */
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 
-/**
- * Tells whether the email rules refuse a message because of its addresses alone, before its sender is authenticated.
- */
+/** Tells whether the email rules refuse a message by its addresses alone, before the authentication of the sender. */
 export const isRefused = (
   rules: readonly Rule[],
   senders: Senders,
@@ -86,7 +81,7 @@ export const isRefused = (
 ): boolean => isBlocked(rules, senders) || !(isProvenBounce || isReceived(rules, senders))
 
 /**
- * Decides by the email rules what happens to a message whose sender was authenticated. An ALLOW rule counts only for a
+ * Decides by the email rules about a message after the authentication of the sender. An ALLOW rule counts only for a
  * proven author, because anyone can write an allowed address into From.
  */
 export function admit(

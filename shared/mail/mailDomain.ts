@@ -1,6 +1,6 @@
 /**
- * Names the purpose of a DNS record of a mail domain. Some DNS records of a mail domain route its mail to this service,
- * and others authenticate the mail that it sends.
+ * Names the purpose of a DNS record of a mail domain. Some DNS records route the domain's mail to this service, and
+ * others authenticate the domain's sent mail.
  */
 
 type RecordPurpose = 'ownership' | 'mx' | 'dkim' | 'spf' | 'dmarc'
@@ -10,12 +10,9 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   name: string
   value: string
-  /**
-   * Holds the preference of an MX record, or null for a DNS record of another type. The priority is null for a DNS
-   * record that is no MX record.
-   */
+  /** Holds the preference of an MX record. Null means that the DNS record is no MX record. */
   priority: number | null
-  /** Tells whether a domain counts as verified only if it has this DNS record. */
+  /** Tells whether the verification of a domain requires this DNS record. */
   required: boolean
 }
 
@@ -35,7 +32,7 @@ const OWNERSHIP_PREFIX = '_purser'
 
 /**
  * Lists the DNS records that the owner of a domain has to set. The parameter `mailDomain` is the service's own mail
- * domain. The SPF record of the service's own domain lists the hosts that send mail.
+ * domain. The SPF record of `mailDomain` lists the hosts that send mail.
  */
 export function domainRecords(
   { domain, token, dkimSelector, dkimRecord }: DomainClaim,
@@ -59,10 +56,7 @@ export function domainRecords(
   ]
 }
 
-/**
- * Decides whether a DNS record is right, by comparing it with the TXT records or mail exchangers that were found at its
- * name.
- */
+/** Compares a required DNS record with the TXT records or mail exchangers that DNS returned for its name. */
 export function judgeRecord({ purpose, value }: DomainRecord, found: readonly string[]): Finding {
   switch (purpose) {
     case 'ownership':
@@ -70,8 +64,7 @@ export function judgeRecord({ purpose, value }: DomainRecord, found: readonly st
     case 'mx':
       return judge(found, [value], (name) => plain(name) === plain(value))
     case 'dkim':
-      // Some DNS panels add spaces to a DKIM record or omit the version. In a DKIM record, only the key decides whether
-      // the record is right.
+      // Only the key in a DKIM record counts, because some DNS panels add spaces to a DKIM record or omit the version.
       return judge(found.filter(isDkim), [value], (text) => tag(text, 'p') === tag(value, 'p'))
     case 'spf': {
       const include = value.split(' ')[1]!
@@ -105,12 +98,12 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/** Holds the finding about a DNS record if its name servers did not respond. */
+/** Holds the finding about a DNS record if the name servers did not respond. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**
- * Tells whether a mail domain is verified, according to the findings about its DNS records. `wanting` means that a
- * required DNS record is missing or wrong. `unknown` means that a DNS query got no response.
+ * Tells whether a mail domain is verified, by the findings about its DNS records. The verdict `wanting` means that a
+ * required DNS record is missing or wrong. The verdict `unknown` means that a DNS query got no response.
  */
 export function verdictOf(
   records: readonly DomainRecord[],
@@ -125,8 +118,8 @@ export function verdictOf(
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /**
- * Holds the time for which a verified domain may lack required DNS records before it fails. A DNS outage of one night
- * must not make the domain fail.
+ * Holds the time for which a domain may lack required DNS records before its verification fails. A DNS outage of one
+ * night must not make the verification fail.
  */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS
@@ -134,10 +127,10 @@ const RECHECK_MS = 24 * HOUR_MS
 export type DomainStatus = 'pending' | 'verified' | 'failed'
 
 /**
- * Returns the status of a domain after a check, and the delay until the next check. If the delay is null, the domain
- * has failed, and it is checked again only on request.
- * @param wantingMs is the time in milliseconds since a check first missed a required DNS record. 0 means that no record
- * is missing.
+ * Returns the status of a domain after a check, and the delay until the next check. A null delay means that the
+ * verification has failed, and that the service checks the domain again only on request.
+ * @param wantingMs is the time in milliseconds since a check first missed a required DNS record. The value 0 means that
+ * no required record is missing.
  */
 export function afterCheck(
   before: DomainStatus,

@@ -2,8 +2,8 @@ const MINUTE_S = 60
 const HOUR_S = 60 * MINUTE_S
 
 /**
- * Names the route of outgoing mail. `relay` means that a smarthost sends the mail. `direct` means that this service
- * sends the mail to the MX hosts of the recipients' domains.
+ * Names the route of outgoing mail. On the route `relay`, a smarthost sends the mail. On the route `direct`, this
+ * service sends the mail to the MX hosts of the recipients' domains.
  */
 export type MailRoute = 'relay' | 'direct'
 
@@ -19,15 +19,15 @@ type Schedule = {
 
 const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
   // The smarthost has its own queue of mail for the recipients' mail hosts. So this service retries only until the
-  // smarthost itself accepts the mail again.
+  // smarthost accepts the mail.
   relay: {
     delaysS: [15, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S],
     giveUpS: 24 * HOUR_S,
     giveUpText: '24 h',
   },
   // RFC 5321 §4.5.4.1 asks for delivery attempts at least 30 minutes apart, for four to five days. RFC 5321 §4.5.4.1
-  // allows two attempts in the first hour and then one every two or three hours. The service's first delay is shorter
-  // than RFC 5321 asks, because greylisting hosts ask for about five minutes.
+  // allows two attempts in the first hour and then one attempt every two or three hours. The first delay of this
+  // schedule is shorter than 30 minutes, because greylisting hosts ask for about five minutes.
   direct: {
     delaysS: [5 * MINUTE_S, 30 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S, 3 * HOUR_S],
     giveUpS: 5 * 24 * HOUR_S,
@@ -46,5 +46,5 @@ export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number):
   return ageS + delayS > giveUpS ? null : delayS
 }
 
-/** Returns in words the time after which the service gives up a mail. */
+/** Returns the time after which the service gives up a mail, in words. */
 export const mailGivenUpAfter = (route: MailRoute): string => SCHEDULES[route].giveUpText

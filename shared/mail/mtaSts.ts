@@ -1,6 +1,6 @@
 /**
- * Reads and writes MTA-STS policies (RFC 8461). With an MTA-STS policy, a domain names the hosts that take its mail,
- * and promises that each host has a valid TLS certificate.
+ * Reads and writes MTA-STS policies (RFC 8461). With an MTA-STS policy, a domain names the hosts that accept the
+ * domain's mail, and promises that each host has a valid TLS certificate.
  */
 
 export const MTA_STS_MODES = ['none', 'testing', 'enforce'] as const
@@ -8,17 +8,17 @@ export const MTA_STS_MODES = ['none', 'testing', 'enforce'] as const
 export type MtaStsMode = (typeof MTA_STS_MODES)[number]
 
 /**
- * Describes an MTA-STS policy. The field `mx` lists host names in lower case. In a host name of the policy, `*.`
- * matches one label.
+ * Describes an MTA-STS policy. The field `mx` lists host names in lower case. The prefix `*.` of a host name in the
+ * policy matches one label.
  */
 export type MtaStsPolicy = { mode: MtaStsMode; mx: string[] }
 
-/** Sets the number of seconds for which senders keep this service's MTA-STS policy (RFC 8461 §3.2 asks for weeks). */
+/** Sets the number of seconds for which senders keep this service's MTA-STS policy. RFC 8461 §3.2 recommends weeks. */
 const MAX_AGE_S = 604_800
 
 /**
  * Returns the policy id in the TXT record at `_mta-sts.DOMAIN`. @returns null if the domain has no MTA-STS record, or
- * if it has several (RFC 8461 §3.1).
+ * has several MTA-STS records (RFC 8461 §3.1).
  */
 export function policyIdOf(records: readonly string[]): string | null {
   const own = records.filter((record) => /^v=STSv1\s*;/.test(record))
@@ -26,7 +26,7 @@ export function policyIdOf(records: readonly string[]): string | null {
   return id ?? null
 }
 
-/** Tells whether an MTA-STS policy lets a host take mail (RFC 8461 §4.1). */
+/** Tells whether an MTA-STS policy allows a host to receive mail (RFC 8461 §4.1). */
 export function allowsHost({ mx }: Pick<MtaStsPolicy, 'mx'>, name: string): boolean {
   const host = name.toLowerCase().replace(/\.$/, '')
   const parent = host.slice(host.indexOf('.') + 1)

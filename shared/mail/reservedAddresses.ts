@@ -1,6 +1,6 @@
 /**
- * Lists local parts of mail addresses that are reserved for the operator. People write to these reserved addresses (RFC
- * 2142), and other mail hosts send aggregate reports to them.
+ * Lists the local parts of the mail addresses that are reserved for the operator. People write to these addresses (RFC
+ * 2142), and other mail hosts send aggregate reports to these addresses.
  */
 const RESERVED_NAMES = ['dmarc', 'tlsrpt', 'postmaster', 'abuse', 'hostmaster'] as const
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Sets the maximum number of identifiers that are kept of one References header. If the header has more identifiers,
- * only the first identifier and the latest identifiers are kept (as in RFC 5537 §3.4.4).
+ * Sets the maximum number of identifiers that the service keeps of one References header. If the header has more
+ * identifiers, the service keeps only the first identifier and the latest identifiers (as in RFC 5537 §3.4.4).
  */
 const REFERENCES_MAX = 200
 /** Sets the maximum number of characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
@@ -12,8 +12,8 @@ const MESSAGE_ID_MAX_LENGTH = 998
  */
 const MESSAGE_ID = /^<[^<>@\s\p{Cc}]+@[^<>@\s\p{Cc}]+>$/u
 /**
- * Matches a Message-ID with a quoted local part. Exchange and other programs quote the local part of a Message-ID when
- * it holds spaces or a second `@`.
+ * Matches a Message-ID with a quoted local part. Exchange and other programs quote a local part with spaces or a second
+ * `@`.
  */
 const QUOTED_MESSAGE_ID = /^<"[^"<>\r\n\p{Cc}]+"@[^<>@\s\p{Cc}]+>$/u
 
@@ -24,8 +24,8 @@ export function isMessageId(text: string): boolean {
 }
 
 /**
- * Returns the distinct Message-IDs of a References or In-Reply-To value, in order. Text that is no Message-ID is
- * dropped.
+ * Returns the distinct Message-IDs of a References or In-Reply-To value, in order. The function drops text that is no
+ * Message-ID.
  */
 export function parseReferences(header: string | undefined): string[] {
   if (header === undefined) return []
@@ -54,7 +54,8 @@ export function ancestors({ messageId, inReplyTo, references }: ThreadLinks): st
 
 /**
  * Returns the References of a reply (RFC 5322 §3.6.4): the parent's References, then the parent's Message-ID. If the
- * parent has no References, its In-Reply-To is used, provided that it names exactly one message.
+ * parent has no References, the function uses the parent's In-Reply-To, provided that the In-Reply-To names exactly one
+ * message.
  */
 export function replyReferences({ messageId, inReplyTo, references }: ThreadLinks): string[] {
   const base = references.length > 0 ? references : inReplyTo.length === 1 ? inReplyTo : []
@@ -69,13 +70,13 @@ export function replySubject(subject: string): string {
 }
 
 /**
- * Returns the SHA-256 of a Message-ID. The hash is indexed instead of the Message-ID, because a Message-ID can exceed
- * the size of a Postgres index entry.
+ * Returns the SHA-256 of a Message-ID. The database indexes this hash instead of the Message-ID, because a Message-ID
+ * can exceed the size of a Postgres index entry.
  */
 export const messageIdHash = (messageId: string): Buffer =>
   createHash('sha256').update(messageId).digest()
 
-/** Makes the stored identifier of a message whose Message-ID another message already has: `<local.N@domain>`. */
+/** Makes the stored identifier `<local.N@domain>` for a message if another message already has the same Message-ID. */
 export function alternativeMessageId(messageId: string, n: number): string {
   const at = messageId.lastIndexOf('@')
   return `${messageId.slice(0, at)}.${n}${messageId.slice(at)}`
@@ -100,14 +101,14 @@ export function baseSubject(subject: string): { base: string; isReply: boolean }
   return { base: base.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim(), isReply }
 }
 
-/** Returns the hash by which threads with the same subject are found. @returns null if the subject is empty. */
+/** Returns the hash by which the service finds threads with the same subject. @returns null if the subject is empty. */
 export function subjectKey(subject: string): Buffer | null {
   const { base } = baseSubject(subject)
   return base === '' ? null : createHash('sha256').update(base).digest()
 }
 
 /**
- * Tells whether two messages have the same participants. It makes no difference whether a participant is a sender or a
+ * Tells whether two messages have the same participants. The comparison ignores whether a participant is a sender or a
  * recipient.
  */
 export function sameParticipants(left: readonly string[], right: readonly string[]): boolean {

@@ -1,28 +1,28 @@
 /**
- * Reads client-id metadata documents of OAuth. The id of a client with a metadata document is the document's URL
- * (draft-ietf-oauth-client-id-metadata-document).
+ * Reads client-id metadata documents of OAuth. The client id of a client with a metadata document is the URL of the
+ * document (draft-ietf-oauth-client-id-metadata-document).
  */
 import { type ClientMetadata, ClientMetadataError, readClientMetadata } from './clientMetadata.ts'
 
 const URL_MAX_CHARS = 500
-/** Sets the maximum number of bytes of a client metadata document that are read. */
+/** Sets the maximum number of bytes of a client metadata document that the service reads. */
 export const DOCUMENT_MAX_BYTES = 5 * 1024
 /**
- * Sets the minimum and maximum seconds for which a client metadata document is cached. Between these two limits, the
- * document's own `Cache-Control` header decides how long the document is cached.
+ * Sets the minimum, usual and maximum seconds for which the service caches a client metadata document. Between the
+ * minimum and the maximum, the `Cache-Control` header of the document decides.
  */
 const FRESH_S = { min: 300, usual: 3_600, max: 86_400 }
 
 /**
- * Tells whether a client id may be the URL of a metadata document: it must be an https URL with a path that no two
- * programs could parse differently.
+ * Tells whether a client id may be the URL of a metadata document. The client id must be an https URL with a path that
+ * all programs parse in the same way.
  */
 export function isDocumentUrl(id: string): boolean {
   if (id.length > URL_MAX_CHARS || !id.startsWith('https://') || !URL.canParse(id)) return false
   const url = new URL(id)
   return (
-    // A client id is accepted only if it stays the same when the URL parser parses it. So an accepted client id has no
-    // dot segments, no backslash, and no upper case in its host.
+    // The function accepts a client id only if the URL parser does not change the client id. So an accepted client id
+    // has no dot segments, no backslash, and no upper case in the host.
     url.href === id &&
     url.pathname !== '/' &&
     url.hash === '' &&
@@ -53,7 +53,7 @@ export function readClientDocument(url: string, text: string): ClientMetadata {
   return metadata
 }
 
-/** Returns the seconds for which a client metadata document may be cached, by its `Cache-Control`. */
+/** Returns the seconds for which the service may cache a client metadata document with the given `Cache-Control`. */
 export function freshSeconds(cacheControl: string | null): number {
   const given = /(?:^|[\s,])max-age=(\d{1,9})/i.exec((cacheControl ?? '').slice(0, 1_000))?.[1]
   const seconds = given === undefined ? FRESH_S.usual : Number(given)
@@ -61,9 +61,9 @@ export function freshSeconds(cacheControl: string | null): number {
 }
 
 /**
- * Holds client metadata documents that their hosts have published. Some of the hosts that published these documents do
- * not serve them to a server in a data centre. The draft standard allows an authorization server to know clients in
- * advance. The client metadata documents in this file were read in September 2026.
+ * Holds published client metadata documents. Some hosts do not serve their metadata document to a server in a data
+ * centre. The draft standard allows an authorization server to know clients in advance. The entries are the published
+ * documents of September 2026.
  */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, ClientMetadata> = new Map([
   [

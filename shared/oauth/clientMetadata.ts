@@ -1,10 +1,13 @@
-/** Reads what an OAuth client states about itself: a registration (RFC 7591), or its client-id metadata document. */
+/** Reads the metadata of an OAuth client, from a registration (RFC 7591) or from a client-id metadata document. */
 import { redirectFault } from './redirectUri.ts'
 
 /** Describes an OAuth client. The OAuth client itself chose its `name`. */
 export type ClientMetadata = { name: string; redirectUris: string[] }
 
-/** Reports a metadata document that cannot be accepted. The error's `code` is an error code of RFC 7591 §3.2.2. */
+/**
+ * Reports that the service cannot accept the metadata of a client. The error's `code` is an error code of RFC 7591
+ * §3.2.2.
+ */
 export class ClientMetadataError extends Error {
   override readonly name = 'ClientMetadataError'
   readonly code: 'invalid_redirect_uri' | 'invalid_client_metadata'
@@ -17,13 +20,13 @@ export class ClientMetadataError extends Error {
 const REDIRECTS_MAX = 10
 const NAME_MAX_CHARS = 60
 /**
- * Matches characters that reorder or hide the text beside them. The name of an OAuth client must not contain characters
- * that reorder or hide text.
+ * Matches characters that reorder or hide the text beside them. The shown name of an OAuth client must not contain such
+ * characters.
  */
 const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu
 
 /**
- * Reads the metadata of an OAuth client. Unknown fields of the client metadata are ignored. @throws
+ * Reads the metadata of an OAuth client. The function ignores unknown fields of the client metadata. @throws
  * {ClientMetadataError}
  */
 export function readClientMetadata(value: unknown): ClientMetadata {
@@ -66,8 +69,8 @@ function requireNames(fields: Record<string, unknown>, field: string, name: stri
 const invalid = (message: string) => new ClientMetadataError('invalid_client_metadata', message)
 
 /**
- * Returns the client's name for the consent page in one line. Long names of clients are cut, and characters that hide
- * or reorder text are removed.
+ * Returns the client's name for the consent page in one line. The function cuts a long name, and replaces characters
+ * that hide or reorder text by spaces.
  */
 function shownName(name: unknown): string {
   if (name === undefined) return ''

@@ -2,14 +2,14 @@
 import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 
 /**
- * Lists the scopes that an OAuth client gets if it requests no scopes. The list holds the smallest useful set of
- * scopes.
+ * Lists the scopes that an OAuth client gets if the client requests no scopes. The list holds the smallest useful set
+ * of scopes.
  */
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
 /**
- * Lists the scopes that every owner may give to an OAuth client. With these scopes no OAuth client can read secrets in
- * clear text or make payments.
+ * Lists the scopes that every owner may give to an OAuth client. These scopes do not allow an OAuth client to read
+ * secrets in clear text or to make payments.
  */
 const ALWAYS_OFFERED = [
   'mail:read',
@@ -20,8 +20,9 @@ const ALWAYS_OFFERED = [
 ] as const satisfies readonly Scope[]
 
 /**
- * Lists the scopes of the purse (a project's spending wallet) that an owner may give only if the operator allows it
- * (OAUTH_PURSE_SCOPES). The operator must allow the purse scopes, because with them a chat host spends money.
+ * Lists the scopes of the purse (a project's spending wallet). An owner may give a purse scope only if the operator
+ * allows the scope (OAUTH_PURSE_SCOPES). The operator must allow each purse scope, because a chat host with purse:pay
+ * spends money.
  */
 export const PURSE_CONSENT = ['purse:read', 'purse:pay'] as const satisfies readonly Scope[]
 
@@ -35,14 +36,14 @@ export const offeredScopes = (purse: readonly PurseConsent[]): OfferedScope[] =>
 ]
 
 /**
- * Holds the scope with which a client asks for a refresh token. Every client gets a refresh token, whether or not it
- * asks for this scope.
+ * Holds the scope with which a client asks for a refresh token. Every client gets a refresh token, even without a
+ * request for this scope.
  */
 export const OFFLINE_ACCESS = 'offline_access'
 
 /**
- * Holds the texts of the consent page for each scope. The field `isTicked` means that the scope's box on the page is
- * ticked at first.
+ * Holds the texts of the consent page for each scope. The field `isTicked` tells whether the page first shows the
+ * scope's box as ticked.
  */
 export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolean }> = {
   'mail:read': { words: 'read your mail', isTicked: true },
@@ -63,7 +64,7 @@ const KNOWN: readonly string[] = [...PROJECT_SCOPES, 'platform:manage', OFFLINE_
 export const SCOPE_MAX_CHARS = 1_000
 
 /**
- * Reads the `scope` of an OAuth request (RFC 6749 §3.3). Scopes that no owner can give are left out of the result.
+ * Reads the `scope` of an OAuth request (RFC 6749 §3.3). The result leaves out the scopes that no owner can give.
  * @param offered lists the scopes that this service offers.
  * @returns null if the text names no scope that this service knows.
  */

@@ -1,6 +1,6 @@
 /**
- * Makes the codes, tokens and challenges of OAuth. All codes, tokens and challenges are opaque and random. The database
- * holds only the hashes of the codes, tokens and challenges.
+ * Makes the codes and tokens of OAuth, and checks the challenges of PKCE. All codes and tokens are opaque and random.
+ * The database holds only the hashes of the codes and tokens.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 

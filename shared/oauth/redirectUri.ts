@@ -2,8 +2,8 @@
 
 const URI_MAX_CHARS = 500
 /**
- * Lists private-scheme redirect URIs that well-known programs use. Any program can claim a private URI scheme, so no
- * other private-scheme URIs are accepted.
+ * Lists private-scheme redirect URIs that well-known programs use. Any program can claim a private URI scheme, so the
+ * service accepts no other private-scheme URIs.
  */
 const PRIVATE_URIS: readonly string[] = ['cursor://anysphere.cursor-mcp/oauth/callback']
 const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost']
@@ -11,7 +11,7 @@ const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost']
 const isLoopback = (url: URL): boolean =>
   url.protocol === 'http:' && LOOPBACK.includes(url.hostname)
 
-/** Returns the rule that a redirect URI breaks, as a text. @returns null if the URI may be registered. */
+/** Returns the rule that a redirect URI breaks, as a text. @returns null if a client may register the redirect URI. */
 export function redirectFault(uri: unknown): string | null {
   if (typeof uri !== 'string' || uri.length > URI_MAX_CHARS) {
     return `must be a text of at most ${URI_MAX_CHARS} characters`
@@ -47,7 +47,7 @@ function portless(uri: string): string | null {
   return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?]+)):\d{1,5}(?=[/?]|$)/, '$1')
 }
 
-/** Returns the host that receives the authorization code, in the form in which a person should see it. */
+/** Returns the host that receives the authorization code, in a form for people. */
 export const redirectHost = (uri: string): string => {
   const url = new URL(uri)
   return url.protocol === 'https:'

@@ -1,8 +1,8 @@
 /** Names the resource for which OAuth tokens are valid, and the server that issues the tokens (RFC 8707, RFC 9728). */
 
 /**
- * Tells whether OAuth is on for this service. OAuth needs TLS, because chat hosts refuse OAuth without TLS. Without
- * TLS, a loopback host is accepted for tests and development.
+ * Tells whether OAuth is on for this service. OAuth needs TLS, because chat hosts refuse OAuth without TLS. For tests
+ * and development, OAuth is also on at a loopback host without TLS.
  */
 export const isOAuthOn = (baseUrl: string): boolean =>
   baseUrl.startsWith('https://') ||
@@ -11,8 +11,8 @@ export const isOAuthOn = (baseUrl: string): boolean =>
 export const mcpResource = (baseUrl: string): string => `${baseUrl}/mcp`
 
 /**
- * Tells whether a URL identifies this service's MCP server as an OAuth resource. In the URL of the MCP server, clients
- * keep the `names` query that a person typed, and some clients add a slash. The URLs with a `names` query or an added
+ * Tells whether a URL identifies this service's MCP server as an OAuth resource. A client keeps the `names` query that
+ * a person typed in the URL of the MCP server, and some clients add a slash. The URLs with a `names` query or an added
  * slash identify the same resource.
  */
 export const isMcpResource = (resource: string, baseUrl: string): boolean =>
@@ -20,7 +20,7 @@ export const isMcpResource = (resource: string, baseUrl: string): boolean =>
 
 /**
  * Returns the URL of the metadata document that tells an OAuth client how to get a token. The parameter
- * `resource_metadata` of the response header holds this URL.
+ * `resource_metadata` of the header `WWW-Authenticate` holds this URL.
  */
 export const resourceMetadataUrl = (baseUrl: string): string =>
   `${baseUrl}/.well-known/oauth-protected-resource/mcp`

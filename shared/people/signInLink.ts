@@ -2,20 +2,20 @@ import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../vault/envelope.ts'
 
 /**
- * Makes the token in a sign-in link: 256 bits in base64url. If the service sends the mail for a sign-in request again,
+ * Makes the token of a sign-in link: 256 bits in base64url. If the service sends the mail for a sign-in request again,
  * the mail holds the same token.
  */
 export type SignInTokens = (requestId: string) => string
 
-/** Makes sign-in tokens with a key that is derived from the first master key. */
+/** Makes sign-in tokens with a key that the function derives from the first master key. */
 export function signInTokens([first]: readonly MasterKey[]): SignInTokens {
   const key = deriveKey(first!.key, 'purser/sign-in')
   return (requestId) => createHmac('sha256', key).update(requestId).digest('base64url')
 }
 
 /**
- * Returns the sign-in link for a token. The sign-in token stands in the fragment of the URL, which browsers do not send
- * to a server.
+ * Returns the sign-in link for a token. The sign-in token stands in the fragment of the URL, because a browser does not
+ * send the fragment to a server.
  */
 export const signInUrl = (baseUrl: string, token: string): string =>
   `${baseUrl.replace(/\/$/, '')}/console/login#${token}`

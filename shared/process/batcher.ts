@@ -5,7 +5,7 @@ import { withinNone } from './workContext.ts'
  * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If the batcher runs no SQL
  * statement at the moment, a new item runs at once. Items that arrive while an SQL statement runs form the next batch.
  * The next batch runs when the running SQL statement has ended. The next batch also runs if the running SQL statement
- * is late and the number of running statements is below `parallel`.
+ * is late and fewer than `parallel` SQL statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -20,16 +20,16 @@ type Waiting<Item, Result> = {
 }
 
 export function createBatcher<Item, Result>(options: {
-  /** Runs one SQL statement for all the items, and returns one result for each item in the order of the items. */
+  /** Runs one SQL statement for all given items, and returns one result for each item in the order of the items. */
   run: (items: Item[]) => Promise<Result[]>
   /** Holds the maximum number of items in one SQL statement. */
   batchMax: number
   /** Holds the maximum number of SQL statements that run at the same time. */
   parallel: number
   /**
-   * Holds the time in milliseconds after which a running SQL statement counts as late. When the running statement is
-   * late, the next SQL statement may begin. A longer time before a statement counts as late makes the batches larger.
-   * If the field is absent, the next SQL statement begins without waiting for the running statement.
+   * Holds the time in milliseconds after which a running SQL statement counts as late. When the running SQL statement
+   * is late, the next SQL statement may begin. A higher `lateMs` makes the batches larger. If `lateMs` is absent, the
+   * next SQL statement begins without waiting for the running SQL statement.
    */
   lateMs?: number
   /**
@@ -38,8 +38,8 @@ export function createBatcher<Item, Result>(options: {
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Gives the rank of an item in the queue. Items with the lowest rank run first. An item waits if it may not share an
-   * SQL statement with the waiting items of the lowest rank. If no rank is defined, the oldest items run first.
+   * Defines the rank of an item in the queue. Items with the lowest rank run first. An item waits if the item may not
+   * share an SQL statement with the waiting items of the lowest rank. If `rank` is absent, the oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
@@ -54,8 +54,8 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // If the database connection broke, the database may still commit the batch, so the batch is not run again. A
-      // second run of a committed batch could send a mail twice.
+      // After a broken database connection, the batcher does not run the batch again, because the database may still
+      // commit the batch. A second run of a committed batch could send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return
@@ -65,7 +65,7 @@ export function createBatcher<Item, Result>(options: {
   }
 
   /**
-   * Sorts the waiting items by their rank in the queue. @returns how many of the sorted items may run in one SQL
+   * Sorts the waiting items by their rank in the queue. @returns the number of sorted items that may run in one SQL
    * statement.
    */
   const sortByRank = (): number => {
@@ -92,8 +92,8 @@ export function createBatcher<Item, Result>(options: {
   }
 
   /**
-   * Tells whether the next batch waits until the running SQL statement ends. When the running SQL statement is late, a
-   * timer checks the waiting items again.
+   * Tells whether the next batch waits for the end of the running SQL statement. As soon as the running SQL statement
+   * is late, a timer starts the next batch.
    */
   const gathers = (): boolean => {
     if (options.lateMs === undefined || busy === 0) return false

@@ -1,4 +1,4 @@
-/** Lists Node's error codes for a failed or broken connection. */
+/** Lists Node's error codes for a failed or broken network connection. */
 const NETWORK_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

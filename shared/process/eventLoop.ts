@@ -3,12 +3,13 @@ import { Gauge, type Registry } from 'prom-client'
 
 const RESOLUTION_MS = 20
 /**
- * Sets the length in milliseconds of a window for measuring the event loop's delay. The metric shows the longest delay
- * of the present window and of the window before. A scraper that reads once in a window therefore misses no delay.
+ * Sets the length in milliseconds of a time window for the measurement of the event loop's delay. The metric shows the
+ * longest delay of the present and the previous time window. So a scraper that reads the metric once in each time
+ * window misses no delay.
  */
 const WINDOW_MS = 10_000
 
-/** Measures for how long the event loop of this process delayed its tasks. */
+/** Measures the delay of the event loop in this process. */
 export class EventLoopDelay {
   readonly #histogram: IntervalHistogram
   readonly #nowMs: () => number
@@ -31,7 +32,7 @@ export class EventLoopDelay {
     const ms = this.#histogram.max / 1e6 || 0
     const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
     if (windows === 0) return Math.max(ms, this.#beforeMs)
-    // The histogram may cover more time than one window, because nobody read the metric for a while, or because the
+    // The histogram may cover more than one time window, because nobody read the metric for a while, or because the
     // event loop hung.
     const longest = Math.max(ms, windows === 1 ? this.#beforeMs : 0)
     this.#beforeMs = ms

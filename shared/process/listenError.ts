@@ -1,8 +1,8 @@
 import { ConfigError } from '../config/config.ts'
 
 /**
- * Describes the address on which a process listens, with the names of its settings: `{ portVariable: 'PORT', port:
- * 3000, … }`.
+ * Describes the address on which a process listens, with the names of the settings for the port and the host: `{
+ * portVariable: 'PORT', port: 3000, … }`.
  */
 export type ListenAddress = {
   portVariable: string
@@ -13,7 +13,7 @@ export type ListenAddress = {
 
 /**
  * Turns the error of a failed listen call into an error for the operator. @returns a ConfigError if the process cannot
- * listen on the configured address. Any other error is returned unchanged.
+ * listen on the configured address. The function returns any other error unchanged.
  */
 export function listenError(error: unknown, address: ListenAddress): unknown {
   const { portVariable, port, hostVariable, host } = address

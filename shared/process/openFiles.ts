@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 
 const LOOK_MS = 1_000
 /**
- * Sets the limit on file descriptors that counts as high enough for a process. If the limit is lower, a burst of
- * clients can use up the file descriptors of the process.
+ * Sets the lowest limit on file descriptors that is high enough for a process. Under a lower limit, a burst of clients
+ * can use up the file descriptors of the process.
  */
 const ENOUGH = 1_024
 /**
@@ -16,7 +16,7 @@ const RECOVERED = 0.8
 
 /**
  * Reads the limit on the file descriptors of this process, and the number of its open descriptors. On a system without
- * /proc, the result is null.
+ * /proc, `limit` returns null.
  */
 type OpenFiles = { limit: () => number | null; count: () => number }
 
@@ -42,9 +42,9 @@ const OF_THIS_PROCESS: OpenFiles = {
 }
 
 /**
- * Logs when the process is short of file descriptors. When all file descriptors are used, the runtime accepts no
- * connection, sends no response and reports nothing. The function also logs if the limit on file descriptors is low
- * from the start.
+ * Logs when the process is short of file descriptors. Without a free file descriptor, the runtime accepts no
+ * connection, sends no response and reports nothing. The function also logs a warning at the start if the limit on file
+ * descriptors is low.
  */
 export function watchOpenFiles(log: Logger, files = OF_THIS_PROCESS, everyMs = LOOK_MS): void {
   const limit = files.limit()

@@ -12,15 +12,16 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { Tracer } from './span.ts'
 
-/** Holds the time in milliseconds after which the ended trace spans are exported together. */
+/** Holds the time in milliseconds after which the exporter sends the ended trace spans together. */
 const EXPORT_DELAY_MS = 500
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER }
 
 /**
- * Exports trace spans over OTLP/HTTP (JSON). Spans that the collector does not accept are dropped, so that tracing
- * never delays work.
- * @param options.endpoint is the collector's base URL. The exporter sends the trace spans to `/v1/traces` at this URL.
+ * Exports trace spans over OTLP/HTTP (JSON). The exporter drops trace spans that the collector does not accept, so that
+ * tracing never delays work.
+ * @param options.endpoint is the collector's base URL. The exporter sends the trace spans to the path `/v1/traces` of
+ * the base URL.
  */
 export function createTracer({ endpoint, service }: { endpoint: string; service: string }): Tracer {
   const url = `${endpoint.replace(/\/+$/, '')}/v1/traces`

@@ -1,6 +1,6 @@
 /**
- * Logs the outage of a dependency, such as the database. The service logs one line at the start of the outage, then a
- * line a minute with the number of failures, and a line at the end.
+ * Logs the outage of a dependency, such as the database. The service logs one line at the start of the outage, one line
+ * each minute with the number of failures, and one line at the end.
  */
 
 type Write = (fields: object, message: string) => void
@@ -8,18 +8,17 @@ type Write = (fields: object, message: string) => void
 /** Tracks a dependency of this process that can be unavailable. */
 export type Outage = {
   /**
-   * Records that the dependency failed. The function `write` that logged the last failure also logs the end of the
-   * outage.
+   * Records that the dependency failed. The end of the outage is logged with the function `write` of the last failure.
    */
   missed(write: Write, reason: string): void
-  /** Records that the dependency was used successfully. */
+  /** Records a successful use of the dependency. */
   answered(): void
 }
 
 const REMINDER_MS = 60_000
 /**
  * Sets the number of milliseconds that must pass without a failure before an outage counts as ended. One success soon
- * after a failure does not end an outage, because, for example, a full disk still allows reads.
+ * after a failure does not end an outage. For example, a full disk still allows reads.
  */
 const QUIET_MS = 2_000
 
@@ -58,7 +57,7 @@ export function createOutage(what: string, clock = () => performance.now()): Out
 }
 
 /**
- * Tracks the outages of this process's database. While the database is unavailable, the log lines of the outage replace
- * all other log lines about its errors.
+ * Tracks the outages of this process's database. During an outage, the log lines about the outage replace all other log
+ * lines about database errors.
  */
 export const databaseOutage = createOutage('the database')

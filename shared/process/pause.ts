@@ -1,6 +1,6 @@
 /**
- * Describes a sleep of one part of the process that another part can end early. Only one sleep of a pause runs at a
- * time.
+ * Lets one part of the process sleep until a time, or until another part of the process ends the sleep early. A pause
+ * runs only one sleep at a time.
  */
 export type Pause = {
   sleep(ms: number): Promise<void>

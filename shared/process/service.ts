@@ -19,8 +19,8 @@ export type Host = Pick<
 }
 
 /**
- * Reports a failed start of a process that no setting can repair. The error's `message` explains the failed start in
- * one line.
+ * Reports a failed start of a process if no setting can repair the failure. The error's `message` explains the failure
+ * in one line.
  */
 export class StartError extends Error {}
 
@@ -31,8 +31,8 @@ export type ServiceMessage =
 
 export type Running = {
   /**
-   * Holds a promise that resolves when the service ends by itself, with the reason for the end. A service without this
-   * promise never ends by itself.
+   * Holds a promise that resolves when the service ends by itself, with the reason for the end. A service without the
+   * promise `ended` never ends by itself.
    */
   ended?: Promise<string>
   /** Holds facts about the service for its parent process, such as a port that the service chose. */
@@ -44,8 +44,8 @@ export type Running = {
 }
 
 /**
- * Sets the time after which a stopping service no longer waits for accepted work, because its supervisor must end
- * within 30 s.
+ * Sets the time after which a stopping service no longer waits for accepted work. The time is limited, because the
+ * supervisor of the service must end within 30 s.
  */
 const DRAIN_LIMIT_MS = 20_000
 
@@ -68,7 +68,7 @@ export async function runService(
     name: string
     openLog: (options: LoggerOptions) => Logger
     /**
-     * Returns the secrets that the process uses. If this function is absent, the process uses all secrets. @throws
+     * Returns the secrets that the process uses. If `secrets` is absent, the process uses all secrets. @throws
      * {ConfigError}
      */
     secrets?: () => readonly ReadSecret[]
@@ -111,8 +111,8 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
-    // A parent process has the same environment as its services, and it warns once about misspelt variables. So a
-    // service that has a parent process does not warn about misspelt variables.
+    // A service with a parent process does not warn about misspelt variables, because the parent process has the same
+    // environment and warns only once.
     if (!host.connected) {
       for (const one of misspeltVariables(host.env)) opened.warn(misspeltLine(one))
     }
@@ -134,15 +134,15 @@ export async function runService(
       exit(1)
     })
     // When the parent process ends, the service stops. If the service continued without its parent process, a second
-    // start would run beside the old process.
+    // start would run a second process beside the old one.
     host.on('disconnect', () => void stop('disconnect'))
     host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {
     if (stopping) return
     const isSetting = error instanceof ConfigError
     const line = startFailure(name, error)
-    // A service with a parent process does not print the failure of its start itself. The parent process prints the
-    // failure of a service once, even if it starts the service several times.
+    // A service with a parent process does not print its failed start, because the parent process prints the failure.
+    // The parent process prints a failure only once, even if it starts the service several times.
     if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
     else host.stderr.write(`${line}\n`)
     exit(isSetting ? 78 : 1)

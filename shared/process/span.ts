@@ -1,11 +1,11 @@
-/** Holds facts of a trace span: names and numbers, and never mail, secrets or keys. */
+/** Holds names and numbers about the work of a trace span, but never mail, secrets or keys. */
 type Attributes = Record<string, string | number | boolean>
 
 export type SpanOptions = {
   kind: 'server' | 'client' | 'consumer'
   /**
-   * Holds the stored or received W3C trace context that the new span continues. Null means that the span begins a new
-   * trace. Undefined means that the span continues the trace context of the running work.
+   * Holds the stored or received W3C trace context that the new trace span continues. Null means that the trace span
+   * begins a new trace. Undefined means that the trace span continues the trace context of the running work.
    */
   parent?: string | null
   attributes?: Attributes
@@ -25,6 +25,6 @@ type OpenSpan = Span & { traceparent: string; end(): void }
 /** Opens trace spans, and exports the ended spans. */
 export type Tracer = {
   open(name: string, options: SpanOptions & { parent: string | null }): OpenSpan
-  /** Ends the tracer, and exports the trace spans that were not exported yet. */
+  /** Ends the tracer, and exports the remaining trace spans. */
   stop(): Promise<void>
 }

@@ -5,7 +5,8 @@ const NO_SPAN: Span = { rename() {}, set() {}, fail() {} }
 let tracer: Tracer | null = null
 
 /**
- * Starts tracing. If no endpoint is set, the libraries of OpenTelemetry are not loaded, and a trace span costs nothing.
+ * Starts tracing. Without a call of `startTracing`, the process does not load the libraries of OpenTelemetry, and a
+ * trace span costs nothing.
  */
 export async function startTracing(options: {
   endpoint: string
@@ -44,7 +45,7 @@ export async function traced<Result>(
   }
 }
 
-/** Runs work that belongs to several traces, such as a batch. Each of the traces gets a span for this work. */
+/** Runs work that belongs to several traces, such as a batch. Each of these traces gets a trace span for the work. */
 export async function tracedForAll<Result>(
   name: string,
   parents: readonly (string | null)[],

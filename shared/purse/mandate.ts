@@ -6,8 +6,8 @@ import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
 
 /**
- * Holds the limits of a spending mandate that apply to each single payment. The amounts in the limits are in atomic
- * units of the token.
+ * Holds the limits of a spending mandate for each single payment. The amounts of the limits are in atomic units of the
+ * token.
  */
 export type MandateBounds = {
   network: string
@@ -18,7 +18,10 @@ export type MandateBounds = {
   askAboveAtomic: bigint | null
 }
 
-/** Tells where a payment goes. The field `url` is the URL of the paid resource without query and fragment. */
+/**
+ * Describes the host, the resource and the chain of a payment. The field `url` is the URL of the paid resource without
+ * query and fragment.
+ */
 export type PaymentPlace = { host: string; url: string; network: string }
 
 /**

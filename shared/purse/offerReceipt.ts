@@ -1,25 +1,26 @@
 /**
- * Checks, for a buyer, the offers and receipts that a seller signs (x402 extension `offer-receipt`, version 1).
+ * Checks a seller's signed offers and receipts for a buyer (x402 extension `offer-receipt`, version 1).
  *
- * A valid signature on an offer or receipt alone proves nothing, because anybody can sign with a key of their own. The
- * key that signed the offer or receipt must belong to the host of the resource, or to the payee.
+ * A valid signature on an offer or receipt alone proves nothing, because anybody can sign with their own key. The key
+ * that signed an offer or receipt must belong to the host of the resource, or to the payee.
  */
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
 
 /**
- * Sets the maximum number of characters of a signed offer or receipt that is stored. A signed offer or receipt with
- * more characters is not stored.
+ * Sets the maximum number of characters of a stored signed offer or receipt. The service does not store a longer offer
+ * or receipt.
  */
 const PROOF_CHARS_MAX = 8192
 
 export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', 'unchecked'] as const
 /**
- * Describes the verdict about a signed offer or receipt. `valid` means that a key of the host or of the payee signed
- * the offer or receipt for this payment. `other_signer` means that an unrelated key signed the offer or receipt for
- * this payment. `mismatch` means that the offer or receipt was signed for another payment. `invalid` means that the
- * signature of the offer or receipt is wrong. `unchecked` means that the signing key could not be read.
+ * Describes the verdict about a signed offer or receipt. The verdict `valid` means that a key of the host or of the
+ * payee signed the offer or receipt for the payment. The verdict `other_signer` means that an unrelated key signed the
+ * offer or receipt for the payment. The verdict `mismatch` means that the offer or receipt was signed for another
+ * payment. The verdict `invalid` means that the signature of the offer or receipt is wrong. The verdict `unchecked`
+ * means that the service could not read the signing key.
  */
 export type ProofVerdict = (typeof PROOF_VERDICTS)[number]
 
@@ -60,8 +61,8 @@ const signedSchema = z.union([
 ])
 
 /**
- * Returns the text in which a signed offer or receipt is stored: a compact JWS, or the JSON of EIP-712. @returns null
- * if the offer or receipt has an unknown format.
+ * Returns the stored text of a signed offer or receipt: a compact JWS, or the JSON of EIP-712. @returns null if the
+ * offer or receipt has an unknown format or is too long.
  */
 export function keptProof(value: unknown): string | null {
   const read = signedSchema.safeParse(value)
@@ -82,13 +83,14 @@ export type ProofSubject = {
 }
 
 /**
- * Describes a public key that may sign for a host. The field `isOfHost` tells whether the key is the host's own key.
+ * Describes a public key that may sign offers and receipts. The field `isOfHost` tells whether the public key belongs
+ * to the host.
  */
 export type KnownKey = { jwk: JWK; isOfHost: boolean }
 /** Finds the public key that a `kid` (key id) names. @returns null if the key is not available. */
 export type FindKey = (kid: string) => Promise<KnownKey | null>
 
-/** Decides whether a stored offer or receipt was signed by the right key for this payment. */
+/** Decides whether the right key signed a stored offer or receipt for a given payment. */
 export async function judgeProof(
   kind: 'offer' | 'receipt',
   kept: string,
@@ -120,8 +122,8 @@ async function judgeJws(
   } catch {
     return 'unchecked'
   }
-  // A symmetric key is refused as the key of a signed offer or receipt. If a public document held a symmetric key,
-  // everybody could sign with this key.
+  // The function refuses a symmetric key as the key of a signed offer or receipt, because everybody could sign with a
+  // symmetric key in a public document.
   if (key instanceof Uint8Array) return 'invalid'
   let payload: unknown
   try {
@@ -154,8 +156,8 @@ const TYPES = {
 }
 
 /**
- * Reads a stored offer or receipt that is signed by EIP-712. @returns null if the seller sent a text that only begins
- * like an EIP-712 offer or receipt.
+ * Parses a stored offer or receipt with an EIP-712 signature. @returns null if the stored text only begins like an
+ * EIP-712 offer or receipt.
  */
 function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
   try {
@@ -166,8 +168,8 @@ function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
 }
 
 /**
- * Decides whether an EIP-712 signature is valid for the payment. The text that is signed by EIP-712 names its signer,
- * who must be the payee.
+ * Decides whether an offer or receipt with an EIP-712 signature is valid for a payment. The signer of an EIP-712
+ * signature must be the payee.
  */
 async function judgeTyped(
   kind: 'offer' | 'receipt',
@@ -221,9 +223,8 @@ const offersSchema = z.object({
 })
 
 /**
- * Returns, in its stored form, the signed offer in a seller's 402 response whose price is the price of the payment. If
- * no offer of the 402 response has this price, the function returns the first signed offer. @returns null if the 402
- * has no signed offer.
+ * Returns the stored text of the signed offer with the payment's price from a seller's 402 response. If no signed offer
+ * has this price, the function returns the first signed offer. @returns null if the 402 response has no signed offer.
  */
 export function keptOffer(
   extensions: unknown,
@@ -240,7 +241,7 @@ export function keptOffer(
   return kept.find(isOfPrice) ?? kept[0] ?? null
 }
 
-/** Returns the content of a stored offer or receipt without checking its signature. */
+/** Returns the content of a stored offer or receipt without a check of its signature. */
 function unverified(kept: string): unknown {
   try {
     if (kept.startsWith('{')) return (JSON.parse(kept) as { payload: unknown }).payload

@@ -1,7 +1,7 @@
 /**
- * Reads the payment offers in a seller's 402 response for a buyer. All content of the 402 response was written by a
- * stranger, the seller. The buyer trusts only the values that {@link chooseOffer} has compared with the service's table
- * of tokens.
+ * Reads the payment offers in a seller's 402 response for a buyer. The seller is a stranger who wrote all content of
+ * the 402 response. The buyer trusts only the values that {@link chooseOffer} has compared with the service's table of
+ * tokens.
  *
  * Standards: x402 v1 §5, v2 §5, HTTP transports v1 and v2; scheme `exact` on EVM with EIP-3009.
  */
@@ -10,22 +10,22 @@ import { type UsdcNetwork, usdcNetworkOf } from '../till/usdc.ts'
 import type { RefusalReason } from './refusal.ts'
 
 /**
- * Sets the maximum number of characters that are read of a header or body with an x402 challenge. A usual x402
- * challenge has about 3 KB.
+ * Sets the maximum number of characters of a header or body with an x402 challenge. A usual x402 challenge has about 3
+ * KB.
  */
 const CHALLENGE_CHARS_MAX = 32 * 1024
 const OFFERS_MAX = 32
 
 /**
- * Sets the minimum and the maximum lifetime of a payment's signature in seconds: a seller needs the minimum to settle,
- * and a purse signs for no longer than the maximum.
+ * WINDOW_MIN_S is the minimum lifetime of a payment's signature in seconds, because a seller needs time to settle.
+ * WINDOW_MAX_S is the maximum lifetime for which a purse signs.
  */
 const WINDOW_MIN_S = 15
 const WINDOW_MAX_S = 120
 
 /**
- * Describes one entry of `accepts` in a seller's 402, with the names of x402 version 2. The field `raw` is the entry in
- * the form in which it was received, because a payment of version 2 repeats the entry.
+ * Describes one entry of `accepts` in a seller's 402 response, with the names of x402 version 2. The field `raw` is the
+ * unchanged received entry, because a payment of version 2 repeats the entry.
  */
 type Entry = {
   scheme: string
@@ -40,17 +40,17 @@ type Entry = {
   raw: unknown
 }
 
-/** Describes the x402 challenge in a seller's 402. */
+/** Describes the x402 challenge in a seller's 402 response. */
 export type SellerChallenge = {
   x402Version: 1 | 2
   entries: Entry[]
   /**
    * Holds the members `resource` and `extensions` of an x402 version 2 challenge unchanged, because the payment repeats
-   * both.
+   * both members.
    */
   resource: unknown
   extensions: unknown
-  /** Holds the seller's reason for the 402, for example why the seller refused a payment. */
+  /** Holds the seller's reason for the 402 response, for example the reason why the seller refused a payment. */
   error: string | null
 }
 
@@ -88,10 +88,10 @@ const v2Schema = z.object({
 })
 
 /**
- * Reads the x402 challenge of a 402 response. The header of x402 version 2 takes precedence over the body. The body is
- * read only if the header of x402 version 2 is absent.
+ * Reads the x402 challenge of a 402 response. The function reads the body only if the header of x402 version 2 is
+ * absent.
  * @param header is the value of the header `PAYMENT-REQUIRED`. Null means that the response has no such header.
- * @returns null if the 402 holds no x402 challenge that can be read.
+ * @returns null if the 402 response holds no readable x402 challenge.
  */
 export function readChallenge(header: string | null, body: string): SellerChallenge | null {
   if (header !== null) return readV2(decoded(header))
@@ -149,7 +149,7 @@ function parsed(json: string): unknown {
 }
 
 /**
- * Describes an offer of a seller that the purse may sign: its scheme, chain, token and lifetime are accepted. The
+ * Describes a seller's offer that the purse may sign, because its scheme, chain, token and lifetime are acceptable. The
  * payee's address `payTo` is in lower case.
  */
 export type Offer = {
@@ -164,8 +164,8 @@ export type Offer = {
 }
 
 /**
- * Removes from an offer the texts that the seller wrote. A seller that knows a secret of the vault could repeat the
- * secret in the texts of its offer.
+ * Replaces the texts of the seller in an offer by null. Without this replacement, a seller that knows a secret of the
+ * vault could repeat the secret in an offer.
  */
 export const WORDLESS = { resource: null, description: null } as const
 
@@ -176,10 +176,11 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 const ZERO = /^0x0{40}$/
 
 /**
- * Returns the cheapest offer on the purse's chain in USDC. A cheaper offer on another chain or in another token is
- * ignored.
- * @param dialled.url is the requested URL, which returned the 402.
- * @param dialled.payer is the address of the purse. An offer that names the purse itself as the payee is refused.
+ * Returns the cheapest USDC offer on the purse's chain. The function ignores cheaper offers on another chain or in
+ * another token.
+ * @param dialled.url is the requested URL of the 402 response.
+ * @param dialled.payer is the address of the purse. The function refuses an offer that names the purse itself as the
+ * payee.
  */
 export function chooseOffer(
   challenge: SellerChallenge,
@@ -194,7 +195,7 @@ export function chooseOffer(
     if (fault === null) offers.push(toOffer(challenge, one, network))
     else faults.push(fault)
   }
-  // The sort keeps the order of offers with equal prices. So if several offers have the lowest price, the function
+  // The sort keeps the order of offers with equal prices. So among several offers with the lowest price, the function
   // chooses the offer that the seller listed first.
   offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
   const [offer] = offers
@@ -203,7 +204,7 @@ export function chooseOffer(
 
 /**
  * Lists the accepted payment flows of x402. In both payment flows, the payer signs the same data. In the flow
- * `upfront`, the seller settles the payment before it serves the resource.
+ * `upfront`, the seller settles the payment before the delivery of the resource.
  */
 const PAYMENT_FLOWS: readonly (string | null | undefined)[] = [
   'authorization',
@@ -224,7 +225,8 @@ function faultOf(
   { url, network, payer }: { url: string; network: UsdcNetwork; payer: string },
 ): RefusalReason | null {
   const { eip712Name, eip712Version, usdcAddress } = network
-  // An offer with the EIP-712 domain of another token is refused, because the signature would be valid for that token.
+  // The function refuses an offer with the EIP-712 domain of another token, because the signature would be valid for
+  // the other token.
   if (![eip712Name, undefined, null].includes(extra.name as string)) return 'token_mismatch'
   if (![eip712Version, undefined, null].includes(extra.version as string)) return 'token_mismatch'
   if (!AMOUNT.test(amount) || !ADDRESS.test(payTo)) return 'malformed_challenge'

@@ -5,15 +5,18 @@ import { authorizationDigest } from '../till/authorization.ts'
 import { encodeHeader } from '../till/x402v2.ts'
 import type { Offer } from './offers.ts'
 
-/** Describes an HTTP header to send with a payment. */
+/** Describes an HTTP header that carries a signed payment. */
 export type PaymentHeader = { name: string; value: string }
 
-/** Signs 32 bytes with the key of an address. The signature has 65 bytes, and its last byte v is 27 or 28. */
+/**
+ * Signs 32 bytes with the private key of an address. The signature has 65 bytes, and the last byte v of the signature
+ * is 27 or 28.
+ */
 export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
 
 /**
- * Signs one EIP-3009 authorization for exactly the price of the purchase. The EIP-712 domain of the signature comes
- * from the service's own table of tokens.
+ * Signs one EIP-3009 authorization for the exact price of a purchase. The EIP-712 domain of the signature comes from
+ * the service's own table of tokens.
  * @returns the payment header, the nonce of the authorization (32 random bytes), and the Unix time in seconds at which
  * the authorization expires.
  */

@@ -1,6 +1,6 @@
 /**
- * Maps each reason for refusing a purchase to a sentence for the agent. In each of these cases, the purse refused the
- * purchase and signed nothing.
+ * Maps each reason for the refusal of a purchase to a sentence for the agent. For each of these reasons, the purse
+ * refuses the purchase and signs nothing.
  */
 const REFUSALS = {
   no_purse: 'the project has no purse: its owner can open one',

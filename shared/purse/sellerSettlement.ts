@@ -1,6 +1,6 @@
 /**
- * Reads the settlement that a seller states in its HTTP response. The seller's statement proves no payment, because
- * only the chain shows a transfer.
+ * Reads a seller's statement about the settlement in the seller's HTTP response. The seller's statement does not prove
+ * the payment, because only the chain shows a transfer.
  */
 import { z } from 'zod'
 import { keptProof } from './offerReceipt.ts'
@@ -31,13 +31,13 @@ export type SellerSettlement = {
   success: boolean
   transaction: string | null
   errorReason: string | null
-  /** Holds a signed receipt of the seller in its stored form (extension `offer-receipt`). */
+  /** Holds the stored text of the seller's signed receipt (extension `offer-receipt`). */
   receipt: string | null
 }
 
 /**
- * Reads the response header with the seller's settlement. @param header is the value of the header: base64 of JSON.
- * Null means that the settlement header is absent.
+ * Reads the settlement header of a seller's response. @param header is the value of the settlement header: base64 of
+ * JSON. Null means that the settlement header is absent.
  * @returns null if the settlement header is absent or malformed.
  */
 export function readSellerSettlement(header: string | null): SellerSettlement | null {
@@ -59,8 +59,8 @@ export function readSellerSettlement(header: string | null): SellerSettlement | 
 }
 
 /**
- * Tells whether the buyer sends a paid request again with the same bytes, because the seller has not decided or is
- * unreachable.
+ * Tells whether the buyer must send a paid request again with the same bytes, because the seller is unreachable or has
+ * not decided about the payment.
  * @param status is the HTTP status of the seller's response. Null means that the seller sent no response.
  */
 export const isUndecided = (status: number | null, settlement: SellerSettlement | null): boolean =>

@@ -1,10 +1,9 @@
 /**
  * Reads a seller's sign-in challenge of the x402 extension `sign-in-with-x` for a buyer. With the extension
- * `sign-in-with-x`, a seller gives the paid resource again to an address that has already paid.
+ * `sign-in-with-x`, a seller delivers a resource again to an address that has already paid for it.
  *
  * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The purse signs only a text that this service builds
- * from checked members of the challenge. If the seller wrote the whole text, the text could say anything, such as an
- * order for goods.
+ * from checked members of the sign-in challenge. A text by the seller could say anything, such as an order for goods.
  */
 import { type Address, getAddress, hashMessage } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
@@ -13,15 +12,15 @@ import { encodeHeader } from '../till/x402v2.ts'
 import type { DigestSigner, PaymentHeader } from './paymentHeader.ts'
 
 /**
- * Sets the maximum age of a sign-in challenge, and the maximum time by which the seller's clock may be ahead of this
- * machine's clock.
+ * AGE_MAX_MS is the maximum age of a sign-in challenge. AHEAD_MAX_MS is the maximum time by which the seller's clock
+ * may be ahead of this machine's clock.
  */
 const AGE_MAX_MS = 5 * 60_000
 const AHEAD_MAX_MS = 60_000
 
 /**
- * Describes a time in a sign-in challenge. EIP-4361 allows a time only in this form. The signed text must hold the time
- * exactly as it was received in the challenge.
+ * Describes a time in a sign-in challenge. EIP-4361 allows only ISO 8601 times. The signed text must hold the exact
+ * text of the received time.
  */
 const time = z.iso.datetime({ precision: 3 })
 const line = z.string().regex(/^[\x20-\x7e]*$/)
@@ -51,9 +50,9 @@ export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
  * Reads the sign-in challenge in a 402 response.
- * @param dialled.url is the requested URL, to which the seller answered with the 402.
- * @returns null if the 402 holds no sign-in challenge, or if the challenge is for another host, another chain or
- * another time.
+ * @param dialled.url is the requested URL of the 402 response.
+ * @returns null if the 402 response holds no sign-in challenge, or if the sign-in challenge is for another host,
+ * another chain or another time.
  */
 export function readSignIn(
   extensions: unknown,
@@ -75,7 +74,7 @@ export function readSignIn(
   return { info, caip2 }
 }
 
-/** Makes the header that signs in with the key of a purse. */
+/** Builds the HTTP header that signs in with the private key of a purse. */
 export async function signInHeader(
   { info, caip2 }: SignIn,
   signer: DigestSigner,

@@ -1,6 +1,6 @@
 /**
- * Reads the x402 challenge of any seller, with any scheme and chain. The challenge of x402 version 1 stands in the
- * body, and the challenge of version 2 stands in the header `PAYMENT-REQUIRED`.
+ * Reads the x402 challenge of any seller, with any scheme and chain. A challenge of x402 version 1 is in the body, and
+ * a challenge of x402 version 2 is in the header `PAYMENT-REQUIRED`.
  */
 import { z } from 'zod'
 
@@ -25,7 +25,7 @@ const challengeV2 = z.object({
 })
 
 /**
- * Returns the x402 versions in which a 402 response asks for a payment. The list is empty if the response is no
+ * Returns the x402 versions of the challenges in a 402 response. The list is empty if the 402 response contains no
  * challenge.
  * @param header is `PAYMENT-REQUIRED`, if the response has it.
  */
@@ -38,8 +38,8 @@ export function challengeVersions(body: string, header: string | undefined): (1 
 const PAYEES_MAX = 20
 
 /**
- * Returns the payTo addresses of a 402 response in both x402 versions, in lower case. The list is empty if the response
- * is no challenge.
+ * Returns the payTo addresses of a 402 response in both x402 versions, in lower case. The list is empty if the 402
+ * response contains no challenge.
  * @param header is `PAYMENT-REQUIRED`, if the response has it.
  */
 export function challengePayees(body: string, header: string | undefined): string[] {

@@ -1,5 +1,5 @@
 /**
- * Makes and checks EIP-3009 `TransferWithAuthorization`: typed data, signatures, and the off-chain checks.
+ * Builds and checks the EIP-3009 message `TransferWithAuthorization`: typed data, signatures, and the off-chain checks.
  *
  * Standards: EIP-3009, EIP-712, EIP-2098 (compact signatures), EIP-2 (low s), ERC-1271, ERC-6492.
  */
@@ -22,18 +22,17 @@ const TYPES = {
   ],
 } as const
 
-/** Is `TRANSFER_WITH_AUTHORIZATION_TYPEHASH` of EIP3009.sol: the hash of {@link TYPES}. */
+/** Holds `TRANSFER_WITH_AUTHORIZATION_TYPEHASH` of EIP3009.sol, which is the hash of {@link TYPES}. */
 const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267'
 
 /**
- * Sets the number of seconds for which an authorization must still be valid, so that there is time for a few blocks to
- * include the transfer. The x402 reference implementation has the same margin.
+ * Sets the number of seconds for which an authorization must still be valid, so that one of the next blocks can include
+ * the transfer. The x402 reference implementation requires the same number of seconds.
  */
 const EXPIRY_MARGIN_S = 6
 
 /**
- * Is half of the secp256k1 group order. The token contract refuses a signature whose value s exceeds this number
- * (EIP-2).
+ * Holds half of the secp256k1 group order. The token contract refuses a signature with a value s above S_MAX (EIP-2).
  */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
@@ -51,9 +50,9 @@ const domainOf = (network: UsdcNetwork) => ({
 })
 
 /**
- * Returns the data that the payer signs, in the form that viem's `account.signTypedData` takes. The EIP-712 domain
- * comes from the service's table of tokens, never from a caller. If the requirement and the signature had the same
- * wrong domain name, the x402 reference implementation would accept the payment and the chain would refuse it.
+ * Returns the data that the payer signs, in the form of the argument of viem's `account.signTypedData`. The EIP-712
+ * domain comes from the service's table of tokens, never from a caller. With a domain from the caller, requirement and
+ * signature could have the same wrong domain name, so that only the chain would refuse the payment.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -81,8 +80,8 @@ const keccakHex = (digits: string): string =>
 const word = (digits: string): string => digits.padStart(64, '0')
 
 /**
- * Returns the 32 bytes that are signed for an authorization (EIP-712). Computing the digest this way takes 0.02 ms, and
- * viem's `hashTypedData` takes 0.15 ms.
+ * Returns the 32 bytes that a payer signs for an authorization (EIP-712). The function takes 0.02 ms, and viem's
+ * `hashTypedData` takes 0.15 ms.
  */
 export function authorizationDigest(authorization: Authorization, network: UsdcNetwork): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = authorization
@@ -96,7 +95,7 @@ const CANCEL_TYPE_HASH = keccakHex(
   Buffer.from('CancelAuthorization(address authorizer,bytes32 nonce)').toString('hex'),
 )
 
-/** Returns the 32 bytes that are signed for the cancellation of an authorization (EIP-3009). */
+/** Returns the 32 bytes that a payer signs for the cancellation of an authorization (EIP-3009). */
 export function cancellationDigest(
   { authorizer, nonce }: { authorizer: Address; nonce: Hex },
   network: UsdcNetwork,
@@ -106,9 +105,9 @@ export function cancellationDigest(
 }
 
 /**
- * Converts an EOA signature into the form that the token accepts: 65 bytes, low s, v 27 or 28. EIP-2098 compact
- * signatures, and signatures with v 0 or 1, are converted. A signature with a high s is refused, because the token
- * contract also refuses it.
+ * Converts an EOA signature into the form that the token contract accepts: 65 bytes, low s, v 27 or 28. The function
+ * converts EIP-2098 compact signatures and signatures with v 0 or 1. The function refuses a signature with a high s,
+ * because the token contract also refuses such a signature.
  *
  * @param signature is in lower-case hex.
  * @returns null if no EOA can have made the signature.
@@ -118,8 +117,8 @@ export function normaliseSignature(signature: Hex): Hex | null {
   if (!compact && signature.length !== EOA_SIGNATURE_CHARS) return null
   const r = signature.slice(2, 66)
   const sAndParity = BigInt(`0x${signature.slice(66, 130)}`)
-  // In a compact signature (EIP-2098), the top bit of the second word is the parity. A signature with a low s does not
-  // need that bit.
+  // In a compact signature (EIP-2098), the top bit of the second word is the parity. The top bit is free for the
+  // parity, because a low s does not need it.
   const s = compact ? sAndParity & ((1n << 255n) - 1n) : sAndParity
   const v = compact ? 27 + Number(sAndParity >> 255n) : Number(`0x${signature.slice(130)}`)
   const v27 = v < 2 ? v + 27 : v
@@ -142,11 +141,11 @@ export type Transfer = {
   validAfter: bigint
   validBefore: bigint
   nonce: Hex
-  /** Holds the signature in the form in which it is sent to the chain. */
+  /** Holds the signature in the form for the chain. */
   signature: Hex
   /**
-   * Holds the call that deploys the payer's wallet before the transfer. Null means that the payer's wallet is already
-   * deployed, or that the payer is no contract.
+   * Holds the call that deploys the payer's wallet before the transfer. Null means that the payer's wallet needs no
+   * deployment.
    */
   deployment: WalletDeployment | null
 }
@@ -157,24 +156,24 @@ type Erc6492Parts = WalletDeployment & { signature: Hex }
 export type SignatureKind =
   /**
    * The kind `eoa` means that an externally owned account (EOA) may have made the signature. The field `signature`
-   * holds the signature in its normalised form.
+   * holds the normalised signature.
    */
   | { kind: 'eoa'; signature: Hex }
   /**
-   * An externally owned account (EOA) cannot have made the signature. Only a contract at the payer's address can accept
-   * a signature that no EOA can have made (ERC-1271).
+   * The kind `contract` means that no externally owned account (EOA) can have made the signature. Only a contract at
+   * the payer's address can accept such a signature (ERC-1271).
    */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
   /**
-   * The kind `malformed` means that the bytes are no signature: they are too short, or their ERC-6492 wrapping cannot
-   * be decoded.
+   * The kind `malformed` means that the bytes are no signature, because they are too short, or because their ERC-6492
+   * wrapping cannot be decoded.
    */
   | { kind: 'malformed' }
 
 /**
- * Classifies an EVM signature by its bytes. A signature of 65 bytes that cannot come from an EOA is of the kind
- * `contract`, because contract wallets use such bytes too. For example, the contract wallet Safe marks an approved hash
- * by v = 1 and a signature of eth_sign by v above 30.
+ * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made has the kind `contract`,
+ * because contract wallets also use such bytes. For example, the contract wallet Safe marks an approved hash by v = 1
+ * and a signature of eth_sign by v above 30.
  *
  * @param signature is in lower-case hex.
  */
@@ -194,15 +193,15 @@ export function classifySignature(signature: Hex): SignatureKind {
 
 export type AuthorizationVerdict =
   /**
-   * The payer at the address `from` is an EOA and signed the payment. The field `signature` is the signature in its
-   * normalised form, which is sent to the chain.
+   * The kind `valid` means that the payer at the address `from` is an EOA and signed the payment. The field `signature`
+   * holds the normalised signature for the chain.
    */
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
    * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271). The
-   * field `signature` holds the signature without its ERC-6492 wrapping. The payment is refused with
-   * `reasonWithoutCode` if the address has no code and no allowed factory deploys the contract. The service checks
-   * whether the address has code before it claims the payment.
+   * field `signature` holds the signature without its ERC-6492 wrapping. The service refuses the payment with
+   * `reasonWithoutCode` if the payer's address has no contract code and no allowed factory deploys the contract. The
+   * service checks the payer's address for contract code before the claim of the payment.
    */
   | {
       kind: 'contract'
@@ -226,21 +225,21 @@ export type VerifyAuthorizationParameters = {
   nowS: number
 }
 
-/** Runs those checks of a payment that need no cryptography, and begins with the cheap checks. */
+/** Runs the checks of a payment that need no cryptography, the fastest checks first. */
 function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | null {
   const { payload, requirement, nowS } = parameters
   const { authorization } = payload.payload
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // USDC is the only token that the service accepts in a payment. Tokens other than USDC can report false transfers,
-  // and some, like PYUSD, accept a used nonce without a revert.
+  // The service accepts only USDC in a payment. Other tokens can report false transfers, and some tokens, such as
+  // PYUSD, accept a used nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
   }
-  // A payment to oneself is refused, because it succeeds on chain without moving money. With payments to themselves,
-  // people could get receipts for an address of their own without spending any money.
+  // The function refuses a payment to the payer's own address, because such a payment succeeds on the chain without
+  // moving money. With payments to their own address, people could get receipts without spending money.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
   // The amount must equal the price exactly, because a payment above the price was signed for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
@@ -262,8 +261,8 @@ function sameAddress(left: string, right: string): boolean {
 
 /**
  * Checks a payment without the chain: version, scheme, network, asset, recipient, self-payment, exact amount, time
- * window (6 s margin), and signature. A payment that these checks accept can still fail on chain, because of its
- * balance, a used nonce, a blacklist or a pause.
+ * window (6 s margin), and signature. A payment that passes these checks can still fail on the chain, because of a low
+ * balance, a used nonce, a blacklist or a pause of the token.
  *
  * @example
  * const verdict = await verifyAuthorization({ payload, requirement, nowS: 1740672100 })
@@ -282,8 +281,8 @@ export async function verifyAuthorization(
     if (signer === authorization.from) {
       return { kind: 'valid', network, signature: form.signature }
     }
-    // A compact signature (EIP-2098) can only come from an EOA, because wallet contracts that people use do not accept
-    // 64 bytes.
+    // Only an EOA can have made a compact signature (EIP-2098), because the usual wallet contracts do not accept 64
+    // bytes.
     if (signature.length === COMPACT_SIGNATURE_CHARS) {
       return invalid('invalid_exact_evm_payload_signature')
     }

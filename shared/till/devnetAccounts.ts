@@ -1,14 +1,14 @@
 import type { NetworkName } from './usdc.ts'
 
 /**
- * Holds the network name that belongs to the chain id of the devnet. The devnet never uses the chain id of Base,
- * because a signature for Base would be worth money.
+ * Holds the network name for the chain id of the devnet. The devnet never uses the chain id of Base, because a
+ * signature for Base would be worth money.
  */
 export const DEVNET_NETWORK: NetworkName = 'base-sepolia'
 
 /**
- * Lists accounts of the mnemonic `test test … junk`, which are unlocked in anvil. These accounts are worthless on every
- * real chain.
+ * Lists accounts of the mnemonic `test test … junk`, which anvil unlocks. The accounts of this mnemonic are worthless
+ * on every real chain.
  */
 export const DEVNET_ACCOUNTS = {
   gasWallet: {
@@ -21,12 +21,13 @@ export const DEVNET_ACCOUNTS = {
   },
   payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
   /**
-   * Holds the account that may upgrade the proxy contract of the token. The token's proxy contract refuses every other
-   * call of this account.
+   * Holds the account that may upgrade the proxy contract of the token. The proxy contract refuses all other calls of
+   * the account `proxyAdmin`.
    */
   proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
   /**
-   * Holds the account that deployed the token contract and has all its roles: owner, minter, pauser and blacklister.
+   * Holds the account that deployed the token contract and has all roles of the contract: owner, minter, pauser and
+   * blacklister.
    */
   tokenOwner: { address: '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720' },
 } as const

@@ -1,14 +1,17 @@
 /**
  * Signs with the runtime's Ed25519 (RFC 8032) in 0.06 ms. The library @noble/ed25519 takes 0.54 ms for a signature. The
- * code uses @noble/ed25519 only where it must run in any runtime: for verification and in the client.
- * docs/decisions/receipt-signatures.md
+ * project uses @noble/ed25519 only in code for any runtime: the verification of receipts and the client
+ * (docs/decisions/receipt-signatures.md).
  */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 
-/** Holds the head of an Ed25519 private key in PKCS #8 (RFC 8410). The seed of the private key follows this head. */
+/**
+ * Holds the first bytes of an Ed25519 private key in PKCS #8 (RFC 8410). The seed of the private key follows
+ * PKCS8_HEAD.
+ */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** Caches the private key of each seed, because reading a key takes as long as a signature. */
+/** Caches the private key of each seed, because the creation of a private key takes as long as a signature. */
 const keys = new WeakMap<Uint8Array, KeyObject>()
 
 function keyOf(seed: Uint8Array): KeyObject {
@@ -24,7 +27,8 @@ function keyOf(seed: Uint8Array): KeyObject {
 }
 
 /**
- * Signs a message with Ed25519. The signature is deterministic: the same message and seed give the same 64 bytes.
+ * Signs a message with Ed25519. The Ed25519 signature is deterministic, so the same message and seed give the same 64
+ * bytes.
  * @param seed holds 32 bytes that never change.
  */
 export function signEd25519(message: Uint8Array, seed: Uint8Array): Buffer {

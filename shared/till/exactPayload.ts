@@ -1,10 +1,10 @@
-/** Reads the inner payload of the scheme `exact` on EVM. The payload is the same in both versions of x402. */
+/** Reads the inner payload of the scheme `exact` on EVM. The inner payload is the same in both versions of x402. */
 import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 
 /**
- * Sets the maximum number of characters of a signature. An ERC-6492 signature that contains a large factory call has ~6
- * KB of hexadecimal digits.
+ * Sets the maximum number of characters of a signature. An ERC-6492 signature with a large factory call has about 6 KB
+ * of hexadecimal digits.
  */
 const SIGNATURE_CHARS_MAX = 8192
 
@@ -13,8 +13,8 @@ const UINT256_MAX = 2n ** 256n - 1n
 const addressSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
-  // The case of the letters in an address carries only a checksum. The library viem throws on a wrong checksum, but the
-  // chain ignores case.
+  // Upper and lower case in an address encodes only a checksum. The code ignores the case, because the chain ignores it
+  // and the library viem throws on a wrong checksum.
   .transform((text): Address => getAddress(text.toLowerCase()))
 
 const uint256Schema = z
@@ -28,13 +28,13 @@ const hexSchema = (pattern: RegExp) =>
     .string()
     .max(SIGNATURE_CHARS_MAX)
     .regex(pattern)
-    // The nonce of a payment is stored in lower case only, because it is part of the unique key that prevents double
-    // payment.
+    // The service stores the nonce of a payment in lower case, because the nonce is part of the unique key that
+    // prevents double payment.
     .transform((text) => text.toLowerCase() as Hex)
 
 /**
- * Describes an EIP-3009 authorization. Numbers of the authorization are decimal strings in JSON and are parsed into
- * bigints. The times of the authorization are in Unix seconds.
+ * Describes an EIP-3009 authorization. The numbers of the authorization are decimal strings in JSON, and the schema
+ * parses them into bigints. The times of the authorization are in Unix seconds.
  */
 const authorizationSchema = z.object({
   from: addressSchema,

@@ -1,4 +1,4 @@
-/** Writes a compact JWS (RFC 7515) with Ed25519, as the x402 `offer-receipt` extension requires it. */
+/** Writes a compact JWS (RFC 7515) with Ed25519 for the x402 extension `offer-receipt`. */
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 import { signEd25519 } from './ed25519.ts'
@@ -13,7 +13,7 @@ export function jwsSigningInput(payload: object, kid: string): string {
   return `${header}.${base64url(utf8ToBytes(canonicalJson(payload)))}`
 }
 
-/** Signs a payload as a JWS. Ed25519 is deterministic: the same payload and key give the same text. */
+/** Signs a payload as a JWS. Ed25519 is deterministic, so the same payload and key give the same JWS. */
 export function signJws(payload: object, key: Pick<ReceiptKey, 'kid' | 'seed'>): string {
   const signingInput = jwsSigningInput(payload, key.kid)
   return `${signingInput}.${base64url(signEd25519(utf8ToBytes(signingInput), key.seed))}`

@@ -1,4 +1,4 @@
-/** Writes the x402 header of a payment again from its stored fields. */
+/** Writes the x402 header of a payment again from the stored fields of the payment. */
 import { serializeErc6492Signature } from 'viem'
 import type { Transfer } from './authorization.ts'
 import type { NetworkName } from './usdc.ts'
@@ -14,8 +14,8 @@ type Paid = Transfer & {
 
 /**
  * Returns the x402 header of a stored payment. The header contains the payer's authorization and signature. The service
- * does not store the other parts of the header that the payer sent. So the payment requirement in the header comes from
- * this service's challenge, and may be written differently from the requirement that the payer received.
+ * does not store the other parts of the payer's header. So the payment requirement in the header comes from this
+ * service's challenge, and may differ in spelling from the payer's requirement.
  */
 export function paidHeader(paid: Paid): { name: string; value: string } {
   const { x402Version, network, signature: bare, deployment, resourceUrl, paymentIdentifier } = paid

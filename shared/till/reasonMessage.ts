@@ -1,12 +1,13 @@
 /**
- * Writes, for each reason to refuse a payment, a sentence with the cause and with the next step of a seller or payer.
+ * Writes a sentence about each reason for the refusal of a payment. The sentence tells the cause and the next step of a
+ * seller or payer.
  */
 import type { UsdcNetwork } from './usdc.ts'
 import type { X402Reason } from './x402.ts'
 
 type Detail = {
   network: UsdcNetwork
-  /** Explains the reason for the refusal in more detail, such as which member of the payment is malformed. */
+  /** Explains the reason for the refusal in more detail, such as the name of a malformed member of the payment. */
   detail?: string | null | undefined
 }
 
@@ -65,7 +66,7 @@ const MESSAGES: Record<X402Reason, (network: UsdcNetwork) => string> = {
     'The payment is on its way. Send the same payment again, and sign no new one.',
 }
 
-/** Returns the sentence that tells a seller or payer why a payment was refused. */
+/** Returns the sentence that tells a seller or payer why the service refused a payment. */
 export function reasonMessage(reason: X402Reason, { network, detail }: Detail): string {
   const message = MESSAGES[reason](network)
   return detail ? `${message} (${detail})` : message

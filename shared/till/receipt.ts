@@ -1,11 +1,11 @@
 /**
- * Makes and checks payment receipts. The response of redeem, the payment record and the webhook body hold a receipt in
+ * Signs and checks payment receipts. The response of redeem, the payment record and the webhook body hold a receipt in
  * the same format (docs/contract.md §6).
  *
- * A receipt states that the money moved, and not that the seller delivered the resource, because the receipt is signed
- * before the delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). The member `jws` of a receipt is a
- * compact JWS (RFC 7515). The payload of this JWS is a receipt of the x402 `offer-receipt` extension, version 1, with
- * additional members.
+ * A receipt proves that the money moved. A receipt does not prove that the seller delivered the resource, because the
+ * service signs the receipt before the delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). The
+ * member `jws` of a receipt is a compact JWS (RFC 7515). The payload of this JWS is a receipt of the x402
+ * `offer-receipt` extension, version 1, with additional members.
  */
 import { verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
@@ -19,7 +19,7 @@ import { USDC_NETWORKS } from './usdc.ts'
 const receiptBodySchema = z.strictObject({
   version: z.literal(1),
   paymentId: z.string(),
-  /** Has the same value as `paymentId`, for clients that know only the older name `paymentInId`. */
+  /** Holds the same value as `paymentId`, for clients that know only the older name `paymentInId`. */
   paymentInId: z.string(),
   /**
    * Holds the id of the seller's endpoint. Null means that the facilitator settled the payment for an unregistered
@@ -36,15 +36,15 @@ const receiptBodySchema = z.strictObject({
   resource: z.string(),
   txHash: z.string(),
   /**
-   * The value `payer` says that only the payer named the paid `resource` (x402 version 2). If the member
-   * `resourceSource` is absent, the seller named the resource.
+   * Holds `payer` if only the payer named the paid `resource` (x402 version 2). If `resourceSource` is absent, the
+   * seller named the resource.
    */
   resourceSource: z.literal('payer').optional(),
   /** Holds the name that the payer gave to the payment (x402 `payment-identifier`). */
   paymentIdentifier: z.string().optional(),
-  /** Holds the id of the payment that this payment refunds. */
+  /** Holds the id of the refunded payment, if the receipt is for a refund. */
   refundOf: z.string().optional(),
-  /** Holds the time of the receipt in ISO 8601, in UTC, with milliseconds. */
+  /** Holds the UTC time of the receipt in ISO 8601 with milliseconds. */
   timestamp: z.iso.datetime({ precision: 3 }),
 })
 
@@ -52,7 +52,7 @@ export type ReceiptBody = z.output<typeof receiptBodySchema>
 
 export const receiptSchema = z.object({
   body: receiptBodySchema,
-  /** Is base64 of the Ed25519 signature over the canonical JSON of `body`. */
+  /** Holds the Ed25519 signature over the canonical JSON of `body`, in base64. */
   signature: z.string(),
   alg: z.literal('Ed25519'),
   publicKeyHex: z.string().regex(/^[0-9a-f]{64}$/),
@@ -68,7 +68,7 @@ function jwsPayload(body: ReceiptBody) {
   return {
     version: 1,
     type: 'payment',
-    // The extension `offer-receipt` requires CAIP-2 even for a payment of x402 version 1.
+    // The extension `offer-receipt` requires the CAIP-2 name of the chain even for a payment of x402 version 1.
     network: USDC_NETWORKS[body.network].caip2,
     resourceUrl: body.resource,
     payer: body.payerAddress,
@@ -92,9 +92,9 @@ function earlierJwsPayload(body: ReceiptBody) {
 }
 
 /**
- * Signs a receipt. Ed25519 is deterministic: the same body and key give the same bytes.
+ * Signs a receipt. Ed25519 is deterministic, so the same body and key give the same receipt.
  *
- * @throws ZodError when the members of the receipt's body differ from docs/contract.md §6.
+ * @throws ZodError if the members of the receipt's body differ from docs/contract.md §6.
  */
 export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey }): Receipt {
   const checked = receiptBodySchema.parse(body)
@@ -111,8 +111,8 @@ export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey 
 }
 
 /**
- * Writes the receipt as text. The text of a receipt is stored and sent unchanged, so that a signature over its bytes
- * stays valid on every repeated delivery.
+ * Writes a receipt as text. The service stores and sends the text of a receipt unchanged, so that a signature over its
+ * bytes stays valid on every repeated delivery.
  */
 export function receiptText(receipt: Receipt): string {
   return canonicalJson(receipt)
@@ -123,13 +123,13 @@ export type ReceiptVerdict =
   | { ok: false; reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch' }
 
 /**
- * Checks a receipt: its format, its key and its signature, and that the same key signed the receipt's `jws` for the
- * same payment.
+ * Checks the format, the key and the signature of a receipt. The function also checks that the same key signed the
+ * receipt's `jws` for the same payment.
  *
  * @param receipt is any value, such as a parsed webhook body.
- * @param trustedKeys lists the issuer's keys, including retired keys, from the issuer's JWKS (each is the member `x`,
- * converted from base64url to hex). The key inside a receipt proves nothing, because anyone can sign a receipt with
- * their own key.
+ * @param trustedKeys lists the issuer's keys from the issuer's JWKS, including retired keys. Each key is the member `x`
+ * of the JWKS, converted from base64url to hexadecimal. The key inside a receipt proves nothing, because anyone can
+ * sign a receipt with their own key.
  */
 export function verifyReceipt({
   receipt,
@@ -159,6 +159,6 @@ export function verifyReceipt({
 
 function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   if (signature.length !== 64) return false
-  // The check follows RFC 8032 instead of ZIP 215, so a malleable encoding of a valid signature is invalid.
+  // The signature check follows RFC 8032 instead of ZIP 215, so a malleable encoding of a valid signature is invalid.
   return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
 }

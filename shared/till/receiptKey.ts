@@ -8,8 +8,8 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 
-// The library @noble/ed25519 has no hash function of its own. The synchronous calls of @noble/ed25519 throw until the
-// caller has set a hash function.
+// The synchronous functions of @noble/ed25519 throw until the caller has set a hash function, because the library has
+// no hash function.
 hashes.sha512 = sha512
 
 const SEED_BYTES = 32
@@ -21,7 +21,7 @@ const ED25519_CODEC = [0xed, 0x01] as const
 export type ReceiptKey = {
   readonly seed: Uint8Array
   readonly publicKeyHex: string
-  /** Holds the public key with its multicodec prefix, encoded in base58btc: `z6Mk…`. */
+  /** Holds the public key with its multicodec prefix in base58btc: `z6Mk…`. */
   readonly publicKeyMultibase: string
   /** Holds the DID of the issuer, `did:web:…`. */
   readonly did: string
@@ -34,8 +34,8 @@ export type ReceiptKey = {
 export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk' | 'publicKeyMultibase'>
 
 /**
- * Holds the name of the signature algorithm. The newer algorithm name "Ed25519" of RFC 9864 is not used, because
- * programs that verify offer-receipt use jose 5.
+ * Holds the name of the signature algorithm. The newer name "Ed25519" of RFC 9864 would not work, because programs that
+ * verify offer-receipt use jose 5.
  */
 const ALG = 'EdDSA'
 
@@ -52,12 +52,13 @@ type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 export function didWeb(baseUrl: string): string {
   const { host, pathname } = new URL(baseUrl)
   const path = pathname.split('/').filter((segment) => segment !== '')
-  // encodeURIComponent writes the colon before the port as %3A, because a bare colon separates the parts of a did:web.
+  // The call of encodeURIComponent writes the colon before the port as %3A, because a bare colon separates the parts of
+  // a did:web.
   return ['did:web', encodeURIComponent(host), ...path.map(encodeURIComponent)].join(':')
 }
 
 /**
- * Derives a receipt key and its names.
+ * Derives a receipt key and the names of the key from a seed.
  *
  * @param seed holds 32 secret bytes, an RFC 8032 private key.
  * @throws RangeError if the seed does not have 32 bytes.
@@ -79,7 +80,7 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
   const publicKey = hexToBytes(publicKeyHex)
   const jwk: OkpJwk = { kty: 'OKP', crv: 'Ed25519', x: base64url(publicKey) }
   // RFC 7638 §3 hashes the required members of a JWK in lexicographic order, without blanks. Canonical JSON already has
-  // the form that RFC 7638 hashes.
+  // this order and no blanks.
   const thumbprint = base64url(sha256(new TextEncoder().encode(canonicalJson(jwk))))
   return {
     publicKeyMultibase: `z${base58(Uint8Array.from([...ED25519_CODEC, ...publicKey]))}`,
@@ -92,8 +93,8 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
 /**
  * Writes `/.well-known/jwks.json`, the key set that holds the public receipt keys and no secret.
  *
- * @param keys lists the signing key first, and then the retired keys, because receipts are still checked after their
- * key is retired.
+ * @param keys lists the signing key first, and then the retired keys. The retired keys stay in the list, because
+ * clients still check older receipts.
  */
 export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {
@@ -104,11 +105,11 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 /**
  * Writes `/.well-known/did.json` and the DID documents of projects, which hold no secret. Each receipt key occurs twice
  * in a DID document: as JsonWebKey2020 and as Multikey. Every verification method has the member `publicKeyMultibase`,
- * because clients expect it in each method. DID Core §5.2.1 wants each verification method to have only one form of the
- * key.
+ * because clients expect this member in each verification method. The JsonWebKey2020 method deviates with this member
+ * from DID Core §5.2.1, which allows only one form of the key.
  *
  * @param keys lists the same keys as {@link receiptJwks}. All keys in the list have the same DID.
- * @param options.subject is the DID that the document describes. By default the document describes the DID of the keys.
+ * @param options.subject is the DID of the DID document. The default is the DID of the keys.
  * @throws RangeError if the list of keys is empty.
  */
 export function receiptDidDocument(
@@ -122,8 +123,7 @@ export function receiptDidDocument(
       id: kid,
       type: 'JsonWebKey2020',
       controller: did,
-      // Receipts are checked with the library jose, which refuses an Ed25519 key (type OKP) that lacks the member
-      // `alg`.
+      // Clients check receipts with the library jose, which refuses an Ed25519 key (type OKP) without the member `alg`.
       publicKeyJwk: { ...jwk, alg: ALG },
       publicKeyMultibase,
     })),

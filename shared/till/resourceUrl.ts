@@ -1,23 +1,23 @@
 /**
  * Parses resource URLs, and compares a registered URL with a requested URL.
  *
- * Two URLs name the same resource if three parts agree: the host (in any case), the port (without the scheme's default
- * port) and the path (byte for byte). The scheme of the URLs is not compared, because Express and Hono behind a TLS
- * proxy report http.
+ * Two URLs name the same resource if three parts agree: the host in upper or lower case, the port without the scheme's
+ * default port, and the exact path. The comparison ignores the scheme, because Express and Hono behind a TLS proxy
+ * report http.
  */
 
 const URL_CHARS_MAX = 2048
 
-/** Reports a URL that cannot be a paid resource. The error's `message` may be shown to the caller. */
+/** Reports a URL that cannot be a paid resource. The service may show the error's `message` to the caller. */
 export class ResourceUrlError extends Error {
   override readonly name = 'ResourceUrlError'
 }
 
 export type ResourceUrl = {
-  /** Holds the normal form of the URL: lower-case host, no default port, no query, no fragment. */
+  /** Holds the normal form of the URL with a lower-case host and without default port, query and fragment. */
   readonly url: string
   /**
-   * Holds the text by which two resources are compared: `host[:port]/path`, or the whole URI of an MCP tool. Two URLs
+   * Holds the text for the comparison of two resources: `host[:port]/path`, or the whole URI of an MCP tool. Two URLs
    * with equal match keys name the same resource.
    */
   readonly matchKey: string
@@ -37,7 +37,7 @@ export function parseResourceUrl(text: string): ResourceUrl {
   if (text.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
-  // The URL parser drops tabs and line ends and turns `\` into `/`, so two readers could see two URLs.
+  // The URL parser drops tabs and line ends and turns `\` into `/`, so two programs could read two different URLs.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
   if (/[\u0000-\u0020\u007f\\]/.test(text)) {
     throw new ResourceUrlError('must not hold blanks, control characters or backslashes')
@@ -52,7 +52,7 @@ export function parseResourceUrl(text: string): ResourceUrl {
     throw new ResourceUrlError('must not hold a user name or password')
   }
   const url = `${parsed.origin}${parsed.pathname}`
-  // The limit is checked again on the stored form of the URL, because percent-encoding can triple the length.
+  // The function checks the length again on the stored form of the URL, because percent-encoding can triple the length.
   if (url.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
@@ -65,12 +65,12 @@ export function parseResourceUrl(text: string): ResourceUrl {
  */
 const MCP_TOOL = /^mcp:\/\/tool\/[A-Za-z0-9_./-]{1,128}$/
 
-/** Tells whether a paid resource is an MCP tool. An MCP tool has no URL that could be fetched. */
+/** Tells whether a paid resource is an MCP tool. An MCP tool has no URL that the service could request. */
 export const isMcpTool = (resource: string): boolean => MCP_TOOL.test(resource)
 
 /**
  * Parses the resource of a payment: an http(s) URL, or an MCP tool as `mcp://tool/NAME`. The signed receipt of the
- * payment holds this resource.
+ * payment holds the resource.
  *
  * @throws ResourceUrlError. The error's message describes the fault without the name of the request field.
  */

@@ -6,7 +6,10 @@
  */
 import type { Address } from 'viem'
 
-/** Matches the format of an amount in whole USDC. {@link parseUsdc} checks its limits (above 0, 18 digits). */
+/**
+ * Matches the format of an amount in whole USDC. The function {@link parseUsdc} checks the limits of an amount (above
+ * 0, 18 digits).
+ */
 export const USDC_AMOUNT_PATTERN = /^(0|[1-9]\d*)(\.\d{1,6})?$/
 
 const DECIMALS = 6
@@ -20,20 +23,20 @@ const AMOUNT_ATOMIC_MAX = 10n ** BigInt(ATOMIC_DIGITS_MAX) - 1n
 export type NetworkName = 'base' | 'base-sepolia'
 
 /**
- * Describes one supported chain with its USDC contract. The EIP-712 domain name `eip712Name` of one chain differs from
- * that of the other chain.
+ * Describes one supported chain with its USDC contract. The EIP-712 domain name `eip712Name` is different on each
+ * chain.
  */
 export type UsdcNetwork = {
   readonly network: NetworkName
   readonly chainId: number
   /**
-   * Holds the CAIP-2 name of the chain, which x402 version 2 and signed receipts use. In a challenge of x402 version 1,
-   * the CAIP-2 name makes the client x402-fetch throw.
+   * Holds the CAIP-2 name of the chain, which x402 version 2 and signed receipts use. A challenge of x402 version 1
+   * must not contain the CAIP-2 name, because the client x402-fetch throws on it.
    */
   readonly caip2: `eip155:${number}`
   /**
-   * Holds the address of the USDC contract in EIP-55 form, because clients of x402 version 1 compare it as a string
-   * with the address that they know.
+   * Holds the address of the USDC contract in EIP-55 form, because clients of x402 version 1 compare the address as a
+   * string with their own copy.
    */
   readonly usdcAddress: Address
   readonly eip712Name: string
@@ -64,8 +67,8 @@ export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
 }
 
 /**
- * Reports an amount that is no valid price. The error's `message` states the format of amounts and may be shown to the
- * caller.
+ * Reports an amount that is no valid price. The error's `message` states the format of amounts, and the service may
+ * show the message to the caller.
  */
 export class UsdcAmountError extends Error {
   override readonly name = 'UsdcAmountError'
@@ -76,7 +79,7 @@ export class UsdcAmountError extends Error {
  *
  * @param name is a network name of x402 version 1, such as `base-sepolia`. For a CAIP-2 name the function returns
  * undefined.
- * @returns undefined for a name that is not supported.
+ * @returns undefined if the name is not supported.
  */
 export function usdcNetwork(name: string): UsdcNetwork | undefined {
   return Object.hasOwn(USDC_NETWORKS, name) ? USDC_NETWORKS[name as NetworkName] : undefined
@@ -96,7 +99,7 @@ export function usdcNetworkOf(text: string): UsdcNetwork | undefined {
 /**
  * Returns the chain of a chain id, such as the result of `eth_chainId`.
  *
- * @returns undefined for a chain that is not supported.
+ * @returns undefined if the chain is not supported.
  */
 export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
   return Object.values(USDC_NETWORKS).find((candidate) => candidate.chainId === chainId)
@@ -127,10 +130,10 @@ export function parseUsdc(amount: string): bigint {
 }
 
 /**
- * Writes atomic units as whole USDC in the shortest form, and so is the inverse of {@link parseUsdc}.
+ * Writes atomic units as whole USDC in the shortest form. The function is the inverse of {@link parseUsdc}.
  *
- * @param amountAtomic is the amount in atomic units, which must not be negative. The amount may be a sum, which may
- * exceed the limit of a single price.
+ * @param amountAtomic is the amount in atomic units, which must not be negative. The amount may be a sum that exceeds
+ * the limit of a single price.
  * @returns a text such as `0.01` for 10000n, `0` for 0n, `3` for 3000000n.
  * @throws RangeError on a negative amount.
  */

@@ -11,8 +11,8 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /**
- * Lists the codes of the reasons for which a payment is refused. The reason codes of x402 v1 §9 come first. The other
- * reason codes come from later facilitators, for cases that x402 v1 does not name.
+ * Lists the reason codes for the refusal of a payment. The reason codes of x402 v1 §9 come first. The other reason
+ * codes come from later facilitators, for cases that x402 v1 does not name.
  */
 export const X402_REASONS = [
   'insufficient_funds',
@@ -54,7 +54,10 @@ export const wireReason = (reason: string, x402Version: X402Version): string =>
     ? `${reason}_mismatch`
     : reason
 
-/** Holds the `error` of an x402 challenge to a request without payment, as in the reference middleware. */
+/**
+ * Holds the `error` of the x402 challenge that answers a request without payment. The reference middleware uses the
+ * same text.
+ */
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
 /**
@@ -64,8 +67,8 @@ const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
 /**
- * Holds the lifetime of a payer's signature in seconds. The lifetime is long enough to send a transaction again at a
- * higher fee on a chain with 2 s blocks.
+ * Holds the lifetime of a payer's signature in seconds. The lifetime is long enough for a second sending of the
+ * transaction at a higher fee on a chain with 2 s blocks.
  */
 const MAX_TIMEOUT_S = 120
 
@@ -82,18 +85,21 @@ export type PaymentPayload = {
   x402Version: X402Version
   scheme: string
   /**
-   * For a known chain, the field holds the name of the chain in x402 version 1. For an unknown chain, the name is the
-   * network name that the payer sent.
+   * Holds the x402 version 1 name of a known chain. For an unknown chain, `network` holds the network name that the
+   * payer sent.
    */
   network: string
   payload: ExactPayload
-  /** Holds the payer's copy of the resource's URL (version 2). No signature protects the payer's copy of the URL. */
+  /**
+   * Holds the payer's copy of the resource's URL (version 2). No signature protects the payer's copy of the resource's
+   * URL.
+   */
   resourceUrl?: string
   /** Holds the name that the payer gave to the payment: the extension `payment-identifier`. */
   paymentIdentifier?: string
 }
 
-/** Describes the header `X-PAYMENT` after base64 and JSON are decoded. */
+/** Describes the header `X-PAYMENT` after the decoding of base64 and JSON. */
 const paymentPayloadV1Schema = z
   .object({
     x402Version: z.literal(1),
@@ -113,8 +119,8 @@ const envelopeSchema = z
   .partial()
 
 /**
- * Describes one entry of the list `accepts` in an x402 challenge. This service sends entries of this form to payers,
- * and sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
+ * Describes one entry of the list `accepts` in an x402 challenge. This service sends the entries of `accepts` to
+ * payers, and sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),
@@ -126,7 +132,7 @@ export const paymentRequirementsSchema = z.object({
   payTo: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
   maxTimeoutSeconds: z.number().int().nonnegative(),
   asset: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
-  /** Describes how a client calls the resource, and what the resource returns. */
+  /** Describes how a client calls the resource, and describes the output of the resource. */
   outputSchema: z.record(z.string(), z.unknown()).optional().catch(undefined),
   extra: z.record(z.string(), z.unknown()).optional(),
 })
@@ -153,11 +159,11 @@ export type BuildChallengeParameters = {
   payTo: string
   description?: string | undefined
   mimeType?: string | undefined
-  /** Describes how a client calls the resource, and what the resource returns. */
+  /** Describes how a client calls the resource, and describes the output of the resource. */
   outputSchema?: Record<string, unknown> | null | undefined
   /**
-   * Holds the code of the reason for the refusal, if the challenge refuses a payment. If the request held no payment,
-   * the error of the challenge is {@link PAYMENT_REQUIRED_ERROR}.
+   * Holds the reason code if the challenge refuses a payment. For a request without a payment, the error of the
+   * challenge is {@link PAYMENT_REQUIRED_ERROR}.
    */
   error?: string | undefined
 }
@@ -190,10 +196,10 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /** `x402Version` is the version of x402 that the service uses in its response to a malformed payment. */
+  /** Refuses a malformed payment. The field `x402Version` is the version of x402 for the response to the payment. */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
-/** Returns the version of x402 for the response to a payment, which is the version of the payment's payload. */
+/** Returns the version of x402 for the response to a payment, which is the version of the payment. */
 export const versionOf = (decoded: DecodedPayment): X402Version =>
   decoded.ok ? decoded.payload.x402Version : decoded.x402Version
 
@@ -202,8 +208,8 @@ function refused(reason: X402Reason, detail: string, x402Version: X402Version = 
 }
 
 /**
- * Reads a decoded payment object (MCP `_meta`, facilitator body). The member `x402Version` of the payment object
- * decides how the payment is read.
+ * Reads a decoded payment object from MCP `_meta` or from a facilitator body. The member `x402Version` of the payment
+ * object determines its format.
  *
  * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse the
  * payment. An unknown version or scheme is a reason to refuse the payment, because the service does not know the format
@@ -236,9 +242,10 @@ export function parsePaymentPayload(value: unknown): DecodedPayment {
 }
 
 /**
- * Decodes a `PAYMENT-SIGNATURE` or `X-PAYMENT` header value. Never throws.
+ * Decodes the value of a `PAYMENT-SIGNATURE` or `X-PAYMENT` header. The function never throws.
  *
- * @param header is standard base64 with padding of UTF-8 JSON, at most {@link PAYMENT_HEADER_CHARS_MAX}.
+ * @param header is UTF-8 JSON in standard base64 with padding, with at most {@link PAYMENT_HEADER_CHARS_MAX}
+ * characters.
  */
 export function decodePaymentHeader(header: string): DecodedPayment {
   if (header.length > PAYMENT_HEADER_CHARS_MAX) {
@@ -248,33 +255,33 @@ export function decodePaymentHeader(header: string): DecodedPayment {
     )
   }
   const bytes = Buffer.from(header, 'base64')
-  // When Buffer decodes base64, it skips characters that are not part of the base64 alphabet. The decoded bytes are
-  // encoded again and compared, so that each payment has only one spelling.
+  // Buffer skips characters outside the base64 alphabet. The function encodes the decoded bytes again and compares the
+  // result with the header, so that each payment has only one spelling.
   if (header === '' || bytes.toString('base64') !== header) {
     return refused('invalid_payload', 'header is not standard base64')
   }
   try {
     return parsePaymentPayload(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch {
-    // JSON with thousands of nested levels causes a RangeError, which is caught here too.
+    // JSON with thousands of nested levels causes a RangeError, which this `catch` also handles.
     return refused('invalid_payload', 'header is not UTF-8 JSON')
   }
 }
 
 export type PaymentResponse = {
   success: boolean
-  /** Holds the hash of the settling transaction. The hash is an empty text if no transaction was sent. */
+  /** Holds the hash of the settling transaction. The hash is an empty text if the service sent no transaction. */
   transaction: Hex | ''
   network: NetworkName
   payer: string
   errorReason?: X402Reason
   errorMessage?: string
-  /** Holds the receipt as a compact JWS, placed as the `offer-receipt` extension prescribes. */
+  /** Holds the receipt as a compact JWS for the extension `offer-receipt`. */
   receiptJws?: string
 }
 
 /**
- * Writes the settlement of a payment in the form that a facilitator returns, with the spelling of the given x402
+ * Writes the settlement of a payment in the form of a facilitator's response, with the spelling of the given x402
  * version.
  */
 export function settleResponse(response: PaymentResponse, x402Version: X402Version) {
@@ -288,7 +295,7 @@ export function settleResponse(response: PaymentResponse, x402Version: X402Versi
   }
 }
 
-/** Names, for each x402 version, the header that holds the settlement. */
+/** Names the settlement header of each x402 version. */
 export const PAYMENT_RESPONSE_HEADER = { 1: 'X-PAYMENT-RESPONSE', 2: 'PAYMENT-RESPONSE' } as const
 
 /** Encodes the settlement for the header `X-PAYMENT-RESPONSE` (version 1) or `PAYMENT-RESPONSE` (version 2). */

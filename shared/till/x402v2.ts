@@ -23,19 +23,17 @@ const PAYMENT_REQUIRED_CHARS_MAX = 2990
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
 /**
- * Returns the version 1 name of a known chain, whose name may be in the spelling of version 1 or 2. If the chain is
- * unknown, the function returns its name unchanged.
+ * Returns the x402 version 1 name of a known chain, which the caller may name in the spelling of version 1 or 2. The
+ * function returns the name of an unknown chain unchanged.
  */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
-/**
- * Describes an optional part of a payment. An optional part of a payment that is null or malformed counts as absent.
- */
+/** Describes an optional part of a payment. A null or malformed optional part counts as absent. */
 const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().catch(null)
 
 /**
- * Describes the header `PAYMENT-SIGNATURE` after base64 and JSON are decoded. Of the member `accepted`, the service
- * reads only the scheme and the network. The other members of `accepted` only repeat this service's challenge.
+ * Describes the header `PAYMENT-SIGNATURE` after the decoding of base64 and JSON. The service reads only the scheme and
+ * the network of the member `accepted`. The other members of `accepted` only repeat this service's challenge.
  */
 export const paymentPayloadV2Schema = z
   .object({
@@ -71,7 +69,7 @@ export const paymentPayloadV2Schema = z
 
 /**
  * Describes one entry of the list `accepts` in x402 version 2. This service sends entries of this form to payers, and
- * sellers send them to the facilitator.
+ * sellers send such entries to the facilitator.
  */
 export const paymentRequirementsV2Schema = z.object({
   scheme: z.string().max(64),
@@ -107,7 +105,7 @@ export const toRequirementV2 = (requirement: Requirement) => ({
   extra: { ...requirement.extra },
 })
 
-/** Signs the price of a resource, so that the payer can prove the price (extension `offer-receipt`). */
+/** Signs an offer with the price of a resource, so that the payer can prove the price (extension `offer-receipt`). */
 function signedOffer(requirement: Requirement, key: ReceiptKey, nowS: number) {
   const { scheme, network, asset, payTo, amount } = toRequirementV2(requirement)
   const validUntil = nowS + requirement.maxTimeoutSeconds
@@ -131,10 +129,11 @@ const IDENTIFIER_EXTENSION = {
 
 /**
  * Encodes the `PAYMENT-REQUIRED` header of a challenge. If the header would exceed 3 kB, the function drops the signed
- * offer first, then the description, then the metadata. After these parts are dropped, only a very long resource URL
- * can make the header longer than 3 kB.
+ * offer first, then the description, then the metadata. After the function has dropped all three parts, only a very
+ * long resource URL can make the header longer than 3 kB.
  *
- * @param offerKey is the key that signs the offer in the header. Null means that the header gets no signed offer.
+ * @param offerKey is the receipt key that signs the offer in the header. Null means that the header gets no signed
+ * offer.
  */
 export function encodePaymentRequired(
   { error, requirement, metadata = {} }: Required402,
@@ -196,22 +195,22 @@ function encodeForm({
     x402Version: 2,
     error,
     resource: { url: requirement.resource, ...more },
-    // The flow `upfront` means that redeem moves the money before the seller serves anything.
+    // The payment flow `upfront` means that redeem moves the money before the seller delivers the resource.
     accepts: [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }],
     ...(Object.keys(extensions).length > 0 && { extensions }),
   })
 }
 
 /**
- * Holds a placeholder text that is longer than the text of every reason that a challenge can name. The check of the
- * metadata's size uses this text as the error.
+ * Holds a placeholder that is longer than every error text of a challenge. The function `fitsChallenge` uses the
+ * placeholder as the error of the challenge.
  */
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`
 
 /**
- * Tells whether the metadata of a resource fit into the header of each of its challenges, for every price and every
- * error.
+ * Tells whether the metadata of a resource fit into the header of every challenge for the resource, with any price and
+ * any error.
  */
 export function fitsChallenge(url: string, metadata: Metadata): boolean {
   const how = bazaarOf(metadata, url)

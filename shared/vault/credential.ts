@@ -31,8 +31,8 @@ export const METADATA_MAX_BYTES = 16 * 1024
 const DEPTH_MAX = 32
 
 /**
- * Holds the text that stands in API responses in place of a TOTP secret. The totp operation returns one-time codes, and
- * no API operation returns the TOTP secret itself.
+ * Holds the text that API responses show in place of a TOTP secret. The totp operation returns one-time codes, and no
+ * API operation returns the TOTP secret itself.
  */
 export const TOTP_MARKER = '[use /v0/vault/:name/totp]'
 
@@ -45,12 +45,12 @@ const KIND_WORDS: Record<Kind, string> = {
   'number or text': 'a number or a string',
 }
 
-/** Lists the known fields of a credential's `data` in every type. */
+/** Lists the fields that the `data` of every credential type may have. */
 const ANY_DATA: Fields = { totp: 'text', backupCodes: 'texts', usedBackupCodes: 'texts' }
 
 /**
- * Lists the known fields of each credential type. Of all known fields, only the secret of a TOTP credential is
- * required. A credential may also have fields that are not known.
+ * Lists the known fields of each credential type. Only one known field is required: the secret of a TOTP credential. A
+ * credential may also have unknown fields.
  */
 const SHAPES: Record<CredentialType, { data: Fields; metadata: Fields }> = {
   LOGIN: {
@@ -171,7 +171,8 @@ function checkObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CredentialInputError(`${name} must be a JSON object`)
   }
-  // The nesting of a credential's data is checked first, because JSON.stringify and Postgres fail on very deep nesting.
+  // The function checks the nesting of a credential's data first, because JSON.stringify and PostgreSQL fail on very
+  // deep nesting.
   if (isDeeperThan(value, DEPTH_MAX)) {
     throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
   }
@@ -199,8 +200,8 @@ function isOfKind(value: unknown, kind: Kind): boolean {
 }
 
 /**
- * Returns the fields of a credential that hold a TOTP secret. The one-time codes of a credential are made from the
- * first field with a TOTP secret.
+ * Returns the fields of a credential that hold a TOTP secret. The service computes the one-time codes of a credential
+ * from the first of these fields.
  */
 const totpFields = (type: string, data: CredentialData): ('secret' | 'totp')[] => [
   ...(type === 'TOTP' && typeof data.secret === 'string' ? (['secret'] as const) : []),
@@ -239,8 +240,8 @@ const texts = (value: unknown): string[] => (Array.isArray(value) ? (value as st
 export const unusedBackupCodes = (data: CredentialData): number => texts(data.backupCodes).length
 
 /**
- * Moves the first unused backup code of a credential to the used codes. @returns null if the credential has no unused
- * backup code.
+ * Moves the first unused backup code of a credential to the used backup codes. @returns null if the credential has no
+ * unused backup code.
  */
 export function popBackupCode(
   data: CredentialData,
@@ -252,7 +253,7 @@ export function popBackupCode(
 }
 
 /**
- * Prepares an old version of a credential so that it can be restored. Backup codes that were used since the old version
+ * Prepares the data of an old credential version for its restoration. Backup codes that were used after the old version
  * stay marked as used.
  */
 export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {

@@ -1,14 +1,14 @@
 /**
- * Decodes a text in every way in which a program that reads the text could decode it. The decoder removes percent,
- * backslash, HTML or quoted-printable escapes. The decoder also decodes base64, hexadecimal digits and decimal bytes.
- * The decoded texts are binary strings, in which one character is one byte.
+ * Decodes a text in every way that a reader of the text could use. The decoder removes percent, backslash, HTML or
+ * quoted-printable escapes. The decoder also decodes base64, hexadecimal digits and decimal bytes. The decoded texts
+ * are binary strings, in which one character is one byte.
  *
  * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
  */
 
 /**
- * Describes a decoded text with the positions in the source text from which it was decoded. Character n of the decoded
- * text comes from the source characters from `from[n]` up to, but not including, `to[n]`.
+ * Describes a decoded text with the position of each decoded character in the source text. Character n of the decoded
+ * text comes from the source characters `from[n]` (inclusive) to `to[n]` (exclusive).
  */
 export type View = { text: string; from: Int32Array; to: Int32Array }
 
@@ -34,19 +34,19 @@ class ViewBuilder {
     this.#to = new Int32Array(lengthMax)
   }
 
-  /** Adds one decoded byte, with the range of the source text from which the byte was decoded. */
+  /** Adds one decoded byte, with the range of the byte in the source text. */
   put(code: number, from: number, to: number): void {
     this.#bytes[this.#length] = code
     this.#from[this.#length] = from
     this.#to[this.#length++] = to
   }
 
-  /** Adds decoded characters that all came from the same piece of the source text. */
+  /** Adds decoded characters that all come from the same range of the source text. */
   add(text: string, from: number, to: number): void {
     for (let n = 0; n < text.length; n++) this.put(text.charCodeAt(n), from, to)
   }
 
-  /** Copies a piece of the source text that needs no decoding. */
+  /** Copies a range of the source text that needs no decoding. */
   copy(source: string, from: number, to: number): void {
     this.#bytes.write(source.slice(from, to), this.#length, 'latin1')
     for (let at = from; at < to; at++) {
@@ -148,7 +148,7 @@ function unescaped(text: string, { token, decode }: Unescape): View | null {
   let at = 0
   for (const match of text.matchAll(token)) {
     // The decoded text is never longer than the source text. A code point has at most four bytes, and each escape
-    // sequence has more characters than the bytes that it decodes to.
+    // sequence has more characters than decoded bytes.
     builder ??= new ViewBuilder(text.length)
     builder.copy(text, at, match.index)
     at = match.index + match[0].length
@@ -168,18 +168,19 @@ BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
 /**
- * Sets the number of separating bytes between two decoded runs of a text, so that no secret is found across both runs.
+ * Sets the number of separating bytes between two decoded runs of a text, so that the search finds no secret across two
+ * runs.
  */
 const GAP = 1
 
 type Run = { text: string; index: number }
 
-/** Returns each match of a pattern in a text, with the index of the match. */
+/** Returns all matches of a pattern in a text, each with its index. */
 const runsOf = (text: string, pattern: RegExp): Run[] =>
   Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
 
 /**
- * The output buffer is large enough, because a decoded run of characters never has more bytes than the encoded run has
+ * Creates a large enough output buffer for decoded runs. A decoded run never has more bytes than the encoded run has
  * characters.
  */
 const builderFor = (runs: readonly Run[]) =>
@@ -187,7 +188,7 @@ const builderFor = (runs: readonly Run[]) =>
 
 /**
  * Decodes all base64 runs in a text, and leaves out the first `skip` characters of each run. Base64 can begin at any
- * character, so the four values of `skip` try the four possible alignments.
+ * character, so the caller tries four values of `skip` for the four possible alignments.
  */
 function base64View(runs: readonly Run[], skip: number): View {
   const builder = builderFor(runs)
@@ -216,7 +217,7 @@ function base64View(runs: readonly Run[], skip: number): View {
   return builder.view()
 }
 
-/** Matches each pair of hexadecimal digits in a run, with or without a separator. */
+/** Matches a pair of hexadecimal digits in a run, with or without a separator. */
 const HEX_PAIR = /(?:0x)?([\da-f]{2})[ :,-]{0,2}/gi
 const DECIMAL_BYTE = /(\d{1,3})/g
 
@@ -238,8 +239,8 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
 /**
- * Yields a decoded text for each kind of escape in the text. In each decoded text, only the escapes of one kind are
- * removed.
+ * Yields a decoded text for each kind of escape in a text. In each decoded text, the function has removed only the
+ * escapes of one kind.
  */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
@@ -248,20 +249,20 @@ export function* unescapedViews(text: string): Generator<View> {
   }
 }
 
-/** Finds the runs of a text that hold encoded bytes. */
+/** Finds and decodes the runs of a text that hold encoded bytes. */
 export type RunDecoder = {
   /** Decodes every run of base64, hexadecimal digits or decimal bytes in a text. */
   decode(text: string): Generator<View>
-  /** Returns the parts of binary data that are valid UTF-8 text. @returns null if most of the data is text. */
+  /** Returns the parts of binary data that are valid UTF-8 text. @returns null if most of the binary data is text. */
   textOf(text: string): View | null
 }
 
 /**
- * Creates a decoder of encoded runs. @param bytesMin is the length in bytes of the shortest text that is searched. A
- * run that decodes to fewer bytes is skipped.
+ * Creates a decoder of encoded runs. @param bytesMin is the length in bytes of the shortest searched text. The decoder
+ * skips a run that decodes to fewer bytes.
  */
 export function createRunDecoder(bytesMin: number): RunDecoder {
-  // The pattern also matches base64 that is wrapped over several lines.
+  // The pattern for base64 also matches base64 over several lines.
   const charactersMin = Math.ceil((bytesMin * 4) / 3)
   const base64 = new RegExp(`[\\w+/-](?:(?:\\r?\\n[ \\t]*)?[\\w+/-]){${charactersMin - 1},}`, 'g')
   const hexadecimal = new RegExp(`(?:(?:0x)?[\\da-f]{2}[ :,-]{0,2}){${bytesMin},}[\\da-f]?`, 'gi')

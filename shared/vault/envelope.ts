@@ -1,9 +1,9 @@
 /**
  * Encrypts stored secrets by envelope encryption.
  *
- * Every secret has its own random data key. A master key, which is named by its id, encrypts ("wraps") the data key.
- * When the master key changes, the service rewrites only 61 bytes of each stored secret. The data key of a secret is
- * stored in the secret's row, so a deleted secret cannot be recovered.
+ * Every secret has its own random data key. A master key with an id encrypts ("wraps") the data key. When the master
+ * key changes, the service rewrites only 61 bytes of each stored secret. The database row of a secret holds the
+ * secret's data key, so nobody can recover a deleted secret.
  *
  * Standards: AES-256-GCM (NIST SP 800-38D), HKDF-SHA-256 (RFC 5869).
  *
@@ -16,7 +16,7 @@
  *
  * A secret decrypts only for its own project, name, version and purpose. A data key encrypts only one secret, and only
  * once. One master key may encrypt 2^32 data keys (SP 800-38D §8.3, random nonces), which is enough for seven weeks at
- * a thousand writes a second. The operator should rotate the master key well before this limit.
+ * a thousand writes a second. The operator should rotate the master key well before 2^32 data keys.
  */
 import {
   createCipheriv,
@@ -40,19 +40,20 @@ const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
 /**
- * Describes what an encrypted secret belongs to: its purpose, project, name and version. The encryption takes these
- * values as associated data, so a secret cannot be decrypted for another purpose, project, name or version.
+ * Describes the owner and the purpose of an encrypted secret: purpose, project, name and version. The encryption uses
+ * these values as associated data, so nobody can decrypt a secret for another purpose, project, name or version.
  */
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
   /**
-   * Holds the id of the project. The project id is an empty text for the DKIM key of a domain, because that key belongs
-   * to no project.
+   * Holds the id of the project. For a DKIM key, the project id is an empty text, because a DKIM key belongs to a
+   * domain.
    */
   projectId: string
   /**
-   * Holds the unique name of the secret among the secrets of the same purpose. The name is a credential's name, the id
-   * of an endpoint, use or purchase, the DNS name of a DKIM key, or a purse's address.
+   * Holds the unique name of the secret among the secrets of the same purpose. The name is a credential's name, the DNS
+   * name of a DKIM key, or a purse's address. For other secrets, the name is the id of an endpoint, webhook, use or
+   * purchase.
    */
   name: string
   version: number
@@ -67,7 +68,7 @@ export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 /** Describes the stored form of an encrypted secret. */
 export type Sealed = WrappedKey & { ciphertext: Buffer }
 
-/** Reports that the keyring lacks the master key with which a secret was encrypted. */
+/** Reports that the keyring lacks the master key of an encrypted secret. */
 export class UnknownMasterKeyError extends Error {
   constructor(keyId: string) {
     super(`MASTER_KEYS lacks the key ${JSON.stringify(keyId)}`)
@@ -75,7 +76,7 @@ export class UnknownMasterKeyError extends Error {
 }
 
 /**
- * Reports that the stored secret was changed, belongs to another context, or was encrypted under another master key
+ * Reports that a stored secret was changed, belongs to another context, or was encrypted under a different master key
  * with the same id.
  */
 export class BrokenSealError extends Error {
@@ -85,7 +86,7 @@ export class BrokenSealError extends Error {
 }
 
 /**
- * Makes a master key.
+ * Creates a master key from its id and its bytes.
  *
  * @param bytes holds the 32 secret bytes of the master key.
  * @throws RangeError if the master key does not have 32 bytes.
@@ -97,20 +98,20 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
   return { id, key: createSecretKey(bytes) }
 }
 
-/** Returns 32 bytes that identify a master key without revealing it. */
+/** Returns 32 bytes that identify a master key without revealing the master key. */
 export const masterKeyCheck = ({ key }: MasterKey): Buffer => deriveKey(key, 'purser/check')
 
 /**
- * Holds the master keys of a process. The first master key encrypts new secrets, and each master key can decrypt the
- * secrets that were encrypted with it.
+ * Holds the master keys of a process. The first master key encrypts new secrets, and every master key can decrypt its
+ * own older secrets.
  */
 export class Keyring {
   readonly #wrapping: ReadonlyMap<string, KeyObject>
   readonly #currentId: string
 
   /**
-   * Creates a keyring from the given master keys. @throws RangeError if there is no master key, or if two master keys
-   * have the same id.
+   * Creates a keyring from the given master keys. @throws RangeError if the list of master keys is empty, or if two
+   * master keys have the same id.
    */
   constructor(keys: readonly MasterKey[]) {
     const first = keys[0]
@@ -149,10 +150,10 @@ export class Keyring {
   }
 
   /**
-   * Encrypts the data key of a secret again, under the current master key. A change of the wrapping key neither reads
-   * nor changes the encrypted secret itself.
-   * @throws {UnknownMasterKeyError} if the keyring lacks the master key. @throws {BrokenSealError} if the wrapped key
-   * was changed.
+   * Encrypts the data key of a secret again under the current master key. The function neither reads nor changes the
+   * encrypted secret itself.
+   * @throws {UnknownMasterKeyError} if the keyring lacks the old master key. @throws {BrokenSealError} if the wrapped
+   * key was changed.
    */
   rewrap(wrapped: WrappedKey, context: SecretContext): WrappedKey {
     const dataKey = this.#unwrap(wrapped, context)
@@ -216,8 +217,8 @@ const parts = ({ purpose, projectId, name, version }: SecretContext): string[] =
 ]
 
 /**
- * Joins the parts of the associated data of an encrypted secret. The length of each part precedes the part, so that two
- * different lists of parts never give the same bytes.
+ * Joins the parts of the associated data of an encrypted secret. Each part follows its length, so that two different
+ * lists of parts never give the same bytes.
  */
 function associatedData(list: string[]): Buffer {
   return Buffer.concat(

@@ -1,13 +1,13 @@
 /**
- * Fills the placeholders of a request body. The request body is parsed as its content-type says, because the server
- * will parse the body in the same way. If different servers could read the body in different ways, the body counts as
- * text. A text body may contain only placeholders of secrets that are allowed in the place `body`.
+ * Fills the placeholders of a request body. The code parses the request body by its content-type, because the server
+ * will parse the body in the same way. A body counts as text if different servers could read the body in different
+ * ways. A text body may contain only placeholders that the credential allows in the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
 import { placeName } from './placement.ts'
 
-/** Sets the maximum depth of a JSON body with placeholders. A JSON body that is nested more deeply is refused. */
+/** Sets the maximum depth of a JSON body with placeholders. The code refuses a more deeply nested JSON body. */
 const DEPTH_MAX = 64
 
 const fault = (message: string) => new CredentialInputError(message)
@@ -15,8 +15,8 @@ const fault = (message: string) => new CredentialInputError(message)
 const hasPlaceholder = (text: string) => text.search(PLACEHOLDER) !== -1
 
 /**
- * Fills the placeholders of a request body. @param headers are the headers with their values filled in. @throws
- * {CredentialInputError} {OutOfBoundsError}
+ * Fills the placeholders of a request body. @param headers are the headers of the request with filled-in values.
+ * @throws {CredentialInputError} {OutOfBoundsError}
  */
 export function fillBody(body: string, headers: Record<string, string>, fill: Fill): string {
   const { essence, isClear } = contentType(headers)
@@ -29,8 +29,8 @@ const isForm = (essence: string) => essence === 'application/x-www-form-urlencod
 const isJson = (essence: string) => /^[\w.+-]+\/(?:[\w.+-]+[+-])?json(?:-[\d.]+)?$/.test(essence)
 
 /**
- * Reads the content type of a request. The field `isClear` tells whether all servers read a body with these headers in
- * the same way.
+ * Reads the content type of a request. The field `isClear` tells whether all servers read a body with the given headers
+ * in the same way.
  */
 function contentType(headers: Record<string, string>): { essence: string; isClear: boolean } {
   const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
@@ -45,7 +45,7 @@ function contentType(headers: Record<string, string>): { essence: string; isClea
 
 /**
  * Returns a function that escapes a credential's value for a body of the given content type. The escaped value cannot
- * end the string in which the placeholder stands.
+ * end the surrounding string of the placeholder.
  */
 function escapeFor(essence: string): (value: string) => string {
   if (isForm(essence)) return encodeURIComponent
@@ -65,8 +65,8 @@ export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): str
       const filledName = fill(name, () => [`a name of the ${kind}`], encodeURIComponent)
       if (rest.length === 0) return filledName
       const value = rest.join('=')
-      // Some servers read a semicolon as the separator of two query parameters. So a secret may not stand in a query
-      // value with a semicolon.
+      // A query value with a semicolon must not contain a secret, because some servers read a semicolon as the
+      // separator of two query parameters.
       const place = value.includes(';') ? `a ${kind} with a semicolon` : pairPlace(kind, name)
       return `${filledName}=${fill(value, () => [place], encodeURIComponent)}`
     })
@@ -85,17 +85,17 @@ const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
 
 /**
  * Describes an open object or array of a JSON text. The field `key` is the name of the object's current member, or the
- * index in the array.
+ * current index in the array.
  */
 type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean }
 
 /**
- * Fills the placeholders in the strings of a JSON text. All bytes outside of the placeholders stay the same, so that
- * large numbers keep their digits.
+ * Fills the placeholders in the strings of a JSON text. All bytes outside the placeholders stay the same, so that large
+ * numbers keep their digits.
  */
 function fillJson(text: string, fill: Fill): string {
-  // A JSON text without `{{` is also parsed if it has a backslash, because an escape can stand for a brace of a
-  // placeholder.
+  // The function also parses a JSON text without `{{` if the text has a backslash, because an escape sequence can stand
+  // for a brace of a placeholder.
   if (!/\{\{|\\/.test(text)) return text
   if (!isValidJson(text)) {
     if (hasPlaceholder(text)) throw fault('request.body must be JSON, as its content-type says')
@@ -150,7 +150,7 @@ function isValidJson(text: string): boolean {
   }
 }
 
-/** Returns the JSON Pointer (RFC 6901) of the member that is being read. */
+/** Returns the JSON Pointer (RFC 6901) of the currently read member. */
 function pointer(open: readonly Open[]): string {
   if (open.length > DEPTH_MAX) {
     throw fault(`request.body must nest at most ${DEPTH_MAX} levels where it has placeholders`)

@@ -1,6 +1,6 @@
 /**
- * Masks secrets in a text, in every form that one or several decoding steps uncover. A stranger can still hide a secret
- * in an encoding that the stranger has invented. SECURITY.md states this limit of the masking.
+ * Masks secrets in a text, even if the secrets appear only after one or several decoding steps. A stranger can still
+ * hide a secret in an invented encoding, as SECURITY.md states.
  */
 import {
   createRunDecoder,
@@ -13,31 +13,28 @@ import { NeedleSearch, type Range } from './needleSearch.ts'
 
 /** Holds the text that replaces a secret in a masked text. */
 const MASK = '[masked]'
-/**
- * Sets the length of the shortest secret that is masked. A text with fewer characters occurs in any longer text by
- * chance.
- */
+/** Sets the length of the shortest masked secret. A shorter text can occur in any longer text by chance. */
 export const SECRET_MIN_LENGTH = 3
 
-/** Sets the maximum number of nested layers of encoding that are searched for secrets. */
+/** Sets the maximum number of nested layers of encoding that the masker searches for secrets. */
 const DEPTH_MAX = 3
 /**
- * Sets the maximum number of characters that may be decoded in total for each character of a text that is masked. A
- * text is not shown if it needs more decoding than this maximum.
+ * Sets the maximum number of searched characters, in all decoded texts, for each character of the masked text. The
+ * service does not show a text that needs more decoding.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
 /**
- * Base64 whose letter case was changed cannot be decoded. So the masker searches for those base64 characters of a
- * secret that do not depend on neighbouring bytes, if there are at least as many of them as this minimum.
+ * Sets the minimum length of a secret's base64 core, which are the base64 characters that do not depend on neighbouring
+ * bytes. The masker searches for base64 cores, because base64 with changed letter case cannot be decoded.
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** If an encoded run in a text has at least this number of bytes, the run is decoded even if every secret is longer. */
+/** Sets the number of bytes from which the masker decodes an encoded run, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
 /**
- * Reports that the text to mask needs too much decoding. If masking fails, no part of the text may be shown to the
+ * Reports that a text needs too much decoding for the masking. The service must then show no part of the text to the
  * caller.
  */
 export class TooManyLayersError extends Error {}
@@ -53,8 +50,8 @@ export class Masker {
   readonly #runs: RunDecoder
 
   /**
-   * Creates a masker for the given secrets. @param secrets holds values of at least SECRET_MIN_LENGTH characters.
-   * Secrets with fewer characters are not masked.
+   * Creates a masker for the given secrets. @param secrets holds values of at least SECRET_MIN_LENGTH characters. The
+   * masker does not mask shorter secrets.
    */
   constructor(secrets: Iterable<string>) {
     const needles = new Set<string>()
@@ -70,7 +67,7 @@ export class Masker {
     return this.bytes(Buffer.from(text)).toString()
   }
 
-  /** Masks the secrets in bytes that hold text in UTF-8. @throws {TooManyLayersError} */
+  /** Masks the secrets in UTF-8 bytes. @throws {TooManyLayersError} */
   bytes(bytes: Buffer): Buffer {
     const source = bytes.toString('latin1')
     const work = { left: Math.max(WORK_MIN, source.length * WORK_PER_CHARACTER) }
@@ -86,9 +83,9 @@ export class Masker {
   }
 
   /**
-   * Finds the ranges of a text that hold a secret in any encoding. @param siblings maps each text that was already
-   * searched to its depth. All of the searched texts were made from the same source by removing escapes. The map avoids
-   * a second search of the same text, because removing escapes in different orders often gives the same text.
+   * Finds the ranges of a text that hold a secret in any encoding. @param siblings maps each already searched text to
+   * its depth. All texts in the map come from the same source text through the removal of escapes. The map avoids a
+   * second search of the same text, because the removal of escapes in different orders often gives the same text.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
@@ -109,8 +106,8 @@ export class Masker {
   }
 
   /**
-   * Searches decoded bytes for secrets. Only the runs of readable text in the decoded bytes are searched for further
-   * layers of encoding.
+   * Searches decoded bytes for secrets. The function searches only the runs of readable text in the decoded bytes for
+   * further layers of encoding.
    */
   #inBytes(bytes: string, depth: number, work: Work): Range[] {
     const view = this.#runs.textOf(bytes)
@@ -125,14 +122,14 @@ export class Masker {
 }
 
 /**
- * Adds the ranges of the secrets that were found in a decoded text, as ranges of its source text. The ranges do not
- * overlap, so the function takes at most a time that is proportional to the length of the decoded text.
+ * Adds the ranges of found secrets in a decoded text as ranges of the source text. The ranges do not overlap, so the
+ * time of the function is at most proportional to the length of the decoded text.
  */
 function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))
 }
 
-/** Returns the range of the source text from which a range of a decoded text was decoded. */
+/** Converts a range of a decoded text into the range of the source text. */
 function back({ from, to }: View, { start, end }: Range): Range {
   let [first, last] = [from[start]!, to[start]!]
   for (let n = start + 1; n < end; n++) {
@@ -142,7 +139,7 @@ function back({ from, to }: View, { start, end }: Range): Range {
   return { start: first, end: last }
 }
 
-/** Joins ranges of secrets that overlap or touch into one range. */
+/** Joins overlapping or touching ranges of secrets. */
 function merged(ranges: Range[]): Range[] {
   const joined: Range[] = []
   for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {
@@ -174,8 +171,8 @@ function needlesOf(secret: string): string[] {
 }
 
 /**
- * Returns the base64 text of a secret for each of the three possible alignments of its bytes. The first and last base64
- * characters, which also depend on the neighbouring bytes, are cut off.
+ * Returns the base64 text of a secret for each of the three possible alignments of its bytes. The function cuts off the
+ * first and last base64 characters that also depend on the neighbouring bytes.
  */
 function base64Cores(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {

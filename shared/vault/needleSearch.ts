@@ -1,28 +1,31 @@
 /**
  * Finds many byte strings (needles) in one pass over a text (Aho and Corasick, "Efficient string matching", 1975). The
  * search time grows with the length of the text plus the needles, never with their product. So a server that knows the
- * needles (the secrets) cannot choose a response that takes longer to search.
+ * needles (the secrets) cannot slow down the search by its choice of a response.
  */
 
 /**
- * Describes a range of a text. `start` is the index of the first character, and `end` is the index after the last
- * character.
+ * Describes a range of a text. The field `start` is the index of the first character, and `end` is the index after the
+ * last character.
  */
 export type Range = { start: number; end: number }
 
 const BYTES = 256
 
-/** Searches texts for a fixed set of byte strings. Needles and texts are binary strings: one character is one byte. */
+/**
+ * Searches texts for a fixed set of byte strings. Needles and texts are binary strings, in which one character is one
+ * byte.
+ */
 export class NeedleSearch {
   readonly #edges: Edges
   /**
    * Maps each tree node to its fallback node. The fallback node stands for the longest proper suffix of the node's text
-   * that begins a needle (a byte string to find).
+   * with which a needle (a byte string to find) begins.
    */
   readonly #fallback: Int32Array
   /**
-   * Maps each node of the tree to the length of the longest needle that ends at the node. 0 means that no needle ends
-   * there.
+   * Maps each tree node to the length of the longest needle that ends at the node. The value 0 means that no needle
+   * ends at the node.
    */
   readonly #longest: Int32Array
 
@@ -35,7 +38,8 @@ export class NeedleSearch {
   }
 
   /**
-   * Returns the ranges of a text that needles cover, in order. Ranges that overlap or touch are joined into one range.
+   * Returns the ranges of a text that needles cover, in order. The function joins overlapping or touching ranges into
+   * one range.
    */
   find(text: string): Range[] {
     const found: Range[] = []
@@ -56,7 +60,8 @@ export class NeedleSearch {
 }
 
 /**
- * Adds a range that ends after all ranges in the list. The function joins ranges that overlap or touch into one range.
+ * Adds a range that ends after all ranges in the list. The function joins overlapping or touching ranges into one
+ * range.
  */
 function cover(found: Range[], start: number, end: number): void {
   let first = start
@@ -75,7 +80,7 @@ type Tree = {
   count: number
 }
 
-/** Builds a tree of all needles, in which each edge is one byte. Node 0 is the root of the tree. */
+/** Builds a tree of all needles. Each edge of the tree is one byte, and node 0 is the root. */
 function growTree(needles: readonly string[], nodesMax: number): Tree {
   const edges = new Edges(nodesMax)
   const longest = new Int32Array(nodesMax)
@@ -101,8 +106,8 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
 }
 
 /**
- * Links each tree node to the node of its longest suffix. Nodes that stand for shorter texts are linked before nodes
- * that stand for longer texts. A node also takes over the needle (byte string to find) that ends at its suffix node.
+ * Links each tree node to the node of its longest suffix. The function links nodes of shorter texts before nodes of
+ * longer texts. Each node also takes over the needle (byte string to find) that ends at its suffix node.
  */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {
   const fallback = new Int32Array(count)
@@ -142,8 +147,8 @@ function byDepth(parent: Int32Array, count: number): Int32Array {
 }
 
 /**
- * Holds the edges of a tree in a hash table with open addressing. The table is at most half full, so that a look-up
- * takes about two steps.
+ * Holds the edges of a tree in a hash table with open addressing. The hash table is at most half full, so that a
+ * look-up takes about two steps.
  */
 class Edges {
   readonly #keys: Float64Array
@@ -159,7 +164,7 @@ class Edges {
     this.#shift = 32 - bits
   }
 
-  /** Returns the child of a tree node for the next byte. 0 means that the node has no such child. */
+  /** Returns the child of a tree node for the next byte. The result 0 means that the node has no such child. */
   get(node: number, byte: number): number {
     return this.#targets[this.#place(node * BYTES + byte + 1)]!
   }

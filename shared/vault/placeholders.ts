@@ -1,4 +1,4 @@
-/** Finds the placeholders in a request with a secret, and the credential's values that replace them. */
+/** Finds the placeholders in a request with a secret, and replaces the placeholders by the credential's values. */
 import { OutOfBoundsError } from './bounds/bounds.ts'
 import { type CredentialData, CredentialInputError, totpKeyOf } from './credential.ts'
 import { SECRET_MIN_LENGTH } from './maskSecrets.ts'
@@ -6,24 +6,21 @@ import { mayStand } from './placement.ts'
 import { totpCode } from './totp.ts'
 
 export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
-/**
- * Sets the maximum number of characters of a value that replaces a placeholder. Values with more characters do not fit
- * into a header.
- */
+/** Sets the maximum number of characters of a placeholder's value. Longer values do not fit into a header. */
 export const VALUE_MAX_LENGTH = 8_192
 /**
- * Sets the length of the shortest secret that is masked in a response although the request did not send the secret.
- * Shorter values may be everyday words, so masking them would damage the response.
+ * Sets the length of the shortest unsent secret that the masker masks in a response. Shorter values may be everyday
+ * words, so their masking would damage the response.
  */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
 /**
- * Sets the maximum number of placeholders in one request. The number is limited because each placeholder is checked
- * against the placement, and because its value is longer than the placeholder.
+ * Sets the maximum number of placeholders in one request. The number is limited because each placeholder needs a check
+ * against the placement, and because the value of a placeholder may be long.
  */
 const PLACEHOLDERS_MAX = 100
 
-/** Holds the parts of a credential whose values can replace placeholders. */
+/** Holds the parts of a credential that can replace placeholders. */
 export type UsedCredential = {
   type: string
   data: CredentialData
@@ -32,9 +29,9 @@ export type UsedCredential = {
 
 /**
  * Replaces the placeholders in one text by the credential's values.
- * @param places returns the names of the places in the request (such as a header or the body) in which a placeholder
- * stands. The placeholder begins after the first `at` characters of the text. The credential must allow its secret in
- * one of these places of the request.
+ * @param places returns the names of a placeholder's places in the request, such as a header or the body. The
+ * placeholder begins after the first `at` characters of the text. The credential must allow its secret in one of the
+ * returned places.
  * @param write escapes a value so that the value is valid at the place of the placeholder.
  * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if the credential does not
  * allow a secret at the place of its placeholder.
@@ -46,8 +43,8 @@ export type Fill = (
 ) => string
 
 /**
- * Creates the function that replaces placeholders by the credential's values. @param sent collects the secrets that the
- * filled-in request contains.
+ * Creates the function that replaces placeholders by the credential's values. @param sent collects the secrets in the
+ * filled-in request.
  */
 export function createFill(
   credential: UsedCredential,
@@ -79,7 +76,7 @@ type Value = {
   text: string
   isSecret: boolean
   secrets: string[]
-  /** Lists every name under which a placeholder can name the credential's field. */
+  /** Lists every name of the credential's field in placeholders. */
   names: string[]
 }
 
@@ -113,8 +110,7 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
     if (!text.isWellFormed()) throw fault(`{{${field}}} must stand for well-formed text`)
     const isSecret = own(data, field) !== null || own(metadata, field) === null
     const secrets = field === 'basicAuth' ? [text, own(data, 'password')!] : [text]
-    // If the data of a credential has no field apiKey, the placeholders {{apiKey}} and {{key}} stand for the same
-    // field.
+    // If a credential has no field apiKey, the placeholders {{apiKey}} and {{key}} name the same field.
     const isKey = (field === 'apiKey' || field === 'key') && own(data, 'apiKey') === null
     return { text, isSecret, secrets, names: isKey ? ['key', 'apiKey'] : [field] }
   }
@@ -124,8 +120,8 @@ const basicAuth = (username: string | null, password: string | null): string | n
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
 /**
- * Returns the credential's secrets that were not part of the request. The masker also searches the response for secrets
- * that the request did not send, because a server may know more secrets than the request sent.
+ * Returns all secrets of a credential, including secrets that the request does not contain. The masker also searches
+ * the response for unsent secrets, because a server may know more secrets than the request contains.
  */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []
@@ -137,7 +133,8 @@ export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): st
   collect(data)
   const key = totpKeyOf(type, data)
   if (key !== null) {
-    // One-time codes of the neighbouring time steps are masked too, because the server's clock may differ by one step.
+    // The masker also masks the one-time codes of the neighbouring time steps, because the server's clock may differ by
+    // one step.
     for (const step of [-1, 0, 1]) texts.push(totpCode(key, nowMs + step * key.periodS * 1000).code)
     for (const text of [...texts])
       if (/^[a-z2-7\s=-]+$/i.test(text)) texts.push(text.replace(/[\s-]/g, ''))

@@ -1,6 +1,6 @@
 /**
- * Decides where a secret may stand in a request. Even an honest host publishes some texts that it receives, such as a
- * note, a title or a user name. So a secret is sent only in a place that servers read as a secret.
+ * Decides about the allowed places of a secret in a request. Even an honest host publishes some received texts, such as
+ * a note, a title or a user name. So the service sends a secret only in a place that servers read as a secret.
  *
  * | place         | is                                                                             |
  * | ------------- | ------------------------------------------------------------------------------ |
@@ -12,16 +12,16 @@
  * | `path:PREFIX` | the path right behind exactly this text: `path:/bot` is `/bot{{token}}/send`   |
  * | `body`        | anywhere in the body, of any type                                              |
  *
- * `FIELD@PLACE` is the place of one field of the credential. In these entries, blanks in the name of a header,
- * parameter or field are percent-encoded.
+ * The entry `FIELD@PLACE` is the place of one field of the credential. In placement entries, blanks in the name of a
+ * header, parameter or field are percent-encoded.
  */
 
 import type { Meet } from './bounds/narrowing.ts'
 import type { CredentialType } from './credential.ts'
 
 /**
- * Sets the maximum number of entries in the placement of one credential. Each entry names a place in a request where
- * the secret may stand.
+ * Sets the maximum number of entries in the placement of one credential. Each entry names an allowed place of the
+ * secret in a request.
  */
 export const PLACEMENT_MAX = 40
 
@@ -36,11 +36,11 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
 const NO_PLACE =
   /^(?:host|connection|cookie2|te|trailer|upgrade|expect|content-.+|transfer-.+|accept.*)$/
 
-/** Writes the name of a header, parameter or field in the form that placement entries use. */
+/** Writes the name of a header, parameter or field in the form of placement entries. */
 export const placeName = (name: string): string => name.replace(/[\s%\p{Cc}]/gu, encodeURIComponent)
 
 /**
- * Returns the canonical form of an entry of a credential's placement list, which says where the secret may stand.
+ * Returns the canonical form of an entry in a credential's placement (the list of allowed places of its secret).
  * @returns null if the text is malformed.
  */
 export function parsePlacement(text: string): string | null {
@@ -67,7 +67,7 @@ const split = (entry: string): [string | null, string] => {
 }
 
 /**
- * Tells whether the place `wide` of a request includes the place `narrow`. For example, the place `body` includes every
+ * Tells whether the place `wide` in a request includes the place `narrow`. For example, the place `body` includes every
  * field of a form.
  */
 const within = (wide: string, narrow: string): boolean =>
@@ -84,8 +84,7 @@ export const meetPlacements: Meet = (one, other) => {
 }
 
 /**
- * Tells whether the placement of a credential allows a field of the credential to stand at one of the given places of a
- * request.
+ * Tells whether the placement of a credential allows a credential field in one of the given places of a request.
  * @param fields lists all names of one field, because `apiKey` and `key` may name the same field.
  */
 export const mayStand = (
@@ -101,17 +100,16 @@ export const mayStand = (
   )
 
 /**
- * Returns the default placement of a credential field: the JSON body members and the form fields that have the given
- * names.
+ * Returns the default placement of a credential field: the JSON body members and the form fields with the given names.
  */
 const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 
 /**
- * Holds the default placement of each credential type. By default, a password may stand only where a login form has its
- * password, and never where it has its user name, because a host shows user names to others. By default a token stands
- * in the header Authorization, which no honest host publishes. By default, an SSH key or a certificate may stand
- * nowhere in an HTTP request.
+ * Holds the default placement of each credential type. The default allows a password only in the password field of a
+ * login form, and never in the user name field, because a host shows user names to others. The default allows a token
+ * in the header Authorization, which no honest host publishes. The default allows an SSH key or a certificate nowhere
+ * in an HTTP request.
  */
 const DEFAULTS: Record<CredentialType, readonly string[]> = {
   LOGIN: [
@@ -139,6 +137,9 @@ const DEFAULTS: Record<CredentialType, readonly string[]> = {
   ],
 }
 
-/** Returns the default placement of a credential type. For an unknown credential type, a secret may stand nowhere. */
+/**
+ * Returns the default placement of a credential type. The default placement of an unknown credential type allows no
+ * place.
+ */
 export const defaultPlacement = (type: string): readonly string[] =>
   Object.hasOwn(DEFAULTS, type) ? DEFAULTS[type as CredentialType] : []

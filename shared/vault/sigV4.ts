@@ -1,5 +1,5 @@
 /**
- * Signs requests with AWS Signature Version 4, in the Authorization header ("Signing AWS API requests", AWS IAM User
+ * Signs requests with AWS Signature Version 4 in the header Authorization ("Signing AWS API requests", AWS IAM User
  * Guide).
  */
 import { createHash, createHmac } from 'node:crypto'
@@ -7,8 +7,8 @@ import { createHash, createHmac } from 'node:crypto'
 export type AwsKeys = { accessKeyId: string; secretAccessKey: string; sessionToken: string | null }
 
 /**
- * Describes the AWS request to sign. The region and the service in the request are the region and the service of the
- * AWS endpoint.
+ * Describes an unsigned AWS request. The fields `region` and `service` name the region and the service of the AWS
+ * endpoint.
  */
 export type AwsRequest = {
   method: string
@@ -20,13 +20,13 @@ export type AwsRequest = {
 }
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
-/** Lists the headers that are not signed, because proxies change them in transit. */
+/** Lists the headers that the signature leaves out, because proxies may change these headers in transit. */
 const UNSIGNED = new Set(['authorization', 'connection', 'expect', 'user-agent', 'x-amzn-trace-id'])
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
 
-/** Percent-encodes a text as AWS signatures require it. RFC 3986 §2.3: only unreserved characters stay unencoded. */
+/** Percent-encodes a text for an AWS signature. Only unreserved characters (RFC 3986 §2.3) stay unencoded. */
 const encode = (text: string) =>
   encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -34,8 +34,8 @@ const encode = (text: string) =>
   )
 
 /**
- * For its signature, AWS percent-encodes the path of the URL once more. Only for S3 each path segment is encoded just
- * once, so that `!` and `%21` of a URL have the same signature.
+ * Returns the path of a URL in the form of the AWS signature, which percent-encodes the path once more. For S3, the
+ * signature encodes each path segment only once, so that `!` and `%21` in a URL have the same signature.
  */
 const canonicalPath = ({ pathname }: URL, service: string) =>
   pathname
@@ -69,8 +69,8 @@ function decoded(text: string): string {
 const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0)
 
 /**
- * Returns the headers that sign an AWS request: `authorization`, `x-amz-date`, for S3 also `x-amz-content-sha256`, and
- * with a session token also `x-amz-security-token`.
+ * Returns the headers that sign an AWS request: `authorization` and `x-amz-date`. The function adds
+ * `x-amz-content-sha256` for S3, and `x-amz-security-token` for a session token.
  */
 export function signAwsRequest(
   request: AwsRequest,

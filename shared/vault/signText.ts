@@ -1,6 +1,4 @@
-/**
- * Signs a text with a key that is stored in a credential. Standards: HMAC (RFC 2104, FIPS 180-4), Ed25519 (RFC 8032).
- */
+/** Signs a text with a signing key from a credential. Standards: HMAC (RFC 2104, FIPS 180-4), Ed25519 (RFC 8032). */
 import { createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { type CredentialData, CredentialInputError } from './credential.ts'
 
@@ -11,15 +9,14 @@ export type Encoding = (typeof ENCODINGS)[number]
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
 /**
- * Holds the start of an Ed25519 private key in PKCS #8 (RFC 8410 §7). In the encoded private key, the 32 bytes of the
- * key follow this start.
+ * Holds the first bytes of an Ed25519 private key in PKCS #8 (RFC 8410 §7). The 32 bytes of the private key follow
+ * SEED_PREFIX.
  */
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
  * Lists the credential fields that may hold a signing key, the default field first. The service uses no other field as
- * a signing key. The service uses no password as a signing key, because an attacker could test guessed passwords
- * against the signature.
+ * a signing key. The list contains no password, because an attacker could test guessed passwords against the signature.
  */
 const SIGNING_FIELDS = {
   hmac: {
@@ -73,7 +70,7 @@ export const hmacSha256 = (key: Uint8Array, message: Uint8Array): Buffer =>
   createHmac('sha256', key).update(message).digest()
 
 /**
- * Reads an Ed25519 private key: PKCS #8 in PEM, or its 32 bytes in hexadecimal digits or base64.
+ * Reads an Ed25519 private key from PKCS #8 in PEM, or from 32 bytes in hexadecimal or base64.
  * @throws {CredentialInputError}
  */
 export function readEd25519Key(text: string): KeyObject {
@@ -89,7 +86,7 @@ export function readEd25519Key(text: string): KeyObject {
     )
     if (key.asymmetricKeyType === 'ed25519') return key
   } catch {
-    // The library's error is not passed on to the caller, because it could quote the private key.
+    // The function does not pass the library's error on to the caller, because the error could quote the private key.
   }
   throw fault('The field must hold an Ed25519 key: PKCS #8 in PEM, or 32 bytes in hex or base64')
 }
@@ -100,7 +97,7 @@ function readSeed(text: string): Buffer {
   return seed
 }
 
-/** Returns the Ed25519 signature (64 bytes) and the public key (32 bytes). */
+/** Signs a message with Ed25519. @returns the signature (64 bytes) and the public key (32 bytes). */
 export function signEd25519(
   key: KeyObject,
   message: Uint8Array,

@@ -1,5 +1,5 @@
 /**
- * Reads secrets of time-based one-time passwords (TOTP) in their usual forms, and computes the one-time codes.
+ * Reads TOTP secrets (time-based one-time passwords) in the usual forms, and computes the one-time codes.
  *
  * Standards: RFC 6238 (TOTP), RFC 4648 §6 (Base32), the key URI format of authenticator apps (`otpauth://totp/…`).
  */
@@ -7,12 +7,12 @@ import { Secret, TOTP } from 'otpauth'
 
 type Algorithm = 'SHA1' | 'SHA256' | 'SHA512'
 
-/** Holds the TOTP key and the parameters of its one-time codes. */
+/** Holds a TOTP key and the parameters of its one-time codes. */
 export type TotpKey = { secret: Secret; algorithm: Algorithm; digits: number; periodS: number }
 
 /**
- * Reports that the text is no TOTP secret. The error's `message` states the rule for TOTP secrets and does not quote
- * the secret.
+ * Reports that a text is no TOTP secret. The error's `message` states the rule for TOTP secrets and does not quote the
+ * secret.
  */
 export class TotpSecretError extends Error {}
 
@@ -30,8 +30,8 @@ const ALGORITHMS: Record<string, Algorithm> = {
 /**
  * Reads a TOTP secret.
  *
- * @param text is a Base32 secret (SHA-1, 6 digits, 30 s) or an `otpauth://totp/` URI. In a Base32 secret, blanks,
- * hyphens, letter case and padding are ignored.
+ * @param text is a Base32 secret (SHA-1, 6 digits, 30 s) or an `otpauth://totp/` URI. The function ignores blanks,
+ * hyphens, letter case and padding in a Base32 secret.
  * @throws {TotpSecretError}
  *
  * @example
@@ -66,8 +66,8 @@ export function parseTotpSecret(text: string): TotpKey {
 }
 
 /**
- * Returns the one-time code for a given time, and the number of seconds for which the code stays valid, which is at
- * least 1.
+ * Returns the one-time code for a given time. The field `remainingS` is the number of seconds for which the code stays
+ * valid, at least 1.
  */
 export function totpCode(key: TotpKey, nowMs: number): { code: string; remainingS: number } {
   const { secret, algorithm, digits, periodS } = key
@@ -78,8 +78,8 @@ export function totpCode(key: TotpKey, nowMs: number): { code: string; remaining
 }
 
 /**
- * Reads a TOTP secret in Base32. The code does not pass on the error of the library otpauth, because it would quote a
- * character of the secret.
+ * Reads a TOTP secret in Base32. The function does not pass on the error of the library otpauth, because the error
+ * would quote a character of the secret.
  */
 function parseBase32(text: string): Secret {
   const compact = text.replace(/[\s-]/g, '')

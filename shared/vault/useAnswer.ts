@@ -1,4 +1,4 @@
-/** Lists the reasons why the result of a request with a secret does not contain the body of the HTTP response. */
+/** Lists the reasons why the result of a request with a secret lacks the body of the HTTP response. */
 export const BODY_OMITTED = [
   'too-large',
   'partial',
@@ -9,15 +9,15 @@ export const BODY_OMITTED = [
 ] as const
 
 /**
- * Describes the HTTP response to a request with a secret, after masking. The response shows the secret in no encoding
- * that the masker can decode.
+ * Describes the HTTP response to a request with a secret, after masking. After masking, the HTTP response shows the
+ * secret in no encoding that the masker can decode.
  */
 export type UseAnswer = {
   status: number
   statusText: string
   /**
-   * Holds the headers of the HTTP response with names in lower case. The values of headers with the same name are
-   * joined by a comma, and cookies by a line break.
+   * Holds the headers of the HTTP response with names in lower case. A comma joins the values of headers with the same
+   * name, and a line break joins cookies.
    */
   headers: Record<string, string>
   body: string | null

@@ -1,5 +1,5 @@
 /**
- * Checks an HTTP request with a secret, and fills in the values of its placeholders.
+ * Checks an HTTP request with a secret, and fills in the values of the request's placeholders.
  *
  * A placeholder in the request has the form `{{field}}`. A placeholder may stand in the path, the query, the value of a
  * header, and the body. A placeholder never stands in the method, the host, or the name of a header. The fields in a
@@ -23,8 +23,8 @@ const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
 /**
- * Sets the maximum number of secrets that one request may contain. The number is limited because the HTTP response is
- * searched once for each secret.
+ * Sets the maximum number of secrets that one request may contain. The number is limited because the masker searches
+ * the HTTP response for each secret.
  */
 const SECRETS_MAX = 64
 
@@ -37,36 +37,36 @@ export type UseRequest = {
 }
 
 /**
- * Holds the parts of a request with a secret that the audit log records. These parts hold no secret, because their
- * placeholders are not filled in.
+ * Holds the parts of a request with a secret that the audit log records. The recorded parts contain no secret, because
+ * they still contain the placeholders.
  */
 export type UseTarget = { method: UseMethod; host: string; path: string }
 
 const USE_URL = /^(https?):\/\/([^/?#\\]+)([/?][^#]*)?$/i
-/** Matches host names that mean this machine (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3, RFC 6761 §6.3). */
+/** Matches host names and addresses of this machine (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3, RFC 6761 §6.3). */
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
 /**
- * Matches the value of a header by RFC 9110 §5.5 without obs-text. Some servers read bytes above ASCII (obs-text) as
- * Latin-1, and other servers read them as UTF-8.
+ * Matches the value of a header by RFC 9110 §5.5 without obs-text. The pattern excludes obs-text (bytes above ASCII),
+ * because some servers read obs-text as Latin-1 and other servers as UTF-8.
  */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
-  // The HTTP client sets headers such as Host and Content-Length itself, so a caller may not set them.
+  // The HTTP client sets headers such as Host and Content-Length itself, so a caller must not set these headers.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // With a header such as Accept-Encoding, a caller could request an encoding of the response in which secrets cannot
-  // be masked.
+  // With a header such as Accept-Encoding, a caller could request a response encoding in which the masker cannot find
+  // secrets.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // A range header asks the server for only a part of the response. If this part of the response cut a secret in two,
-  // the masker would not find the secret.
+  // With a range header, a caller could request a part of the response that cuts a secret in two, so that the masker
+  // would not find the secret.
   ...['range', 'request-range', 'if-range'],
-  // With conditional and digest headers a caller could test guesses about the hidden parts of the response (RFC 9110
+  // With conditional and digest headers, a caller could test guesses about the masked parts of the response (RFC 9110
   // §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. The bounds (limits on use) of
-  // a credential are checked only against the real method and path of the request.
+  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. The service checks the bounds
+  // (limits on use) of a credential only against the real method and path of the request.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])
@@ -74,8 +74,8 @@ const OWN_HEADERS = new Set([
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Checks a request with a secret, but not yet the credential fields that its placeholders name.
- * @param allowLoopback accepts `http://` URLs of this machine, for trying out the service (ALLOW_PRIVATE_NETWORKS).
+ * Checks a request with a secret. The function does not check the credential fields in the placeholders of the request.
+ * @param allowLoopback allows `http://` URLs of this machine in trials of the service (ALLOW_PRIVATE_NETWORKS).
  * @throws {CredentialInputError} for the first fault that the check finds.
  */
 export function checkUseRequest(
@@ -143,8 +143,8 @@ function checkHeaders(headers: Record<string, string>): void {
 }
 
 /**
- * Describes an HTTP request whose placeholders are filled in. The field `secrets` lists the texts that the HTTP
- * response must not show.
+ * Describes an HTTP request with filled-in placeholders. The field `secrets` lists the texts that the HTTP response
+ * must not show.
  */
 export type FilledRequest = {
   method: UseMethod
@@ -156,9 +156,9 @@ export type FilledRequest = {
 
 /**
  * Replaces the placeholders of a request by the credential's values. The bounds (limits on use) of the credential must
- * allow the request, and the places in which the secrets stand.
- * @param nowMs is the time for which a one-time code is computed.
- * @throws {CredentialInputError} for a placeholder without a value, or a value that does not fit its place.
+ * allow the request, and the places of the secrets in the request.
+ * @param nowMs is the time for the computation of a one-time code.
+ * @throws {CredentialInputError} if a placeholder has no value, or if a value does not fit into its place.
  * @throws {OutOfBoundsError}
  */
 export function fillRequest(
@@ -198,7 +198,7 @@ function headerPlaces(name: string, value: string): string[] {
 }
 
 function headerValue(value: string, field: string): string {
-  // A header value with CR or LF is refused, because it would begin another header.
+  // The function refuses a header value with CR or LF, because the value would begin another header.
   if (HEADER_VALUE.test(value) && value.length <= HEADER_VALUE_MAX_LENGTH) return value
   throw fault(
     `{{${field}}} does not fit into a header: its value has control or non-ASCII characters`,

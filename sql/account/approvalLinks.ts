@@ -6,8 +6,8 @@ import { hashSecret } from '../../shared/secretHash.ts'
 import type { Queryable } from '../db.ts'
 
 /**
- * Selects in SQL the addresses, in lower case, of the people who may decide approval requests of the project `p` by
- * mail.
+ * Selects the email addresses, in lower case, of people who may decide a project's approval requests by mail. The SQL
+ * alias `p` names the project.
  */
 export const APPROVERS = `
   select lower(p.approver_email) as address where p.approver_email is not null
@@ -16,8 +16,8 @@ export const APPROVERS = `
   where pp.project_id = p.id and pe.role = 'owner' and pe.email is not null`
 
 /**
- * Stores the link with which an owner decides an approval request. If a notification is sent again, it has the same
- * link.
+ * Stores the link with which an owner decides an approval request. A notification mail that is sent again has the same
+ * link as before.
  */
 export async function addApprovalLink(
   db: Queryable,
@@ -30,8 +30,8 @@ export async function addApprovalLink(
 }
 
 /**
- * Returns the approval request that a link belongs to, and the email address that got the link. @returns null if the
- * link does not exist, or if the address may no longer decide.
+ * Returns the approval request of an approval link, and the email address that got the link. @returns null if the
+ * approval link does not exist, or if its address may no longer decide the request.
  */
 export async function findApprovalLink(
   db: Queryable,
@@ -48,7 +48,7 @@ export async function findApprovalLink(
   return { approvalId: row.approval_id, address: row.address, used: row.used }
 }
 
-/** Marks an approval link as used, in the transaction of its decision. */
+/** Marks an approval link as used, in the same transaction as the decision that the link made. */
 export async function useApprovalLink(db: Queryable, token: string): Promise<void> {
   await db.query('update approval_links set used_at = clock_timestamp() where token_hash = $1', [
     hashSecret(token),

@@ -1,7 +1,7 @@
 /**
  * Stores the approval requests that an owner decides. One table holds the approval requests for mails and for payments.
- * The columns `kind` and `subject` name the mail or the payment. The part of the service that makes the approval
- * request also carries out the decision, in the same transaction (sql/mail/approval/heldMails.ts,
+ * The columns `kind` and `subject` of an approval request name its mail or its payment. The code that makes an approval
+ * request also carries out the decision, in one transaction (sql/mail/approval/heldMails.ts,
  * sql/purse/purchases/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
@@ -22,7 +22,7 @@ export type Approval = {
   /** Holds the object of the approval request: the Message-ID of a mail, or the id of a purchase. */
   subject: string
   state: ApprovalState
-  /** Holds the SHA-256 of the content that was approved. Null means that the mail or payment is not approved. */
+  /** Holds the SHA-256 of the approved content. Null means that the mail or the payment is not approved. */
   contentHash: Buffer | null
   requestedAt: Date
   expiresAt: Date
@@ -30,8 +30,8 @@ export type Approval = {
   isLate: boolean
   decidedAt: Date | null
   /**
-   * Names who decided the approval request: the prefix of an API key, a console session, or a link with its address.
-   * Null means that nobody has decided yet.
+   * Names who decided the approval request: the prefix of an API key, a console session, or an approval link with its
+   * email address. Null means that nobody has decided the approval request yet.
    */
   decidedBy: string | null
   reason: string | null
@@ -73,8 +73,8 @@ const toApproval = (row: ApprovalRow): Approval => ({
 })
 
 /**
- * Returns an approval request of a project that is not deleted. @returns null if the project has no such approval
- * request.
+ * Returns an approval request by its id. @returns null if the approval request does not exist, or if its project is
+ * deleted.
  */
 export async function findApproval(
   db: Queryable,
@@ -104,7 +104,10 @@ export async function findApprovalOf(
   return rows[0] === undefined ? null : toApproval(rows[0])
 }
 
-/** Lists approval requests of a project in a state, newest first, at most `limit` after the cursor. */
+/**
+ * Lists the approval requests of a project that are in the state `state`, newest first. The list holds at most `limit`
+ * approval requests after the cursor.
+ */
 export async function listApprovals(
   db: Queryable,
   filter: {
@@ -125,8 +128,8 @@ export async function listApprovals(
 }
 
 /**
- * Ends an approval request that still waits for a decision. The caller holds a lock on the request's row and has
- * checked that the request still waits.
+ * Ends an approval request that still waits for a decision. The caller has locked the row of the approval request, and
+ * has checked that the approval request still waits.
  */
 export async function endApproval(
   db: Queryable,
@@ -150,7 +153,7 @@ export async function endApproval(
 /** Holds the time for which decided approval requests are kept. */
 const RETENTION = '90 days'
 
-/** Deletes old decided approval requests with their links. */
+/** Deletes approval requests that were decided over 90 days ago, and their approval links. */
 export async function deleteStaleApprovals(db: Queryable): Promise<void> {
   await db.query(
     `delete from approvals where state <> 'waiting' and decided_at < clock_timestamp() - interval '${RETENTION}'`,

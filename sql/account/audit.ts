@@ -12,8 +12,8 @@ export type Actor = {
 }
 
 /**
- * Lists the outcomes of an audited action. `refused` means that the object of the action lacks something that the
- * caller asked for, such as a field of a credential. `failed` means that the stored secret could not be decrypted.
+ * Lists the outcomes of an audited action. The outcome `refused` means that the object of the action lacks a requested
+ * part, such as a field of a credential. The outcome `failed` means that a stored secret could not be decrypted.
  */
 export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
@@ -42,9 +42,9 @@ export type NewAuditEntry = {
 export const AUDIT_COLUMNS = 'project_id, actor, request_id, action, subject, detail, outcome'
 
 /**
- * Writes SQL that inserts an audit entry inside a larger statement, so that the action and its entry commit together.
- * The parameter `outcome` is an SQL expression for the outcome of the audited action. The statement's parameters from
- * number `first` on are those of {@link auditValues}.
+ * Writes SQL that inserts an audit entry inside a larger SQL statement, so that an action and its audit entry commit
+ * together. The parameter `outcome` is an SQL expression for the outcome of the audited action. In the larger SQL
+ * statement, the parameters from number `first` on are the values of {@link auditValues}.
  */
 export const auditInsert = (first: number, outcome: string): string =>
   `insert into audit_log (${AUDIT_COLUMNS})
@@ -70,13 +70,13 @@ export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEnt
 }
 
 /**
- * Holds the `project_id` of those audit entries that belong to no project: entries of platform keys, jobs and console
- * sign-ins.
+ * Holds the `project_id` of audit entries that belong to no project: the audit entries of platform keys, jobs and
+ * console sign-ins.
  */
 export const ORGANIZATION = 'organization'
 
 /**
- * Writes an audit entry in its own statement before the action, so that there is no action without an entry.
+ * Writes an audit entry before the audited action, in its own SQL statement, so that no action lacks an audit entry.
  * @returns the row number of the audit entry, which {@link setOutcome} needs.
  */
 export async function openAudit(
@@ -92,12 +92,12 @@ export async function openAudit(
   return rows[0]!.audit_row
 }
 
-/** Corrects the outcome of an audit entry after a failure. */
+/** Corrects the outcome of an audit entry after the audited action failed. */
 export async function setOutcome(db: Queryable, auditRow: string, outcome: Outcome): Promise<void> {
   await db.query('update audit_log set outcome = $2 where row = $1', [auditRow, outcome])
 }
 
-/** Sets the name of the audited object (`subject`) in an audit entry whose object had no name before the action. */
+/** Sets the name of the audited object (`subject`) in an audit entry if the object had no name before the action. */
 export async function setSubject(
   db: Queryable,
   auditRow: string,
@@ -110,21 +110,21 @@ export async function setSubject(
   )
 }
 
-/** Describes which audit entries are read. */
+/** Describes which audit entries a query selects. */
 export type AuditFilter = {
   projectId: string
   action?: string
-  /** Selects only audited actions that begin with this word and a dot. */
+  /** Selects only audit entries with an action that begins with the word `category` and a dot. */
   category?: string
   subject?: string
   keyPrefix?: string
   requestId?: string
   outcome?: string
-  /** Selects audit entries whose outcome is `ok` (true), or is anything else (false). */
+  /** Selects audit entries with the outcome `ok` (true), or with any other outcome (false). */
   succeeded?: boolean
   after?: Date
   before?: Date
-  /** Selects audit entries that contain this text in the action, subject, detail or actor. */
+  /** Selects audit entries that contain the text `text` in the action, subject, detail or actor. */
   text?: string
 }
 
@@ -146,7 +146,7 @@ const auditConditions = (filter: AuditFilter, values: unknown[]): string =>
     [holds(AUDIT_TEXT), filter.text],
   ])
 
-/** Lists audit entries of a project in the requested order, at most `limit` after the cursor. */
+/** Lists the audit entries of a project in the requested order, with at most `limit` audit entries after the cursor. */
 export async function listAudit(
   db: Queryable,
   filter: AuditFilter & { cursor: Cursor | null; limit: number; order?: Order },
@@ -178,10 +178,13 @@ export async function listAudit(
   }))
 }
 
-/** Counts the audit entries of one action and outcome. The field `today` counts the entries since midnight UTC. */
+/**
+ * Counts the audit entries that have the same action and the same outcome. The field `today` counts the audit entries
+ * since midnight UTC.
+ */
 export type AuditCount = { action: string; outcome: Outcome; entries: number; today: number }
 
-/** Counts the newest `limit` audit entries of a filter, grouped by action and outcome. */
+/** Counts the newest `limit` audit entries that match a filter, grouped by action and outcome. */
 export async function countAudit(
   db: Queryable,
   filter: AuditFilter & { limit: number },

@@ -13,20 +13,21 @@ export type FirstKeys = {
   platformKey: string
   projectKey: string
   /**
-   * Holds the inbox of the project to which the first project key belongs. Null means that the first project key was
+   * Holds the inbox address of the project that owns the first project key. Null means that the first project key was
    * revoked.
    */
   inboxAddress: string | null
   /**
-   * Holds the token of a sign-in link to the console. The token is null after the first sign-in, and in production,
-   * because the log would show it.
+   * Holds the token of a sign-in link to the console. The sign-in token is null after the first sign-in. The sign-in
+   * token is also null in production, because the log would show the token.
    */
   signInToken: string | null
 }
 
 /**
  * Ensures that the first platform key and the first project key exist. The first API keys come from
- * BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, from an earlier start, or are new keys, which are kept in DATA_DIR.
+ * BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, or from an earlier start. If neither source has the keys, the
+ * service generates the first API keys and keeps them in DATA_DIR.
  * @throws {ConfigError} in production if BOOTSTRAP_PLATFORM_KEY or BOOTSTRAP_PROJECT_KEY is missing.
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
@@ -49,8 +50,8 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
 }
 
 /**
- * Stores the API keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the API keys that were
- * stored.
+ * Stores the API keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the stored API keys:
+ * `platform`, `project` or both.
  */
 export async function storeGivenKeys(databaseUrl: string, config: Config): Promise<string[]> {
   const { platformKey, projectKey } = config.bootstrap
@@ -104,7 +105,7 @@ async function ensureProject(pool: Pool, key: string, config: Config): Promise<v
         emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${config.mailDomain}`,
         scopes: DEFAULT_SCOPES,
         // On the embedded devnet, the first project gets a recipient address, so that it can be paid at once. On other
-        // chains, the operator sets the address that receives the payments.
+        // chains, the operator sets the recipient address of the first project.
         ...(config.chain.embeddedDevnet
           ? { payTo: DEVNET_ACCOUNTS.payTo.address, paymentsEnabled: true }
           : {}),

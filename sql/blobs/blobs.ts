@@ -12,39 +12,42 @@ export const BLOB_BYTES = 64 * 1024
  */
 export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 
-/** Stores the contents of mail that are too large for the database. */
+/** Stores contents of mail that are too large for the database in an object store. */
 export type Blobs = {
   /**
-   * Writes large content to the object store. The caller then stores a database row with the hash of the object. If no
-   * database row names an object, a sweep job removes the object after an hour.
-   * @returns the hash that names the object in the object store. Null means that the content is small and is stored in
-   * the database row.
+   * Writes large content to the object store. The caller then stores a database row with the hash of the object. A
+   * sweep job removes an object after an hour if no database row names the object.
+   * @returns the hash that names the object in the object store. Null means that the content is small, so that the
+   * caller stores the content in the database row.
    * @throws {BlobsAwayError}
    */
   keep(content: Uint8Array): Promise<Buffer | null>
-  /** Reads the content of a database row, from the object store if necessary. @throws {BlobsAwayError} */
+  /**
+   * Returns the content that a database row holds or names, and reads the object store if necessary. @throws
+   * {BlobsAwayError}
+   */
   read(stored: StoredContent): Promise<Buffer>
   /**
-   * Returns this store with separate queues for one project. Large contents of one project wait for each other, but
-   * never for large contents of other projects.
+   * Returns the same store with a separate queue for one project. Large contents of one project wait for each other,
+   * but never for large contents of other projects.
    */
   of(projectId: string): Blobs
 }
 
 /**
- * Sets the maximum number of mail contents that are in memory at once for one project, or for the move between database
- * and object store.
+ * Sets the maximum number of mail contents that one project may hold in memory at once. The move between database and
+ * object store has the same maximum.
  */
 export const OWN_AT_ONCE = 3
 /**
- * Sets the maximum number of mail contents that are in memory at once. The number is limited because a mail's content
- * has up to 35 MB, and the object store may be slow.
+ * Sets the maximum number of mail contents that are in memory at once. The limit AT_ONCE exists because a mail's
+ * content has up to 35 MB, and because the object store may be slow.
  */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 
 /**
- * Creates the store for mail contents. @param store is the object store. Null means that every content stays in the
- * database.
+ * Creates the store for mail contents. @param store is the object store. Without an object store (null), every content
+ * stays in the database.
  */
 export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
   const turns = new FairTurns(AT_ONCE)
@@ -69,8 +72,8 @@ export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
 }
 
 /**
- * Encrypts content and writes it to the object store. The database row of an object is stored before the object, so
- * that no object is ever without a row. @returns the object's hash.
+ * Encrypts content and writes the ciphertext to the object store. The function stores the database row of an object
+ * before the object, so that every object has a row. @returns the object's hash.
  */
 export async function writeBlob(
   db: Queryable,

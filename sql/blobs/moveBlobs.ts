@@ -6,14 +6,14 @@ import { sha256 } from './sealedBlob.ts'
 export type Direction = 'store' | 'database'
 
 /**
- * Sets the maximum number of contents that are moved at the same time, because each content takes up to 35 MB of
+ * Sets the maximum number of mail contents that move at the same time, because each content takes up to 35 MB of
  * memory.
  */
 const AT_ONCE = 4
-/** Sets the maximum number of rows that one statement of the move reads. */
+/** Sets the maximum number of database rows that one SQL statement of the move reads. */
 const WALK = 2_000
 
-/** Lists the tables that hold contents of mail, with their primary keys. */
+/** Lists the database tables that hold contents of mail, each with its primary key. */
 const TABLES = [
   { table: 'raw_mails', columns: ['id'], types: ['bigint'], first: ['0'] },
   {
@@ -24,7 +24,7 @@ const TABLES = [
   },
 ] as const
 type Table = (typeof TABLES)[number]
-/** Holds the values of a row's primary key. */
+/** Holds the values of the primary key of one row. */
 type Key = string[]
 
 const CONDITION = {
@@ -33,20 +33,23 @@ const CONDITION = {
 } satisfies Record<Direction, string>
 
 const keyOf = ({ columns }: Table): string => `(${columns.join(', ')})`
-/** Writes the first SQL parameters as a row constructor, with which the statement compares the primary key. */
+/**
+ * Writes the first SQL parameters as a row constructor. The SQL statement compares the primary key of a table with this
+ * row constructor.
+ */
 const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 
 /**
- * Reports the progress of a move between the database and the object store. The field `moved` counts the contents that
- * were moved. The field `seen` is the fraction of the table rows that was read, from 0 to 1.
+ * Reports the progress of a move between the database and the object store. The field `moved` counts the moved mail
+ * contents. The field `seen` is the fraction of the table rows that the move has read, from 0 to 1.
  */
 export type Progress = { moved: number; seen: number }
 
 /**
- * Moves mail contents to the object store or back to the database while the service runs. A row is updated only if its
- * content has not changed since the content was moved. If the move stops early, another run moves the remaining
- * contents.
+ * Moves mail contents to the object store or back to the database while the service runs. The function updates a
+ * database row only if the content of the row has not changed since the content was copied. If the move stops early,
+ * another run moves the remaining contents.
  * @throws {BlobsAwayError}
  */
 export async function moveBlobs(
@@ -72,7 +75,8 @@ export async function moveBlobs(
 }
 
 /**
- * Returns the highest value in the first column of a table's primary key. The number 0 means that the table has no row.
+ * Returns the highest value in the first column of a table's primary key. The function returns 0 if the table has no
+ * row.
  */
 async function lastKey(db: Queryable, { table, columns }: Table): Promise<number> {
   const { rows } = await db.query<{ last: string | null }>(
@@ -82,8 +86,8 @@ async function lastKey(db: Queryable, { table, columns }: Table): Promise<number
 }
 
 /**
- * Reads the rows of a table that follow a given primary key. @returns the keys of the rows whose content must be moved,
- * and the last key that was read (`next`). A `next` of null means that the table has no more rows.
+ * Reads the table rows that follow a given primary key. @returns the primary keys of rows with a content to move
+ * (`wanted`), and the last primary key that was read (`next`). If `next` is null, the table has no more rows.
  */
 async function walk(
   db: Queryable,
@@ -104,8 +108,8 @@ async function walk(
 }
 
 /**
- * Runs `work` for several rows at the same time. After `work` has failed for one row, it is not started for any further
- * row.
+ * Runs `work` for several rows at the same time. After `work` has failed for one row, the function starts `work` for no
+ * further row.
  */
 async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
   const left = keys.values()
@@ -125,7 +129,7 @@ async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) 
 
 /**
  * Moves the content of one table row between the database and the object store. @returns false if the row is deleted,
- * or if its content was already moved or has changed in the meantime.
+ * or if the content of the row was already moved or has changed in the meantime.
  */
 async function moveContent(
   db: Queryable,

@@ -10,7 +10,7 @@ import { type Direction, moveBlobs } from './moveBlobs.ts'
 const DIRECTIONS: readonly Direction[] = ['store', 'database']
 const BAR_STEPS = 1_000
 
-/** Runs `bun run blobs:move store|database`, which moves large contents of mail while the service runs. */
+/** Runs the command `bun run blobs:move store|database`, which moves large contents of mail while the service runs. */
 async function move(direction: string | undefined): Promise<void> {
   const to = DIRECTIONS.find((one) => one === direction)
   if (to === undefined) throw new ConfigError('usage: bun run blobs:move store|database')

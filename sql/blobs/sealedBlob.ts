@@ -2,14 +2,19 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
-/** Holds the nonce length of NIST SP 800-38D §8.2: 96 random bits. Each encryption key encrypts only one content. */
+/**
+ * Holds the nonce length of NIST SP 800-38D §8.2: 96 random bits. A random nonce is safe, because each encryption key
+ * encrypts only one content.
+ */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Sets the number of bytes that encryption adds to a content. */
+/** Holds the number of bytes that the encryption adds to a content. */
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 
-/** Holds content that is encrypted under its own key: nonce, ciphertext, tag (AES-256-GCM). */
+/**
+ * Holds content that is encrypted under its own key. The field `bytes` holds nonce, ciphertext and tag (AES-256-GCM).
+ */
 export type SealedBlob = {
   /** Holds the SHA-256 of the encrypted `bytes`. */
   hash: Buffer
@@ -17,7 +22,7 @@ export type SealedBlob = {
   bytes: Buffer
 }
 
-/** Reports that an object is missing in the object store, or that its bytes have changed since it was written. */
+/** Reports that the object store lacks an object, or that the bytes of an object have changed. */
 export class LostObjectError extends Error {
   override readonly name = 'LostObjectError'
 }

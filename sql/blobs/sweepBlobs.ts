@@ -2,13 +2,13 @@ import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore
 import { type Pool, transaction } from '../db.ts'
 
 /**
- * Sets the number of seconds for which an object is kept although no database row names it. The row that names a new
- * object may not be stored yet, and a reader may have read the hash from a row that is now deleted.
+ * Sets the number of seconds for which the object store keeps an object that no database row names. A database row that
+ * names a new object may not be stored yet. A reader may still need the object after its database row was deleted.
  */
 export const IDLE_MAX_S = 3_600
 /**
- * Computes in SQL the start of the oldest open database snapshot. An export or a dump with this snapshot may still see
- * a deleted message, and then also reads the message's object.
+ * Computes in SQL the start of the oldest open database snapshot. An export or a dump with an old snapshot still sees
+ * deleted messages, and reads the objects of these messages.
  */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
@@ -16,9 +16,9 @@ const BATCH = 200
 const REMOVALS_AT_ONCE = 8
 
 /**
- * Moves an object's row to `dead_blobs` if no other row has named the object for an hour. After this move no row can
- * refer to the objects, because a foreign key requires a row of the object.
- * @returns the number of rows of idle objects that were checked.
+ * Moves an object's row from `blobs` to `dead_blobs` if no message has named the object for an hour. After the move no
+ * message can name the object, because a foreign key requires a row of the object in `blobs`.
+ * @returns the number of checked rows in `blobs`.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
   return transaction(pool, async (db) => {
@@ -28,8 +28,8 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
        order by idle_since limit ${BATCH} for update skip locked`,
       [idleS],
     )
-    // The next statement sees each row that refers to an object and that was committed before this transaction locked
-    // the objects.
+    // The next SQL statement sees every reference to the objects that was committed before this transaction locked
+    // their rows.
     await db.query(
       `with idle as (select unnest($1::bytea[]) as hash), named as (
          update blobs b set idle_since = null from idle where b.hash = idle.hash and (
@@ -50,8 +50,8 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
 }
 
 /**
- * Removes the objects of `dead_blobs` from the object store, several at once. If the process crashes, at most one batch
- * of objects is removed a second time. @returns the number of removed objects.
+ * Removes the objects of `dead_blobs` from the object store, several objects at once. If the process crashes, the next
+ * call removes at most one batch of objects a second time. @returns the number of removed objects.
  */
 export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<number> {
   return transaction(pool, async (db) => {

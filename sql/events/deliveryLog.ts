@@ -18,7 +18,7 @@ const STATUSES: Record<DeliveryStatus, string> = {
 export type Delivery = {
   id: string
   /**
-   * Holds the id of the seller's endpoint. A webhook delivery has either an endpoint's id or the id of the project's
+   * Holds the id of the seller's endpoint. A webhook delivery has either the id of an endpoint or the id of a project's
    * webhook.
    */
   endpointId: string | null
@@ -28,10 +28,10 @@ export type Delivery = {
   idempotencyKey: string
   url: string
   status: DeliveryStatus
-  /** Counts the ended attempts of the webhook delivery, including those after replays. */
+  /** Counts the ended attempts of the webhook delivery, including the attempts after replays. */
   attemptCount: number
   nextAttemptAt: Date | null
-  /** Tells why the webhook delivery was given up without another attempt. */
+  /** Tells why the service aborted the webhook delivery. */
   error: string | null
   createdAt: Date
   row: bigint
@@ -91,7 +91,7 @@ export type DeliveryFilter = {
   statuses?: readonly DeliveryStatus[]
   /** Selects webhook deliveries about the message or payment with this id. */
   subjectId?: string
-  /** Selects webhook deliveries whose URL contains this text. */
+  /** Selects webhook deliveries that have this text in their URL. */
   url?: string
   after?: Date
   before?: Date
@@ -99,7 +99,7 @@ export type DeliveryFilter = {
 
 /**
  * Writes the SQL conditions of a filter on webhook deliveries. In the SQL statement, the conditions follow the
- * parameters $1 (project) and $2 (events). The parameters of the conditions are appended to `values`.
+ * parameters $1 (project) and $2 (events). The function appends the parameters of the conditions to `values`.
  */
 const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =>
   conditions(values, [
@@ -111,7 +111,7 @@ const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =
     ['created_at < ?', filter.before],
   ])
 
-/** Lists webhook deliveries of a project in the requested order, at most `limit` after the cursor. */
+/** Lists webhook deliveries of a project in the requested order, with at most `limit` deliveries after the cursor. */
 export async function listDeliveries(
   db: Queryable,
   filter: DeliveryFilter & { cursor: Cursor | null; limit: number; order?: Order },
@@ -119,8 +119,8 @@ export async function listDeliveries(
   const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const tests = deliveryConditions(filter, values)
-  // Each delivery status has a separate part of the query, with the status as a literal. The index of undelivered
-  // deliveries can return deliveries in order only if the query asks for a single status.
+  // The SQL query has a separate part for each delivery status, with the status as a literal. The database index of
+  // undelivered deliveries returns deliveries in order only if the query asks for a single status.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
   )
@@ -146,7 +146,7 @@ export type DeliveryCount = {
   deliveries: number
 }
 
-/** Counts the newest `limit` deliveries of a filter, by endpoint or webhook and by status. */
+/** Counts the newest `limit` webhook deliveries that match a filter, grouped by endpoint or webhook and by status. */
 export async function countDeliveries(
   db: Queryable,
   filter: DeliveryFilter & { limit: number },
@@ -178,12 +178,12 @@ export async function findDelivery(
 }
 
 /**
- * Sets the maximum number of latest attempts of a webhook delivery that are shown, because replays can add any number
- * of attempts.
+ * Limits how many of the latest attempts of a webhook delivery the service shows, because replays can add any number of
+ * attempts.
  */
 const ATTEMPTS_SHOWN = 100
 
-/** Lists the latest attempts of a webhook delivery, in order. */
+/** Lists the latest attempts of a webhook delivery in the order of their numbers. */
 export async function listAttempts(db: Queryable, deliveryId: string): Promise<Attempt[]> {
   const { rows } = await db.query<Attempt>({
     name: 'list-attempts',
@@ -197,16 +197,15 @@ export async function listAttempts(db: Queryable, deliveryId: string): Promise<A
 }
 
 /**
- * Reports that the endpoint of the webhook delivery is deleted or has no webhook, so there is no secret for the
- * signature.
+ * Reports that the service has no secret to sign a webhook delivery, because the endpoint is deleted or has no webhook.
  */
 export class NoWebhookError extends Error {}
 
 /**
  * Replays a webhook delivery with the same bytes and idempotency key, signed with the current secret. If the webhook
- * delivery has ended, the replay restarts its retry schedule. If the webhook delivery is pending, the replay makes the
- * next attempt now and continues the retry schedule.
- * @returns the updated webhook delivery. Null means that there is no such webhook delivery.
+ * delivery has ended, the replay restarts the retry schedule of the delivery. If the webhook delivery is pending, the
+ * replay makes the next attempt now and continues the retry schedule.
+ * @returns the updated webhook delivery. Null means that the project has no webhook delivery with the id.
  * @throws {NoWebhookError}
  */
 export async function replayDelivery(
@@ -241,8 +240,8 @@ export async function replayDelivery(
 }
 
 /**
- * Aborts the pending deliveries of an endpoint, a webhook or a project. Rows of deliveries are locked in the order of
- * their ids, as in `recordAttempts`, so the two functions cannot deadlock.
+ * Aborts the pending deliveries of an endpoint, a webhook or a project. The function locks rows of deliveries in the
+ * order of their ids, as `recordAttempts` does, so the two functions cannot deadlock.
  */
 export async function abortDeliveriesOf(
   db: Queryable,

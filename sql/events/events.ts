@@ -17,15 +17,15 @@ export type NewEvent = {
   type: EventType
   data: EventData
   /**
-   * Holds the W3C trace context that the webhooks of the event continue. If the field is absent, the webhooks continue
-   * the trace of the running work.
+   * Holds the W3C trace context that the webhooks of the event continue. If `traceparent` is absent, the webhooks
+   * continue the trace of the running work.
    */
   traceparent?: string | null
 }
 
 /**
- * Stores events in the caller's transaction. Callers call this function last, because it locks the projects' event
- * streams until the commit.
+ * Stores events in the caller's transaction. Callers call `recordEvents` last, because it locks the event streams of
+ * the projects until the commit.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
@@ -56,7 +56,7 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
   })
 }
 
-/** Returns the id of the object that an event is about, such as a payment, for the delivery log. */
+/** Returns the id of the object that an event reports, such as a payment, for the delivery log. */
 function subjectOf(data: EventData): string {
   if ('paymentId' in data) return data.paymentId
   if ('purchaseId' in data) return data.purchaseId
@@ -66,7 +66,7 @@ function subjectOf(data: EventData): string {
   return 'useId' in data ? data.useId : data.messageId
 }
 
-/** Creates the deliveries of each given event to the webhooks of its project. */
+/** Creates the webhook deliveries of each given event to the webhooks of the event's project. */
 async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   const { rows } = await db.query<{
     id: string
@@ -108,7 +108,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
 /** Describes one stored event. The field `seq` is the event's number in the event stream of its project. */
 export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
 
-/** Lists events of a project after an event number, in order. */
+/** Lists the events of a project after a given event number, in the order of their numbers. */
 export async function listEvents(
   db: Queryable,
   projectId: string,
@@ -138,20 +138,17 @@ export type StreamState = {
   /** Holds the position of the newest event. The number 0 means that the project has no event yet. */
   newest: EventPosition
   /**
-   * Holds the number of the oldest stored event. If no event of the project is stored, the number is the one that the
-   * next event will get.
+   * Holds the number of the oldest stored event. If no event of the project is stored, `oldest` is the number of the
+   * next event.
    */
   oldest: bigint
-  /**
-   * Holds the time of the event that the client knows. Null means that the event that the client knows is no longer
-   * stored.
-   */
+  /** Holds the time of the event that the client knows. Null means that the database no longer stores this event. */
   knownAt: Date | null
 }
 
 /**
- * Reads the numbers of the oldest and the newest event in a project's event stream. @param known is the number of an
- * event that a client knows.
+ * Reads the numbers of the oldest and the newest event in a project's event stream. @param known is the number of the
+ * last event that a client knows.
  */
 export async function readStream(
   db: Queryable,
@@ -182,8 +179,8 @@ export async function readStream(
 }
 
 /**
- * Finds the last event of a project up to a time. If all stored events are later, the function returns the position
- * just before the oldest stored event.
+ * Finds the last event of a project at or before a given time. If all stored events are later than the given time, the
+ * function returns the position before the oldest stored event.
  */
 export async function findEventAt(
   db: Queryable,
@@ -202,12 +199,15 @@ export async function findEventAt(
     : { seq: BigInt(row.seq), at: row.created_at }
 }
 
-/** Ends the open event streams of a project's clients, after its API key was replaced or lost scopes. */
+/**
+ * Ends the open event streams of a project's clients after the project's API key was replaced, was revoked or lost
+ * scopes.
+ */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
 }
 
-/** Deletes events that have reached the end of their storage time. */
+/** Deletes events that are older than 7 days. */
 export async function deleteStaleEvents(db: Queryable): Promise<void> {
   await db.query(
     `delete from events where created_at < clock_timestamp() - interval '${RETENTION}'`,

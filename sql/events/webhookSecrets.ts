@@ -10,8 +10,8 @@ export type SecretRow = {
 }
 
 /**
- * Holds the SQL condition that endpoint `e` has a webhook secret, either encrypted, or in plain text as older versions
- * stored it.
+ * Holds the SQL condition that the endpoint `e` has a webhook secret. Older versions of the service stored a webhook
+ * secret in plain text instead of encrypted.
  */
 export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret is not null)`
 
@@ -19,10 +19,13 @@ export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret
 export const NO_SECRET = `webhook_secret = null, webhook_key_id = null, webhook_wrapped_key = null,
   webhook_ciphertext = null`
 
-/** Describes the stored form of a webhook secret: encrypted, or in plain text as older versions stored it. */
+/**
+ * Describes the stored form of a webhook secret. The form `plain` comes from older versions of the service, which did
+ * not encrypt webhook secrets.
+ */
 export type StoredSecret = { plain: string } | { sealed: Sealed }
 
-/** Returns the stored webhook secret of a row. Null means that the row has no webhook secret. */
+/** Returns the stored webhook secret of a database row. Null means that the row has no webhook secret. */
 export function storedSecret(row: SecretRow): StoredSecret | null {
   const { webhook_key_id: keyId, webhook_wrapped_key: wrappedKey } = row
   if (keyId !== null && wrappedKey !== null && row.webhook_ciphertext !== null) {
@@ -60,10 +63,10 @@ export const openWebhookSecret = (
 const BATCH = 100
 
 /**
- * Encrypts the plain webhook secrets of older versions, because a migration has no master keys. Each batch is one
- * transaction and skips locked rows. The function may be called again, and several processes may run it at the same
- * time.
- * @returns the number of webhook secrets that were encrypted.
+ * Encrypts the plain webhook secrets that older versions stored. A migration cannot encrypt them, because it has no
+ * master keys. Each batch is one transaction and skips locked rows. Several processes may run the function at the same
+ * time, and a process may repeat it.
+ * @returns the number of newly encrypted webhook secrets.
  */
 export async function encryptPlainWebhookSecrets(pool: Pool, keyring: Keyring): Promise<number> {
   let total = 0

@@ -19,7 +19,7 @@ export type ProjectWebhook = {
   row: bigint
 }
 
-/** Reports that the project already has {@link WEBHOOKS_MAX} webhooks. */
+/** Reports that a project already has {@link WEBHOOKS_MAX} webhooks. */
 export class TooManyWebhooksError extends Error {}
 
 type WebhookRow = { id: string; url: string; events: EventType[]; created_at: Date; row: string }
@@ -36,7 +36,8 @@ const toWebhook = (row: WebhookRow): ProjectWebhook => ({
 
 /**
  * Registers a webhook of a project.
- * @param secret is the webhook secret that the caller chose. If `secret` is absent, the service makes a new secret.
+ * @param secret is the webhook secret that the caller chose. If `secret` is absent, the service creates a new webhook
+ * secret.
  * @returns the webhook and its webhook secret. No other operation returns the webhook secret.
  * @throws {TooManyWebhooksError}
  */
@@ -63,7 +64,7 @@ export async function createProjectWebhook(
   })
 }
 
-/** Lists webhooks of a project, newest first, at most `limit` after the cursor. */
+/** Lists the webhooks of a project, newest first, with at most `limit` webhooks after the cursor. */
 export async function listProjectWebhooks(
   db: Queryable,
   { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
@@ -91,7 +92,7 @@ export async function findProjectWebhook(
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
-/** Changes a webhook, with effect for future events only. @returns null if there is no such webhook. */
+/** Changes a webhook, with effect only on future events. @returns null if the project has no such webhook. */
 export async function updateProjectWebhook(
   db: Queryable,
   { projectId, id }: Target,
@@ -106,8 +107,8 @@ export async function updateProjectWebhook(
 }
 
 /**
- * Replaces the secret of a project's webhook. All later delivery attempts sign with the new secret. @returns null if
- * there is no such webhook.
+ * Replaces the secret of a project's webhook. The service signs all later delivery attempts with the new secret.
+ * @returns null if the project has no such webhook.
  */
 export async function rotateProjectWebhook(
   db: Queryable,
@@ -124,7 +125,10 @@ export async function rotateProjectWebhook(
   return rows[0] === undefined ? null : { webhook: toWebhook(rows[0]), secret }
 }
 
-/** Deletes a webhook and aborts its pending deliveries. @returns false if the project has no such webhook. */
+/**
+ * Deletes a webhook and aborts the pending deliveries to the webhook. @returns false if the project has no such
+ * webhook.
+ */
 export async function deleteProjectWebhook(
   pool: Pool,
   { projectId, id }: Target,

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 const KEY_BYTES = 32
 
 /**
- * Returns the key that is generated for development. The key is generated once and kept in a file of DATA_DIR that only
- * its owner can read.
- * @returns the text `development:` and then the base64 of 32 random bytes.
+ * Returns a generated key for development. The service generates the development key once and keeps it in a file of
+ * DATA_DIR that only the file's owner can read.
+ * @returns the text `development:`, followed by 32 random bytes in base64.
  * @throws in production, because `SECRETS_OF` does not list the key among the secrets of this process.
  */
 export function keptKey(
@@ -21,7 +21,7 @@ export function keptKey(
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, { mode: 0o600 })
     try {
-      // The key file is created by a hard link, so that it appears only with its full content, and only once. So two
+      // A hard link creates the key file only once, and only with its full content. Because of the hard link, two
       // processes that start at the same time read the same key.
       linkSync(draft, file)
     } catch (error) {

@@ -5,23 +5,23 @@ import { Keyring, type MasterKey, masterKeyCheck } from '../../shared/vault/enve
 import { createPool, type Queryable } from '../db.ts'
 import { keptKey } from './keptKey.ts'
 
-/** Names the file of the generated development master key. */
+/** Names the file that holds the generated master key for development. */
 const FILE = 'master-key'
 
-/** Returns the keyring after its master keys were compared with the database. @throws {ConfigError} */
+/** Compares the master keys of a keyring with the database, and then returns the keyring. @throws {ConfigError} */
 export type KeyringSource = (db: Queryable) => Promise<Keyring>
 
 /**
- * Returns the master keys of a process, beginning with the key that encrypts new secrets. The master keys come from
- * MASTER_KEYS, or from the generated key in DATA_DIR. In production the configuration requires MASTER_KEYS.
+ * Returns the master keys of a process. The first master key encrypts new secrets. The master keys come from
+ * MASTER_KEYS, or from the generated development key in DATA_DIR. In production the configuration requires MASTER_KEYS.
  */
 export const masterKeys = (
   config: Pick<Config, 'masterKeys' | 'dataDir' | 'production'>,
 ): readonly MasterKey[] => config.masterKeys ?? [parseMasterKey(keptKey(config, FILE))]
 
 /**
- * Creates the keyring of a process. The keyring's master keys are compared with the database before their first use,
- * because a wrong key with a known id must never encrypt a secret.
+ * Creates the keyring of a process. The keyring compares its master keys with the database before their first use,
+ * because a wrong master key with a known id must never encrypt a secret.
  */
 export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   const keyring = new Keyring(keys)
@@ -39,8 +39,8 @@ export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
 }
 
 /**
- * Lists the SQLSTATE codes for a missing table or column. Such an SQL error means that the database schema is older
- * than this code.
+ * Lists the SQLSTATE codes for a missing table or column. A missing table or column means that the database schema is
+ * older than the code of the service.
  */
 const UNMIGRATED = new Set(['42P01', '42703'])
 
@@ -50,8 +50,8 @@ export const isNotReady = (error: unknown): boolean =>
   (error instanceof Error && 'code' in error && UNMIGRATED.has(String(error.code)))
 
 /**
- * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the master keys are
- * checked at their first use instead.
+ * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the process checks
+ * the master keys at their first use instead.
  * @throws {ConfigError} if a master key is wrong or missing. The error names the master key.
  */
 export async function checkMasterKeys(
@@ -69,8 +69,8 @@ export async function checkMasterKeys(
 }
 
 /**
- * Compares master keys with the keys registered in the database, and registers new keys. The function registers nothing
- * unless every given key is right and every key that is in use is given.
+ * Compares master keys with the master keys registered in the database, and registers new master keys. The function
+ * registers nothing unless every given master key is right, and every master key in use is given.
  * @throws {ConfigError}
  */
 export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
@@ -82,14 +82,14 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
      on conflict (id) do nothing`,
     [added.map(([id]) => id), added.map(([, check]) => check)],
   )
-  // The master keys are compared again, because another process may have registered a different key under the same id
-  // since the first comparison.
+  // The second comparison is necessary because another process may have registered a different master key under the
+  // same id in the meantime.
   await compare(db, checks)
 }
 
 /**
- * Compares master keys with the keys registered in the database, and writes nothing.
- * @throws {ConfigError} The error names the wrong or missing key.
+ * Compares master keys with the master keys registered in the database, and writes nothing.
+ * @throws {ConfigError} if a master key is wrong or missing. The error names the master key.
  */
 export async function compareMasterKeys(
   db: Queryable,

@@ -7,14 +7,14 @@ import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
 import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 
 /**
- * Runs `bun run vault:rotate-master-key`. While the service runs, the command encrypts the data key of every secret
- * again under the first of MASTER_KEYS. An operator can stop and restart the command at any time.
+ * Runs the command `bun run vault:rotate-master-key` while the service runs. The command encrypts the data key of every
+ * secret again under the first master key of MASTER_KEYS. An operator can stop and restart the command at any time.
  */
 async function rotate(): Promise<void> {
   const config = parseConfig(process.env, ['MASTER_KEYS'])
   const keys = masterKeys(config)
   await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
-    // If a master key is wrong or missing, the command ends before it changes anything.
+    // If a master key is wrong or missing, the command ends here, before it changes any data key.
     await registerMasterKeys(pool, keys)
     const keyring = new Keyring(keys)
     const total = await countStale(pool, keyring)

@@ -12,23 +12,23 @@ import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
 /**
- * Sets the maximum number of data keys of secrets that one transaction encrypts again. The transaction takes some
- * milliseconds, and a concurrent writer waits for this time.
+ * Sets the maximum number of data keys that one transaction encrypts again. A concurrent writer waits for the end of
+ * the transaction, which takes some milliseconds.
  */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
 /**
- * Describes the data key of a secret that is still encrypted with an old master key. The field `at` is the primary key
- * of the row that holds the data key.
+ * Describes a secret's data key that is still encrypted with an old master key. The field `at` is the primary key of
+ * the database row that holds the data key.
  */
 type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
 const SHOWN_MAX = 10
 
 /**
- * Reports that some data keys cannot be decrypted, although the right master keys are given. The rows of these data
- * keys are damaged, or somebody has tampered with them.
+ * Reports that some data keys cannot be decrypted, although the right master keys are given. The database rows of the
+ * broken data keys are damaged, or somebody has changed them.
  */
 export class BrokenRowsError extends Error {
   constructor(labels: readonly string[]) {
@@ -45,10 +45,10 @@ type KeyTable = {
   prefix?: string
   /**
    * Lists the columns of the table's primary key, with their types. The rotation processes the rows of the table in the
-   * order of this key.
+   * order of the primary key.
    */
   key: Record<string, 'bigint' | 'int' | 'text'>
-  /** Lists the columns outside the primary key that the function `tell` reads. */
+  /** Lists further columns of the table that the function `tell` reads. */
   columns: string
   join?: string
   tell(row: Row): { label: string; context: SecretContext }
@@ -117,7 +117,7 @@ const KEY_TABLES: readonly KeyTable[] = [
   },
 ]
 
-/** Returns a primary key that is lower than the primary keys of all rows. */
+/** Returns a primary key that is lower than the primary key of every row of the table. */
 const startOf = ({ key }: KeyTable): unknown[] =>
   Object.values(key).map((type) => (type === 'text' ? '' : 0))
 
@@ -130,8 +130,8 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
 }
 
 /**
- * Locks the rows that come after a given primary key and that hold a data key encrypted with an old master key. One
- * pass over the table skips rows that another transaction has locked, and the next pass processes them.
+ * Locks the rows after a given primary key that have a data key under an old master key. A pass over the table skips
+ * rows that another transaction has locked. The next pass over the table processes the skipped rows.
  */
 async function lockStale(
   table: KeyTable,
@@ -177,7 +177,7 @@ async function updateRows(
   )
 }
 
-/** Counts the secrets whose data keys are still encrypted with old master keys. */
+/** Counts the secrets with a data key that is still encrypted with an old master key. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
   const counts = await Promise.all(
     KEY_TABLES.map((table) => countRows(table, db, keyring.currentId)),
@@ -186,14 +186,13 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
 }
 
 /**
- * Encrypts every data key under the current master key while the service runs. Each batch of data keys is encrypted
- * again in one transaction. If the rotation stops or crashes, all secrets stay readable, and another run continues the
- * rotation.
+ * Encrypts every data key under the current master key while the service runs. One transaction encrypts one batch of
+ * data keys again. If the rotation stops or crashes, all secrets stay readable, and another run continues the rotation.
  *
- * @param onProgress gets the number of data keys that are encrypted again so far.
- * @returns the number of data keys that were encrypted again.
- * @throws {BrokenRowsError} if some data keys cannot be decrypted. When the error is thrown, all other data keys are
- * already encrypted under the current master key.
+ * @param onProgress gets the number of data keys that the rotation has encrypted again so far.
+ * @returns the number of data keys that the rotation has encrypted again.
+ * @throws {BrokenRowsError} if some data keys cannot be decrypted. The rotation throws the error only after it has
+ * encrypted all other data keys under the current master key.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -218,15 +217,15 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // Another transaction has locked the rows that still have old data keys, so the function waits for a moment before
-    // the next pass over the table.
+    // Other transactions have locked the remaining rows with old data keys, so the function waits for a moment before
+    // the next pass.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }
 
 /**
- * Encrypts one batch of data keys again with the current master key. The batch begins after the primary key `after`,
- * and the next batch begins after `last`.
+ * Encrypts one batch of data keys again with the current master key. The batch begins after the primary key `after`.
+ * The next batch begins after the primary key `last`.
  */
 function rewrapBatch(
   pool: Pool,

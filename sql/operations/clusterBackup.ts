@@ -1,13 +1,17 @@
 /**
- * Makes a physical backup of the running embedded PostgreSQL. The backup has its files and the WAL that makes the files
- * consistent (PostgreSQL 18 documentation, §25.3.4). The npm package of the server has no pg_basebackup and no pg_dump.
+ * Makes a physical backup of the running embedded PostgreSQL. The backup has the files of PostgreSQL and the WAL that
+ * makes the files consistent (PostgreSQL 18 documentation, §25.3.4). The service makes the backup itself, because the
+ * npm package of PostgreSQL contains neither pg_basebackup nor pg_dump.
  */
 import { constants } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 
-/** Lists directories that a PostgreSQL server fills again when it starts. They are empty in the backup. */
+/**
+ * Lists directories that a PostgreSQL server fills again when the server starts. The listed directories are empty in
+ * the backup.
+ */
 const EMPTY = new Set([
   'pg_dynshmem',
   'pg_notify',
@@ -18,7 +22,10 @@ const EMPTY = new Set([
   'pg_subtrans',
   'pg_wal',
 ])
-/** Matches files of the running PostgreSQL server, and files that are copied last. */
+/**
+ * Matches files that the backup leaves out: files of the running PostgreSQL server, and files that the backup writes
+ * last.
+ */
 const EXCLUDED =
   /^(postmaster\.(pid|opts)|current_logfiles|.*\.tmp|backup_label.*|tablespace_map.*|backup_manifest|pg_internal\.init.*|pgsql_tmp.*)$/
 const CONTROL = join('global', 'pg_control')
@@ -28,11 +35,11 @@ const COPIES_AT_ONCE = 8
 const CONTROL_READS_MAX = 100
 
 /**
- * Copies a running cluster into a new folder. A PostgreSQL server that starts in the new folder recovers to the end of
- * the copy.
+ * Copies a running cluster into a new folder. A PostgreSQL server that starts in the new folder recovers the state at
+ * the end of the copy.
  * @param url is the database URL of a superuser on the running server.
  * @param cluster is the server's data directory.
- * @param target is the folder for the copy. The folder must not exist yet.
+ * @param target is the folder for the copy. The target folder must not exist yet.
  */
 export async function backUpCluster({
   url,
@@ -46,7 +53,7 @@ export async function backUpCluster({
   const client = new pg.Client({ connectionString: url, application_name: 'purser backup' })
   await client.connect()
   try {
-    // The replication slot keeps the WAL of the copy until this connection ends.
+    // The replication slot makes PostgreSQL keep the WAL for the backup until the database connection ends.
     await client.query('select pg_create_physical_replication_slot($1, true, true)', [
       `purser_backup_${process.pid}`,
     ])
@@ -80,7 +87,10 @@ export async function backUpCluster({
   }
 }
 
-/** Lists the files of the cluster to copy, by their relative paths, and creates the directories of the target. */
+/**
+ * Lists the relative paths of the cluster files that the backup copies, and creates the directories in the target
+ * folder.
+ */
 async function listFiles(cluster: string, target: string, inside = ''): Promise<string[]> {
   const files: string[] = []
   for (const entry of await readdir(join(cluster, inside), { withFileTypes: true })) {
@@ -97,8 +107,8 @@ async function listFiles(cluster: string, target: string, inside = ''): Promise<
 }
 
 /**
- * Copies files of a running cluster. A file can be dropped or grow during its copy. PostgreSQL repeats both changes
- * from the WAL.
+ * Copies files of a running cluster. During the copy, PostgreSQL may delete or extend a file. PostgreSQL repeats such
+ * changes from the WAL after a restore.
  */
 async function copyFiles(from: string, to: string, paths: readonly string[]): Promise<void> {
   const left = [...paths]
@@ -118,7 +128,10 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
   await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyOn))
 }
 
-/** Reads a file that the PostgreSQL server overwrites in place, until two reads agree. */
+/**
+ * Reads a file again until two reads return the same bytes, because the PostgreSQL server may overwrite the file during
+ * a read.
+ */
 async function readSteadily(file: string): Promise<Buffer> {
   let before = await readFile(file)
   for (let n = 0; n < CONTROL_READS_MAX; n++) {

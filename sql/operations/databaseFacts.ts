@@ -31,7 +31,8 @@ export async function readDatabaseFacts(
   const { rows } = await db.query<FactRow>(
     `select current_setting('server_version') as version,
             current_setting('server_version_num')::int as version_number,
-            -- The default of the server's setting is read, because this session may have its own value.
+            -- The query reads the server's default of synchronous_commit, because the present session may have its own
+            -- value.
             coalesce((select reset_val from pg_settings where name = 'synchronous_commit'), 'on') as synchronous_commit,
             current_setting('max_connections')::int as max_connections,
             current_setting('superuser_reserved_connections')::int as reserved_connections,
@@ -54,15 +55,15 @@ export async function readDatabaseFacts(
     pendingMigrations: pending.length,
     aheadMs: nowMs - row.now.getTime(),
     standbys: await readStandbys(db),
-    // The table of backups exists only after the last migration.
+    // The table `backups` exists only after the last migration.
     backupAt: pending.length > 0 ? null : await lastBackupAt(db),
     archivedAt: row.archived_at,
   }
 }
 
 /**
- * Computes the database connections that all processes need. The number of processes is counted by one connection that
- * each process keeps open.
+ * Computes the database connections that all processes need. The function counts the processes by a named connection
+ * that each process keeps open.
  */
 async function neededConnections(db: Queryable, each: ProcessConnections): Promise<number> {
   const { rows } = await db.query<{ name: string; count: number }>(
@@ -79,7 +80,7 @@ async function neededConnections(db: Queryable, each: ProcessConnections): Promi
   return ofRunners.reduce((sum, count) => sum + count, ofApis)
 }
 
-/** Reads the standbys of the database server. Without the right to see them the list is empty. */
+/** Reads the standbys of the database server. If the database user may not see the standbys, the list is empty. */
 async function readStandbys(db: Queryable): Promise<DatabaseFacts['standbys']> {
   const { rows } = await db.query<{ name: string; lag_bytes: string; lag_ms: number | null }>(
     `select application_name as name, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::text as lag_bytes,

@@ -23,7 +23,7 @@ export type HealthReport = {
 
 const REPORTS_KEPT = 10
 
-/** Maps each section of a report to its task. */
+/** Maps each section of a doctor's report to the task that checks the section. */
 const TASK = {
   service: 'examine_service',
   mail: 'examine_mail',
@@ -31,9 +31,9 @@ const TASK = {
 } as const satisfies Record<Section, string>
 
 /**
- * Asks the workers for a report of the doctor. Concurrent callers share one report that is in progress.
- * @param sections lists the sections that workers check.
- * @param given holds the findings of the sections that this process has already checked.
+ * Asks the worker processes for a report of the doctor. Concurrent callers share one report in progress.
+ * @param sections lists the report sections that worker processes check.
+ * @param given holds the findings of the report sections that this process has already checked.
  * @returns the id of the doctor's report.
  */
 export async function requestReport(
@@ -45,7 +45,8 @@ export async function requestReport(
     await db.query(`select pg_advisory_xact_lock(hashtextextended('health_reports', 0))`)
     const underWay = await findUnderWay(db)
     if (underWay !== null) return underWay
-    // Two reports of one millisecond would have no order, and the newest could be deleted as the oldest.
+    // Two reports with the same millisecond would have no order, so the service could delete the newest report as the
+    // oldest.
     await db.query(
       `insert into health_reports (id, sections, requested_at)
        select $1, $2, greatest(clock_timestamp(), max(requested_at) + interval '1 ms') from health_reports`,
@@ -60,7 +61,9 @@ export async function requestReport(
   })
 }
 
-/** Finds a report of the doctor that still waits for a section. @returns null if there is none. */
+/**
+ * Finds a doctor's report in progress, which still lacks a section. @returns null if no doctor's report is in progress.
+ */
 async function findUnderWay(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>(
     `select id from health_reports
@@ -71,7 +74,7 @@ async function findUnderWay(db: Queryable): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Returns those sections of the doctor's report whose workers are running. */
+/** Returns the sections of the doctor's report that a running worker process can check. */
 export async function livingSections(db: Queryable): Promise<Section[]> {
   const pools = await listLivingPools(db)
   return SECTIONS.filter((section) => pools.includes(SECTION_RUNNER[section]))
@@ -85,7 +88,7 @@ async function deleteOldReports(db: Client): Promise<void> {
   )
 }
 
-/** Records the findings of a report's section. A second result for the same section changes nothing. */
+/** Records the findings of one section of a doctor's report. A second result for the same section changes nothing. */
 export async function recordSection(
   db: Queryable,
   { reportId, section, findings }: { reportId: string; section: Section; findings: Finding[] },
@@ -115,7 +118,7 @@ const toReport = (row: ReportRow | undefined): HealthReport | null =>
         sections: row.sections,
       }
 
-/** Finds one report of the doctor. @returns null if there is none. */
+/** Finds one doctor's report by id. @returns null if the report does not exist. */
 export async function findReport(db: Queryable, id: string): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-health-report',
@@ -125,7 +128,7 @@ export async function findReport(db: Queryable, id: string): Promise<HealthRepor
   return toReport(rows[0])
 }
 
-/** Finds the newest report of the doctor. @returns null if there is none. */
+/** Finds the newest doctor's report. @returns null if no report exists. */
 export async function findLastReport(db: Queryable): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-last-health-report',

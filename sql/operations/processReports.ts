@@ -3,14 +3,16 @@ import type { Running } from '../../shared/process/service.ts'
 import type { Pool, Queryable } from '../db.ts'
 
 const REPORT_MS = 5_000
-/** A process that has reported no metrics for this long counts as ended. */
+/** Sets the time after which a process without a report of its metrics counts as ended. */
 const REPORT_MAX_AGE = '20 seconds'
 
 type ReportedMetric = MetricObjectWithValues<MetricValue<string>>
 /** Holds the reported metrics of one process. */
 export type ProcessReport = { id: string; part: string; metrics: ReportedMetric[] }
 
-/** Reports the metrics of this process every five seconds, so that `/metrics` of any API process shows them. */
+/**
+ * Reports the metrics of this process every five seconds, so that `/metrics` of any API process shows these metrics.
+ */
 export function reportMetrics(
   pool: Pool,
   { part, registry, beforeReport }: { part: string; registry: Registry; beforeReport?: () => void },
@@ -26,7 +28,7 @@ export function reportMetrics(
       values: [id, part, JSON.stringify(metrics)],
     })
   }
-  // A report of this process that cannot be stored is dropped, because nothing can be stored while the database is
+  // The process drops a report of metrics that it cannot store, because it cannot store anything while the database is
   // unreachable.
   const tried = () => report().catch(() => {})
   let current = tried()
@@ -52,7 +54,7 @@ export async function readReports(db: Queryable): Promise<ProcessReport[]> {
   return rows
 }
 
-/** Deletes the reported metrics of processes that were killed. */
+/** Deletes the reported metrics of processes that have reported nothing for an hour. */
 export async function forgetStaleReports(db: Queryable): Promise<void> {
   await db.query(
     `delete from process_reports where reported_at < clock_timestamp() - interval '1 hour'`,

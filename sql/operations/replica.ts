@@ -1,17 +1,19 @@
 import type { Pool } from '../db.ts'
 
-/** Describes a position in the WAL, as a number. */
+/** Holds a position in the WAL as a number. */
 export type Lsn = bigint
 
-/** Reads a WAL position `X/Y` in hexadecimal. X and Y are the upper and the lower 32 bits (PostgreSQL, type pg_lsn). */
+/**
+ * Parses a hexadecimal WAL position `X/Y`. X is the upper 32 bits and Y the lower 32 bits (PostgreSQL, type pg_lsn).
+ */
 export function parseLsn(text: string): Lsn {
   const [upper, lower] = text.split('/') as [string, string]
   return (BigInt(`0x${upper}`) << 32n) | BigInt(`0x${lower}`)
 }
 
 /**
- * Records that these projects may have written to the primary server. A caller first commits, then calls this function,
- * and then sends its HTTP response.
+ * Records that the given projects may have written to the primary database server. A caller first commits, then calls
+ * `markWritten`, and then sends its HTTP response.
  */
 export async function markWritten(pool: Pool, projectIds: readonly string[]): Promise<void> {
   await pool.query({
@@ -23,7 +25,7 @@ export async function markWritten(pool: Pool, projectIds: readonly string[]): Pr
   })
 }
 
-/** Returns the WAL position up to which a replica has replayed. Null means that the server is no replica. */
+/** Returns the WAL position up to which a replica has replayed. Null means that the database server is no replica. */
 export async function readReplayed(replica: Pool): Promise<Lsn | null> {
   const { rows } = await replica.query<{ lsn: string | null }>({
     name: 'read-replayed',

@@ -1,19 +1,22 @@
-/** Removes rows by age. A run goes through the projects, and removes one bounded batch of each retention class. */
+/**
+ * Removes database rows by age. A retention run goes through the projects, and removes one bounded batch of each
+ * retention class.
+ */
 import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../shared/retention.ts'
 import { ORGANIZATION } from '../account/audit.ts'
 import { daysOf, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
 
-/** Limits the old rows that one batch removes. A batch takes at most 23 ms on two cores. */
+/** Limits the number of old rows that one batch removes. A batch of this size takes at most 23 ms on two cores. */
 const BATCH = 250
 
-/** Names a project and a retention class of which the project has rows that are older than `before`. */
+/** Names a project and a retention class with old rows. The old rows are older than `before`. */
 export type DueRows = { projectId: string; name: RetentionClass; before: Date }
 
 /**
- * Writes SQL that deletes old rows of a table by a condition. The parameters are: $1 project, $2 time. Locked rows are
- * left for the next batch.
+ * Writes SQL that deletes old rows of a table that fulfil a condition. The SQL parameter $1 is the project, and $2 is
+ * the time. The SQL leaves locked rows for the next batch.
  */
 const deletion = (table: string, age: string, condition = ''): string =>
   `delete from ${table} where ctid = any (array(
@@ -21,10 +24,10 @@ const deletion = (table: string, age: string, condition = ''): string =>
      order by ${age} limit ${BATCH} for update skip locked))`
 
 /**
- * Holds the SQL condition that a payment is final. A payment is final when its block is final, or when its
- * authorization can no longer be used. Amount, parties, nonce, hash, receipt and state are kept, because the nonce
- * keeps an authorization from paying twice. The empty signature equals no real signature, because a header has at least
- * one byte.
+ * Holds the SQL condition for final payments with details to remove. A payment is final when its block is final, or
+ * when nobody can use its authorization any more. The service keeps amount, parties, nonce, hash, receipt and state of
+ * a payment. The nonce must stay, because it keeps an authorization from paying twice. The empty signature replaces the
+ * signature and equals no real signature, because a real signature has at least one byte.
  */
 const FINAL = `
   details_removed_at is null and (
@@ -72,9 +75,9 @@ export const removeExpired = (pool: Pool, { projectId, name, before }: DueRows):
   REMOVE[name](pool, projectId, before)
 
 /**
- * Writes an SQL condition: the oldest row of project p in a table is older than `before`. The condition reads the
- * oldest row in the order of an index, which takes 4 ms for 200 projects. With `exists` the planner would read whole
- * tables if most rows belong to one project, which took 465 ms.
+ * Writes the SQL condition that the oldest row of project p in a table is older than `before`. The SQL condition reads
+ * the oldest row in the order of an index, which takes 4 ms for 200 projects. With `exists`, PostgreSQL would read
+ * whole tables if most rows belong to one project, which took 465 ms.
  */
 const oldest = (before: string, table: string, age: string, condition = ''): string =>
   `(select ${age} from ${table} where project_id = p.id ${condition} order by ${age} limit 1) < ${before}`
@@ -94,8 +97,8 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
 }
 
 /**
- * Lists the retention classes whose rows a deleted project loses in its purge. The purge takes the locks in another
- * order.
+ * Lists the retention classes that the purge of a deleted project deletes. The retention run leaves these classes to
+ * the purge, because the purge takes its locks in another order.
  */
 const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
 
@@ -118,14 +121,17 @@ const NEXT_DUE = `
   ).join(', ')}
   from timed p order by row`
 
-/** Holds the position before the first project. The entries of the organization's audit log stand at this position. */
+/**
+ * Holds the position before the first project in a retention run. At this position, the run processes the
+ * organization's audit log.
+ */
 export const WALK_START = -1n
 
 /**
- * Finds the old rows of the projects that follow a row number. Deleted projects are included, because their payments
- * are kept.
- * @returns the old rows. `next` is the row number of the last project that was read. A `next` of null means that no
- * project remains.
+ * Finds the old rows of the projects after a given row number. The function includes deleted projects, because the
+ * service keeps their payments.
+ * @returns the old rows. The field `next` is the row number of the last project that the function has read. If `next`
+ * is null, no project remains.
  */
 export async function findDue(
   db: Queryable,

@@ -1,10 +1,11 @@
 import type { Queryable } from '../db.ts'
 
-/** An SMTP listener that has sent no report for this long counts as stopped. */
+/** Sets the time after which an SMTP listener without a report counts as stopped. */
 const REPORT_MAX_AGE_MS = 15_000
 
 /**
- * Reports a running SMTP listener. `trouble` tells why the listener accepts no mail. Null means that it accepts mail.
+ * Stores the report of a running SMTP listener. The field `trouble` tells why the SMTP listener accepts no mail. A null
+ * `trouble` means that the SMTP listener accepts mail.
  */
 export async function reportListener(
   db: Queryable,
@@ -23,7 +24,7 @@ export async function forgetListener(db: Queryable, id: string): Promise<void> {
   await db.query('delete from smtp_listeners where id = $1', [id])
 }
 
-/** Deletes the reports of SMTP listeners that have been silent for a day. */
+/** Deletes the reports of SMTP listeners that have sent no report for a day. */
 export async function forgetStaleListeners(db: Queryable): Promise<void> {
   await db.query(
     `delete from smtp_listeners where reported_at < clock_timestamp() - interval '1 day'`,
@@ -31,8 +32,8 @@ export async function forgetStaleListeners(db: Queryable): Promise<void> {
 }
 
 /**
- * Reads the state of the SMTP listeners. @returns `unused` if no listener has reported, and `away` if none has reported
- * lately. Otherwise the first trouble or `ok` is returned.
+ * Reads the state of the SMTP listeners. @returns `unused` if no SMTP listener ever sent a report, and `away` if no
+ * SMTP listener has sent a report lately. In all other cases, the function returns the first trouble, or `ok`.
  */
 export async function readListeners(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ trouble: string | null; lives: boolean }>({

@@ -1,6 +1,6 @@
 /**
- * Reads the counts of the whole service from small tables and partial indexes. The queries of the statistics are fast
- * enough to be repeated every few seconds.
+ * Reads statistics of the whole service from small tables and partial indexes. The queries for the statistics are fast
+ * enough for a repetition every few seconds.
  */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
@@ -18,12 +18,12 @@ export const JOB_STATE = `
                 else 'ready' end as state) s`
 
 /**
- * Counts the jobs of one task in one state. `oldestDueS` is the number of seconds since the oldest of these jobs was
- * due.
+ * Counts the jobs of one task in one state. The field `oldestDueS` is the number of seconds since the oldest counted
+ * job was due.
  */
 export type JobCount = { task: string; state: JobState; count: number; oldestDueS: number }
 
-/** Counts jobs by task and state. `failed` jobs have used up their attempts. */
+/** Counts jobs by task and state. A job in the state `failed` has used up its attempts. */
 export async function countJobs(db: Queryable): Promise<JobCount[]> {
   const { rows } = await db.query<{
     task: string
@@ -46,7 +46,7 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
   }))
 }
 
-/** Limits the projects whose gas the metrics show, because each project is a time series. */
+/** Limits the number of projects with a gas metric, because each project is a time series. */
 const GAS_PROJECTS_MAX = 20
 
 const BLOBS_COUNTED = 10_000
@@ -55,34 +55,39 @@ const BLOBS_COUNTED = 10_000
 export type Backlog = {
   /** Counts the outbound mails that have a pending recipient. */
   outboundMails: number
-  /** Counts the payments whose transfer has not been seen. */
+  /** Counts the verified payments that the service has not seen on the chain yet. */
   verifiedPayments: number
   /**
    * Counts the settled payments in blocks that are not final, because a reorganisation can still undo these payments.
    */
   unfinalizedPayments: number
   pendingDeliveries: number
-  /** Counts the signed transactions that are in no block. */
+  /** Counts the signed transactions that are not in a block yet. */
   openTransactions: number
   workerPools: number
   /** Counts the live worker pools by name. */
   pools: Record<string, number>
-  /** Counts the worker pool names with a process that hangs. */
+  /** Counts the names of worker pools that have a hanging process. */
   silentPools: number
-  /** Holds the age in seconds of the oldest payment that waits for the chain. 0 means that none waits. */
+  /**
+   * Holds the age in seconds of the oldest payment that waits for the chain. The value 0 means that no payment waits.
+   */
   oldestVerifiedS: number
-  /** Counts the open transactions by gas wallet. Each transaction holds a nonce. */
+  /** Counts the open transactions of each gas wallet. Each open transaction occupies a nonce of the gas wallet. */
   wallets: { wallet: string; open: number }[]
   /** Lists the projects that used the most gas today, at most 20. */
   gas: { projectId: string; gas: number }[]
-  /** Counts the seconds since a payment worker last called the RPC node. Null means never. */
+  /**
+   * Counts the seconds since a payment worker last called the RPC node. Null means that no payment worker has called
+   * the RPC node.
+   */
   rpcReportAgeS: number | null
-  /** Tells whether the RPC node responded to the last call. */
+  /** Tells whether the RPC node responded to the last call of a payment worker. */
   rpcAnswers: boolean
   headNumber: number | null
   /**
-   * Count the objects in the object store that no row names, up to 20,000. Tell how many seconds ago the oldest of
-   * these objects should have been removed.
+   * Counts the objects in the object store that no database row names, up to 20,000. The field `blobsOldestDueS` is the
+   * number of seconds since the service should have removed the oldest such object.
    */
   blobsWaiting: number
   blobsOldestDueS: number

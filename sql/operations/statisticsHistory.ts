@@ -1,4 +1,7 @@
-/** Counts what the service does per minute. Each minute is counted once after its end, then stored. */
+/**
+ * Counts the work of the service in each minute. The service counts each minute once after the end of the minute, and
+ * stores the counts.
+ */
 import { type PoolName, TASK_POOL, type TaskName } from '../../shared/tasks.ts'
 import type { Queryable } from '../db.ts'
 import { countJobs, type JobCount } from './statistics.ts'
@@ -12,15 +15,18 @@ export type Counts = {
   webhooksFailed: number
 }
 
-/** Holds the statistics of one minute, or of the current minute so far. */
+/** Holds the statistics of one ended minute, or of the current minute so far. */
 export type Minute = Counts & {
   minute: Date
-  /** Counts the jobs at the end of the minute, by worker pool. Null means that the jobs were not counted. */
+  /** Counts the jobs of each worker pool at the end of the minute. Null means that nobody counted the jobs. */
   jobs: Record<PoolName, number> | null
 }
 
 const HISTORY_MINUTES = 60
-/** A minute is counted this long after its end, because late transactions of the minute commit meanwhile. */
+/**
+ * Sets the seconds from the end of a minute until the service counts the minute. Late transactions of the minute commit
+ * in these seconds.
+ */
 const SETTLING_S = 5
 const RETENTION = '2 days'
 
@@ -32,7 +38,7 @@ const NO_JOBS: Readonly<Record<PoolName, number>> = {
   payments: 0,
 }
 
-/** Counts waiting and running jobs, by worker pool, without permanently failed jobs. */
+/** Counts the waiting and running jobs of each worker pool, without failed jobs. */
 export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number> {
   const jobs: Record<PoolName, number> = { ...NO_JOBS }
   for (const { task, state, count } of counts) {
@@ -43,8 +49,8 @@ export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number
 }
 
 /**
- * Writes SQL for the counts of each minute of `wanted`, a query with a column `minute`. Each CTE reads one range of one
- * index.
+ * Writes SQL for the counts of each minute of `wanted`, a query with a column `minute`. Each CTE of the SQL reads one
+ * range of one index.
  */
 const counted = (wanted: string) => `
   with wanted as materialized (${wanted}),
@@ -69,14 +75,14 @@ const counted = (wanted: string) => `
 const recent = (from: string, to: string) =>
   `select generate_series(date_trunc('minute', ${from}), ${to}, interval '1 minute') as minute`
 
-/** Selects the minutes of the last hour that have ended and are not counted yet. */
+/** Selects the ended minutes of the last hour that the service has not counted yet. */
 const UNCOUNTED = `
   ${recent(`clock_timestamp() - interval '${HISTORY_MINUTES} minutes'`, `clock_timestamp() - interval '1 minute ${SETTLING_S} seconds'`)}
   except select minute from statistics_minutes`
 
 /**
- * Counts and stores the statistics of the minutes that have ended. Several processes may call this function at once,
- * because each minute is stored once.
+ * Counts and stores the statistics of the minutes that have ended. Several processes may call `recordMinutes` at once,
+ * because the database stores each minute only once.
  */
 export async function recordMinutes(db: Queryable): Promise<void> {
   const missing = await db.query(`${UNCOUNTED} limit 1`)
@@ -102,8 +108,8 @@ type MinuteRow = {
 }
 
 /**
- * Returns the statistics of the last hour, oldest minute first. Stored minutes come first. Later minutes up to the
- * current minute are counted now.
+ * Returns the statistics of the last hour, oldest minute first. The function reads the stored minutes, and counts the
+ * later minutes up to the current minute now.
  */
 export async function readHistory(db: Queryable): Promise<Minute[]> {
   const stored = await db.query<MinuteRow>({
@@ -130,7 +136,7 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // If an earlier release stored the statistics of a minute, they lack the worker pools that a later release added.
+    // Statistics that an earlier release stored lack the worker pools of later releases.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }

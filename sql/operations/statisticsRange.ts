@@ -1,17 +1,17 @@
-/** Counts what the service does over hours, days and weeks. */
+/** Counts the work of the service over hours, days and weeks. */
 import type { Queryable } from '../db.ts'
 import { type Counts, type Minute, readHistory } from './statisticsHistory.ts'
 
 const RETENTION = '62 days'
 /**
- * An hour of statistics is summed this long after its start, because its minutes are counted until an hour after the
- * end of the hour (statisticsHistory.ts).
+ * Sets the time from the start of an hour until the service sums the statistics of the hour. The service counts the
+ * minutes of an hour until an hour after the hour's end (statisticsHistory.ts).
  */
 const LATE = '2 hours'
 /**
- * Holds the time from which statistics are read by the minute. For earlier times the hourly sums are read. The rows of
- * minutes are kept longer than this. `clock_timestamp()` could cross the hour between two rows of a statement, so that
- * an hour would be summed in part or twice.
+ * Holds the time from which the queries read statistics of minutes. Before SPLIT, the queries read the hourly sums. The
+ * service keeps the rows of minutes longer than SPLIT. The SQL must not use `clock_timestamp()`, because the hour could
+ * change within a statement, so that an hour would count in part or twice.
  */
 const SPLIT = "date_trunc('hour', statement_timestamp() - interval '1 day')"
 
@@ -19,8 +19,8 @@ const SUMS = `sum(mail_in)::int as mail_in, sum(mail_out)::int as mail_out, sum(
   sum(paid_atomic) as paid_atomic, sum(webhooks_ok)::int as webhooks_ok, sum(webhooks_failed)::int as webhooks_failed`
 
 /**
- * Sums the statistics of the hours that have ended. Several processes may call this function at once, because each hour
- * is stored once.
+ * Sums the statistics of the hours that have ended. Several processes may call `recordHours` at once, because the
+ * database stores each hour only once.
  */
 export async function recordHours(db: Queryable): Promise<void> {
   await db.query(
@@ -41,7 +41,8 @@ export async function deleteStaleHours(db: Queryable): Promise<void> {
 }
 
 /**
- * Describes a time range in parts of equal width. Each part begins at a multiple of the width, plus `offsetMs`, in UTC.
+ * Describes a time range in parts of equal width. Each part of the time range begins at a multiple of the width in UTC,
+ * plus `offsetMs`.
  */
 export type Range = { widthMs: number; parts: number; offsetMs: number }
 
@@ -58,8 +59,8 @@ type PartRow = {
 }
 
 /**
- * Returns the statistics of the parts of a time range up to now, the oldest first. Parts without counts are left out.
- * The last part is not complete.
+ * Returns the statistics of the parts of a time range up to now, the oldest first. The result leaves out parts without
+ * counts. The last part of the time range is still running, so the statistics of this part are not complete.
  */
 export async function readRange(
   db: Queryable,
@@ -68,7 +69,7 @@ export async function readRange(
   const startOf = (timeMs: number) => Math.floor((timeMs - offsetMs) / widthMs) * widthMs + offsetMs
   const fromMs = startOf(Date.now()) - (parts - 1) * widthMs
   const minutes = await readHistory(db)
-  // Minutes that are newer than the last stored minute have no stored counts yet.
+  // The statistics of later minutes come from `readHistory`, which counts minutes that are not stored yet.
   const since = minutes[0]?.minute ?? new Date()
   const { rows } = await db.query<PartRow>({
     name: 'read-range',

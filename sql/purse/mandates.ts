@@ -6,16 +6,16 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Limits how many live payment mandates a project may have, because each payment locks all of them. */
+/** Limits the number of live payment mandates of a project, because each payment locks all of these mandates. */
 export const MANDATES_MAX = 100
 
-/** Lists the periods (in UTC) in which a payment mandate may limit the sum of the payments. */
+/** Lists the UTC periods for which a payment mandate may limit the sum of the payments. */
 export const SUM_BOUNDS = ['hour', 'day', 'month', 'total'] as const
 type SumBound = (typeof SUM_BOUNDS)[number]
 
 /**
- * Holds the terms of a payment mandate, as the owner set them. Amounts are in atomic units of the token. A limit that
- * is null means that the mandate does not set this limit.
+ * Holds the terms of a payment mandate, which the owner has set. Amounts are in atomic units of the token. A null limit
+ * means that the mandate does not set this limit.
  */
 export type MandateTerms = MandateBounds & {
   name: string
@@ -23,7 +23,7 @@ export type MandateTerms = MandateBounds & {
   limits: Record<SumBound, bigint | null>
   paymentsPerMinute: number
   risePercent: number
-  /** Holds the time from which the mandate is valid. If the start time is null, the mandate is valid at once. */
+  /** Holds the time from which the mandate is valid. Null means that the mandate is valid at once. */
   validFrom: Date | null
   validUntil: Date | null
 }
@@ -112,7 +112,7 @@ const valuesOf = (terms: MandateTerms) => [
 ]
 
 /**
- * Creates a mandate. @returns null if there is no such project, and 'full' if the project already has {@link
+ * Creates a payment mandate. @returns null if the project does not exist, and 'full' if the project already has {@link
  * MANDATES_MAX} live mandates.
  */
 export function giveMandate(
@@ -145,10 +145,9 @@ export function giveMandate(
 }
 
 /**
- * Changes a mandate. Payments that were signed before the change stay valid, and still count against the limits of the
- * mandate.
- * @param options.change gets the present terms and state of the mandate, and returns the new terms and state. The
- * mandate is locked while the function `change` runs.
+ * Changes a payment mandate. Earlier signed payments stay valid, and still count against the limits of the mandate.
+ * @param options.change gets the present terms and state of the mandate, and returns the new terms and state. The row
+ * of the mandate is locked while the function `change` runs.
  * @param options.within is a function that runs in the same database transaction as the change of the mandate.
  * @returns null if the project has no such mandate, or if the mandate has ended.
  */
@@ -165,7 +164,7 @@ export function changeMandate(
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
-    // The purse must be locked before its mandates are locked (sql/purse/purchases/reserve.ts).
+    // Every transaction must lock a purse before the mandates of the purse (sql/purse/purchases/reserve.ts).
     await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null
@@ -237,8 +236,8 @@ export async function listMandates(
 }
 
 /**
- * Locks the payment mandates of a project that are valid now. All payments lock these mandates in the same order, so
- * that two payments cannot deadlock.
+ * Locks the currently valid payment mandates of a project. All payments lock the mandates in the order of their rows,
+ * so that two payments cannot deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({
@@ -253,14 +252,14 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
 }
 
 /**
- * Holds what payments have used of a mandate: open and spent amounts of the present hour, day and month, and the number
- * of payments in the last minute.
+ * Holds the use of a mandate by payments: the open and spent amounts of each period, and the number of payments in the
+ * last minute.
  */
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 
 /**
- * Returns for each locked mandate how much of its limits payments have used in the present hour, day and month.
- * @returns the sums, and the database time that tells which hour, day and month are meant.
+ * Returns the amounts that payments have used of each locked mandate in the present hour, day and month.
+ * @returns the used amounts, and the database time that determines the present hour, day and month.
  */
 export async function readUsed(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
- * Requests the automatic transfers out of a purse. Money above the purse's maximum balance goes to the owner's address.
- * Money at addresses whose key was replaced goes to the purse's present address.
+ * Requests the automatic transfers out of a purse. Money above the purse's maximum balance goes to the owner's payout
+ * address. Money at a retired address goes to the purse's present address.
  */
 import { randomBytes } from 'node:crypto'
 import { type Address, getAddress } from 'viem'
@@ -13,36 +13,36 @@ import { lockPurse } from './purchases/reserve.ts'
 import { openSum, storePurseKey } from './purses.ts'
 import { chainOf, order } from './transferOut.ts'
 
-/** When the owner sets a new payout address, it becomes valid after this waiting time. */
+/** Sets the time after which a new payout address of the owner becomes valid. */
 const PAYOUT_WAIT = '24 hours'
 /** Sets the smallest amount of an automatic transfer: 0.01 USDC. A smaller transfer is not worth its gas. */
 const LEAST_ATOMIC = 10_000n
 
 /**
- * Holds the changes that an owner makes to the settings of a purse. A setting that is absent stays unchanged. The value
- * null removes the setting.
+ * Holds the owner's changes to the settings of a purse. An absent setting stays unchanged. The value null removes a
+ * setting.
  */
 export type PurseLimits = {
-  /** If the purse balance falls below this amount, the event purse.low is recorded. */
+  /** Sets the purse balance below which the service records the event purse.low. */
   lowAtomic?: bigint | null
   /**
-   * Holds the maximum balance of the purse. Money above the purse's maximum balance goes to the payout address. If the
-   * maximum balance is null, the purse has no maximum.
+   * Holds the maximum balance of the purse. Money above the maximum balance goes to the payout address. The value null
+   * removes the maximum balance.
    */
   maxAtomic?: bigint | null
   payoutAddress?: string | null
 }
 
 /**
- * Holds the SQL expression for the payout address that is valid at present for a purse `p`. A new payout address
- * becomes valid after its waiting time.
+ * Holds the SQL expression for the present payout address of the purse `p`. A new payout address becomes valid after
+ * its waiting time.
  */
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
 /**
  * Sets three limits of a purse: the low-balance limit, the maximum balance, and the payout address for money above the
- * maximum. The removal of a payout address takes effect at once. A new payout address waits 24 hours, and the previous
- * payout address stays valid until then.
+ * maximum. The removal of a payout address takes effect at once. A new payout address becomes valid after 24 hours, and
+ * the previous payout address stays valid in these 24 hours.
  * @returns false if the project has no purse.
  */
 export function setPurseLimits(
@@ -101,9 +101,9 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 }
 
 /**
- * Gives a purse a new private key, and moves the free money to the address of the new key. The old private key is kept,
- * because a seller may still settle a payment that this key has signed. Money that comes to the address of the old key
- * later is moved too.
+ * Gives a purse a new private key, and moves the free money to the address of the new key. The service keeps the old
+ * private key, because a seller may still settle a payment that the old key has signed. The service also moves money
+ * that comes to the address of the old key later.
  * @returns null if the project has no purse.
  */
 export function rotatePurseKey(
@@ -141,7 +141,7 @@ export function rotatePurseKey(
 
 /**
  * Requests a transfer out of a purse if the amount is worth the gas. @returns the amount of the requested transfer, or
- * 0 if no transfer was requested.
+ * 0 if the function requested no transfer.
  */
 async function move(
   db: Queryable,
@@ -166,7 +166,7 @@ async function move(
 const FREE = (alias: string) => `(coalesce(${alias}.balance_atomic, 0) - ${openSum(alias)})`
 
 /**
- * Queues payout jobs for projects that have money at a retired address, or whose purse holds more than its maximum
+ * Queues payout jobs for projects with money at a retired address, and for projects with a purse above its maximum
  * balance.
  */
 export async function queuePayouts(db: Queryable, addresses: readonly string[]): Promise<void> {
@@ -191,7 +191,7 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
 }
 
 /**
- * Requests the automatic transfers of a purse. A second call requests no further transfer, because the money of a
+ * Requests the automatic transfers out of a purse. A second call requests no further transfer, because the money of a
  * requested transfer is no longer free.
  */
 export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise<void> {

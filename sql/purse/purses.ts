@@ -1,6 +1,6 @@
 /**
- * Stores purses. A purse is a project's wallet: one address on the chain that belongs to the project. Only this service
- * has the private key of a purse's address.
+ * Stores purses. A purse is a project's wallet with one address on the chain. Only this service has the private key of
+ * a purse's address.
  */
 import type { Address, Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
@@ -28,15 +28,18 @@ export type Purse = {
   frozenAt: Date | null
   frozenBy: string | null
   lowAtomic: bigint | null
-  /** Holds the maximum balance of the purse. If the maximum balance is null, the purse may hold any amount. */
+  /** Holds the maximum balance of the purse. Null means that the purse may hold any amount. */
   maxAtomic: bigint | null
-  /** Names the payout address for money above the maximum balance, and a new payout address that is not valid yet. */
+  /**
+   * Holds the payout address for money above the maximum balance. The field `next` holds a new payout address that is
+   * not valid yet.
+   */
   payout: { address: string | null; next: { address: string; from: Date } | null }
-  /** Holds the balance of the purse. If the balance is null, no worker has read it from the chain yet. */
+  /** Holds the balance of the purse. Null means that no worker process has read the balance from the chain yet. */
   balanceAtomic: bigint | null
   balanceBlock: bigint | null
   balanceAt: Date | null
-  /** Holds the sum of signed payments that sellers may still settle. */
+  /** Holds the sum of the signed payments that sellers may still settle. */
   openAtomic: bigint
 }
 
@@ -60,10 +63,9 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Writes SQL that computes how much of the balance of a purse's address is no longer available. The unavailable part of
- * a balance is the sum of two kinds of payments: signed payments that may still be settled, and payments in blocks
- * after the last reading of the balance. The last reading of a balance still includes the money of payments in later
- * blocks, even if those blocks are final.
+ * Writes SQL for the unavailable part of the balance of a purse's address. The unavailable part is the sum of two kinds
+ * of payments: open signed payments, and payments in blocks after the last reading of the balance. The last reading of
+ * a balance still includes the money of payments in later blocks, even if the later blocks are final.
  * @param a is the SQL alias of a row of the table purses or purse_keys
  */
 export const openSum = (a: string): string => `(
@@ -98,7 +100,7 @@ function payoutOf({ payout_address, payout_next, payout_next_at }: PurseRow): Pu
   return { address: payout_address, next: { address: payout_next, from: payout_next_at } }
 }
 
-/** Finds the purse of a live project. @returns null if the project has no purse. */
+/** Finds the purse of a project. @returns null if the project has no purse or is deleted. */
 export async function findPurse(db: Queryable, projectId: string): Promise<Purse | null> {
   const { rows } = await db.query<PurseRow>({
     name: 'find-purse',
@@ -110,8 +112,8 @@ export async function findPurse(db: Queryable, projectId: string): Promise<Purse
 }
 
 /**
- * Creates the purse of a project, with a new private key. @returns false if the project already has a purse, or if
- * there is no such project.
+ * Creates the purse of a project, with a new private key. @returns false if the project already has a purse, or does
+ * not exist.
  */
 export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   const { projectId } = actor
@@ -148,7 +150,7 @@ export async function storePurseKey(
 }
 
 /**
- * Returns a signer that uses the private key of a purse. The private key never leaves this function. @throws {Error} if
+ * Returns a signer that uses the private key of a purse. The signer does not reveal the private key. @throws {Error} if
  * the private key of the purse is missing.
  */
 export async function purseSigner(

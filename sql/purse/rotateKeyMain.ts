@@ -6,8 +6,8 @@ import { createKeyringSource, masterKeys } from '../keyring/keyring.ts'
 import { rotatePurseKey } from './payout.ts'
 
 /**
- * Runs `bun run purse:rotate PROJECT`. The command gives a purse a new private key and address, and moves the purse's
- * free money to the new address.
+ * Runs the command `bun run purse:rotate PROJECT`. The command gives a purse a new private key and address, and moves
+ * the purse's free money to the new address.
  */
 async function rotate(): Promise<void> {
   const [projectId = '', ...more] = process.argv.slice(2)

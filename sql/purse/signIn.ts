@@ -1,4 +1,4 @@
-/** Signs a purse in (Sign-In with Ethereum) at sellers that the purse has paid. */
+/** Signs a purse in at sellers that the purse has paid (Sign-In with Ethereum). */
 
 import { covers } from '../../shared/purse/mandate.ts'
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
@@ -11,8 +11,8 @@ import { purseSigner } from './purses.ts'
 
 /**
  * Signs a purse in at a seller's host only if the purse has paid this host before, because a sign-in reveals the
- * purse's address to the host. A purse does not sign in while it is stopped, or while its mandate is stopped. If no
- * mandate covers a host, the purse does not sign in there.
+ * purse's address to the host. A stopped purse does not sign in. A purse also does not sign in at a host if the mandate
+ * for the host is stopped, or if no mandate covers the host.
  * @param at.url is the URL at which the purse signs in, without query and fragment.
  * @returns null if the purse does not sign in at the URL.
  */

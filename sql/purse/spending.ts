@@ -9,7 +9,8 @@ export type Spending = {
 }
 
 /**
- * Returns the sums of open and spent payments in recent days, grouped by host and by the UTC day of the reservation.
+ * Returns the sums of the open and spent payments of the last days, grouped by host, and grouped by the UTC day of the
+ * reservation.
  */
 export async function readSpending(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
- * Stops and resumes a purse for its owner. A stopped purse signs no payment, and the service cancels its signed
- * payments that no seller has settled yet.
+ * Stops and resumes a purse for its owner. A stopped purse signs no payment, and the service cancels the open payments
+ * of a stopped purse.
  */
 import type { Address, Hex } from 'viem'
 import { cancellationDigest } from '../../shared/till/authorization.ts'
@@ -43,8 +43,8 @@ export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
 }
 
 /**
- * Signs the cancellation of the open payments of one mandate or of all mandates. Each payment stays open until the
- * chain shows which came first, the payment or its cancellation. @returns the number of signed cancellations.
+ * Signs the cancellations of the open payments of one mandate or of all mandates. Each payment stays open until the
+ * chain shows whether the payment or its cancellation came first. @returns the number of signed cancellations.
  */
 export async function cancelOpen(
   db: Client,
@@ -85,10 +85,12 @@ export type Cancellation = {
   signature: Hex
 }
 
-/** If the chain does not show the cancellation of a payment after this time, the service sends it again. */
+/** Sets the time after which the service sends a cancellation again if the chain does not show the cancellation. */
 const SEND_AGAIN = '30 seconds'
 
-/** Takes the payment cancellations that must be sent to the chain now, and marks them as sent. */
+/**
+ * Takes the payment cancellations that the service must send to the chain now, and marks these cancellations as sent.
+ */
 export async function takeCancellations(
   db: Queryable,
   network: string,

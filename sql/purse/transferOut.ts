@@ -14,8 +14,8 @@ import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
 
 /**
- * Limits the seconds for which the signature of a transfer out of a purse is valid. This validity time is long, because
- * a gas wallet may be out of gas for a while.
+ * Sets the number of seconds for which the signature of a transfer out of a purse is valid. The validity is long,
+ * because a gas wallet may be out of gas for a while.
  */
 const VALID_S = 3_600n
 
@@ -83,8 +83,8 @@ export const hashOf = ({ kind, payTo, amountAtomic, refundOf }: Ordered): Buffer
     .digest()
 
 /**
- * Returns the blockchain that the service uses. The result null means that the payment workers have not reached the
- * chain's RPC node yet.
+ * Returns the blockchain that the service uses. Null means that the payment workers have not reached the chain's RPC
+ * node yet.
  */
 export async function chainOf(db: Queryable): Promise<UsdcNetwork | null> {
   const { rows } = await db.query<{ network: string | null }>('select network from chain_status')
@@ -96,8 +96,8 @@ export type Sweep =
   | { kind: 'no_purse' | 'no_chain' | 'nothing_free' }
 
 /**
- * Sends all free money of a purse to an address. The rest of the balance stays in the purse, to cover payments that are
- * signed and still open.
+ * Sends all free money of a purse to an address. The rest of the balance stays in the purse to cover signed open
+ * payments.
  */
 export function sweepPurse(
   pool: Pool,
@@ -133,7 +133,7 @@ export type TransferOut = {
 
 const SEND_AGAIN = '30 seconds'
 
-/** Takes the transfers out of purses that must be sent to the chain now, and marks them as sent. */
+/** Takes the transfers out of purses that the service must send to the chain now, and marks these transfers as sent. */
 export async function takeTransfers(
   db: Queryable,
   network: string,

@@ -1,4 +1,4 @@
-/** Records whether the chain shows that a signed payment of a purse is settled, has expired, or is still undecided. */
+/** Records whether a signed payment of a purse is settled on the chain, has expired, or is still open. */
 import type { Address, Hex } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
@@ -13,13 +13,13 @@ export type Signed = {
   id: string
   transfer: Omit<Transfer, 'signature' | 'deployment'>
   /**
-   * Holds the number of the chain's newest block when the payment was signed. If the block number is null, the service
-   * did not know any block at that time.
+   * Holds the number of the chain's newest block when the payment was signed. Null means that the service knew no block
+   * at that time.
    */
   signedBlock: bigint | null
 }
 
-/** Describes a payment of a purse whose Transfer event is in a block that is not final yet. */
+/** Describes a payment of a purse if the block of its Transfer event is not final yet. */
 export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
 
 type Row = {
@@ -54,9 +54,8 @@ const toSigned = (row: Row): Signed => ({
 })
 
 /**
- * Finds open payments of purses on a chain. Each poll of the chain reads one part of the list of open payments. A
- * payment that no seller settles stays open until a final block shows its expiry, so it must not keep a poll from
- * reading newer payments.
+ * Finds open payments of purses on a chain. Each poll of the chain reads one part of the list of open payments. The
+ * list has parts, because unsettled payments stay open until their expiry and must not keep a poll from newer payments.
  * @param after is the row number of the last payment that the previous poll read. The number 0 starts the list at the
  * first payment.
  */
@@ -74,7 +73,9 @@ export async function findOpen(
   return rows.map((row) => ({ ...toSigned(row), row: BigInt(row.row) }))
 }
 
-/** Records that the chain shows the cancellation of a payment, so that the service does not send it again. */
+/**
+ * Records that the chain shows the cancellation of a payment, so that the service does not send the cancellation again.
+ */
 export async function recordCancelSeen(db: Queryable, id: string): Promise<void> {
   await db.query(
     'update purchases set cancel_seen_at = clock_timestamp() where id = $1 and cancel_seen_at is null',
@@ -82,9 +83,7 @@ export async function recordCancelSeen(db: Queryable, id: string): Promise<void>
   )
 }
 
-/**
- * Finds spent payments of purses that are in blocks up to the given number, if these blocks are not known to be final.
- */
+/** Finds the spent payments of purses in blocks up to a given number, except payments with a known final block. */
 export async function findSpent(
   db: Queryable,
   network: string,
@@ -106,8 +105,8 @@ export async function findSpent(
 }
 
 /**
- * Returns the newest transfer in a block that is not final: a transfer of a purse, or a refund that a seller sent by
- * hand. @returns null if there is no such transfer.
+ * Returns the newest transfer that is not known to be in a final block: a transfer of a purse, or a refund that a
+ * seller sent by hand. @returns null if no such transfer exists.
  */
 export async function findNewestTransfer(
   db: Queryable,
@@ -135,7 +134,7 @@ const inMandates = (change: string) => `
   where pm.purchase_row = c.row and m.row = pm.mandate_row`
 
 /**
- * Records that the chain shows the Transfer event of an open payment, and records one event for the project. @returns
+ * Records that the chain shows the Transfer event of an open payment, and records an event for the project. @returns
  * false if the payment was not open.
  */
 export function recordSpent(
@@ -179,7 +178,7 @@ type SpentRow = Parameters<typeof purchaseEvent>[0] & {
   told: boolean
 }
 
-/** Stores the receipt of a refund, and notifies the projects of the seller and the buyer once. */
+/** Stores the receipt of a refund, and notifies the seller's project and the buyer's project once. */
 async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Promise<void> {
   const facts = await readRefundFacts(db, {
     id: row.id,
@@ -193,7 +192,7 @@ async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Pro
   if (!row.told) await tellRefund(db, facts, txHash)
 }
 
-/** Records that a reorganisation removed the Transfer event of a payment. The payment counts as open again. */
+/** Records that a reorganisation removed the Transfer event of a payment, so that the payment counts as open again. */
 export function recordUnspent(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
     await lockPurseOf(db, id)
@@ -209,7 +208,7 @@ export function recordUnspent(pool: Pool, id: string): Promise<void> {
   })
 }
 
-/** Records that the blocks that contain the Transfer events of payments are final. */
+/** Records that the Transfer events of payments are in final blocks. */
 export async function recordFinalSpent(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(
@@ -219,8 +218,8 @@ export async function recordFinalSpent(db: Queryable, ids: readonly string[]): P
 }
 
 /**
- * If nobody settled a payment, gives its amount back to the mandates, in the hour in which it was reserved. The caller
- * must have checked, in the state of a final block, that no later block can settle the payment.
+ * Gives the amount of an unsettled payment back to the mandates, in the hour of the payment's reservation. The caller
+ * must have checked in the state of a final block that no later block can settle the payment.
  */
 export function recordReleased(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
@@ -243,7 +242,8 @@ export function recordReleased(pool: Pool, id: string): Promise<void> {
 }
 
 /**
- * Locks the purse's row in the database. A purse is always locked before its mandates (sql/purse/purchases/reserve.ts).
+ * Locks the row of the purse that pays a purchase. Every transaction locks a purse before the mandates of the purse
+ * (sql/purse/purchases/reserve.ts).
  */
 async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
   await db.query(
@@ -253,19 +253,19 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
 }
 
 /**
- * These constants limit how old the known balance of a purse may be before the service reads it again. BUSY_AGE applies
- * to a purse that has payments in progress, or that waits for its first money. IDLE_AGE applies to every other purse.
+ * Limits the age of the known balance of a purse with open payments, or of a new purse without money. IDLE_AGE limits
+ * the age of the known balance of every other purse. The service reads an older balance again.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
 /**
- * The service reads the balance of a retired address at most once in this time, except on the address's first day and
- * while a payment that its key signed is open.
+ * Sets the time between two readings of a retired address's balance. The service reads more often on the first day, and
+ * while a payment of the retired address is open.
  */
 const RETIRED_AGE = '1 hour'
 
-/** Returns addresses of purses whose balance must be read again, in the order of their last reading. */
+/** Returns the purse addresses with an outdated balance, in the order of their last reading. */
 export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
   const { rows } = await db.query<{ address: Address }>({
     name: 'find-stale-balances',
@@ -288,7 +288,7 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
 }
 
 /**
- * Stores balances of purses, as a given block shows them. A balance that falls below the owner's low-balance limit
+ * Stores the balances of purses in the state of a given block. A balance that falls below the owner's low-balance limit
  * causes one event.
  */
 export function recordBalances(

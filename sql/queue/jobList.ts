@@ -8,7 +8,7 @@ import { pageOrder } from '../pageStart.ts'
 export type ListedJob = {
   id: string
   task: string
-  /** Holds the job key, which consists of the task name and the id of the object that the task is about. */
+  /** Holds the job key, which consists of the task name and the id of the object that the task processes. */
   key: string | null
   state: JobState
   attempts: number
@@ -20,17 +20,17 @@ export type ListedJob = {
 }
 
 /**
- * Limits how many characters of a job's error the list shows. This length is enough, because the name of the error is
- * at the beginning of a stack trace.
+ * Sets the maximum number of characters of a job's error in the list. The limit is high enough, because a stack trace
+ * begins with the name of the error.
  */
 const ERROR_LENGTH = 2_000
 
 export type JobFilter = {
   state: JobState
   task?: string
-  /** Selects the jobs whose key or error contains this text. */
+  /** Selects the jobs that have this text in their key or error. */
   text?: string
-  /** The list contains only jobs that are due at the time `after` or later, and before the time `before`. */
+  /** Selects only jobs that are due at the time `after` or later, and before the time `before`. */
   after?: Date
   before?: Date
 }
@@ -40,7 +40,7 @@ export type JobFilter = {
  */
 const DUE = "date_trunc('milliseconds', run_at)"
 
-/** Lists jobs in one state, the earliest due job first, at most `limit` jobs after the cursor. */
+/** Lists the jobs in one state, the earliest due job first, with at most `limit` jobs after the cursor. */
 export async function listJobs(
   db: Queryable,
   { state, limit, cursor, ...filter }: JobFilter & { limit: number; cursor: Cursor | null },
@@ -65,8 +65,8 @@ export async function listJobs(
 }
 
 /**
- * Makes a waiting or failed job due now, and sets its count of attempts back to zero.
- * @returns null if there is no such job, or if a worker is running it.
+ * Makes a waiting or failed job due now, and sets the job's count of attempts back to zero.
+ * @returns null if the job does not exist, or if a worker process is running the job.
  */
 export async function retryJob(db: Queryable, id: string): Promise<{ task: string } | null> {
   const { rows } = await db.query<{ task: string }>(

@@ -14,13 +14,13 @@ export type NewJob<Name extends TaskName = TaskName> = {
   runAt?: Date
   /** Holds the priority of the job. Jobs with the lowest priority number run first. The default priority is 0. */
   priority?: number
-  /** Tells whether a waiting job with the same key keeps its run time, even if the new job has a later one. */
+  /** Tells whether a waiting job with the same key keeps its run time, even if the new job has a later run time. */
   keepsTime?: boolean
 }
 
 /**
  * Writes the payload of a job as JSON. The payload also contains the trace context of the caller, so that the job
- * continues its trace.
+ * continues the caller's trace.
  */
 export function jobPayload<Name extends TaskName>(task: Name, payload: TaskPayload<Name>): string {
   const trace = traceparent()
@@ -51,9 +51,9 @@ export async function addJob<Name extends TaskName>(
 }
 
 /**
- * Writes an SQL expression for use inside a larger statement. The expression queues one job for each row of the query
- * `source`. The query `source` must have a text column `payload_id`. add_jobs takes about 13 µs for each job, and
- * add_job takes 480 µs.
+ * Writes an SQL expression for use inside a larger SQL statement. The expression queues one job for each row of the
+ * query `source`. The query `source` must have a text column `payload_id`. One call of add_jobs takes about 13 µs for
+ * each job, and a call of add_job takes 480 µs.
  */
 export function addJobsFrom(source: string, task: TaskName, payloadField: string): string {
   return `select queue_jobs(array(
@@ -63,10 +63,10 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 }
 
 /**
- * Writes an SQL expression for use inside a larger statement. The expression queues jobs of several tasks. The query
- * `source` must have the columns `task`, `key` and `payload`.
- * @param options holds SQL expressions, which may use the row `s` of the query `source`. The expression `null` for
- * `runAt` means that the jobs run at once. The expression `null` for `priority` means the priority 0.
+ * Writes an SQL expression for use inside a larger SQL statement. The expression queues jobs of several tasks. The
+ * query `source` must have the columns `task`, `key` and `payload`.
+ * @param options holds SQL expressions, which may use the row `s` of the query `source`. With `null` as `runAt`, the
+ * jobs run at once. With `null` as `priority`, the jobs have the priority 0.
  */
 export const addPayloadsFrom = (
   source: string,
@@ -76,10 +76,10 @@ export const addPayloadsFrom = (
     select row(s.task, s.payload, null, ${runAt}, null, s.key, ${priority}, null)::graphile_worker.job_spec from ${source} s))`
 
 /**
- * Deletes superseded jobs (whose key a newer job has) that no worker is running. If the key of a running job is added
- * again, Graphile Worker removes the key from the running job and sets its attempts to the maximum. If the end of the
- * running job is then not recorded, its row stays for ever and looks like a failed job.
- * @returns the number of superseded jobs that were deleted.
+ * Deletes superseded jobs that no worker process is running. If a caller adds the key of a running job again, Graphile
+ * Worker removes the key from the running job and sets its attempts to the maximum. If nobody then records the end of
+ * the running job, its row stays for ever and looks like a failed job.
+ * @returns the number of deleted superseded jobs.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(
@@ -90,8 +90,8 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
 }
 
 /**
- * Deletes jobs that have succeeded. The jobs are locked in the order of their ids, because other statements lock
- * several of these jobs too.
+ * Deletes jobs that have succeeded. The SQL locks the jobs in the order of their ids, because other SQL statements also
+ * lock several of these jobs.
  */
 export const DELETE_DONE_JOBS = {
   name: 'delete-done-jobs',

@@ -2,32 +2,32 @@ import pg from 'pg'
 import type { Pool, Queryable } from '../db.ts'
 
 /**
- * Holds the first of the two keys of the advisory lock that a live worker pool holds. The number of this lock key has
- * no meaning.
+ * Holds the first key of the two-part advisory lock that a live worker pool holds. The value of WORKER_LOCK_CLASS is
+ * arbitrary.
  */
 const WORKER_LOCK_CLASS = 7_305_147
 
 /**
- * If the advisory lock of a worker pool has been free for this long, its process has crashed, and its jobs are
- * released. A live worker pool whose database connection broke takes its lock again within about four seconds.
+ * Sets the time after which a worker pool with a free advisory lock counts as crashed, so that its jobs are released.
+ * After a broken database connection, a live worker pool takes its advisory lock again within about four seconds.
  */
 const GRACE = '6 seconds'
 
 /**
- * A machine that disappears does not close its connection, so Postgres must send TCP keepalives to notice this. With
- * these settings, Postgres closes a connection after about 10 s of silence.
+ * Makes PostgreSQL send TCP keepalives, because a vanished machine does not close its database connection. With these
+ * settings, PostgreSQL closes a connection after about 10 s of silence.
  */
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
 /**
- * Limits how many milliseconds each database query may take during the registration of a worker pool. The registration
- * needs four short statements. If a statement of the registration times out, the database connection is closed and a
- * new connection is tried.
+ * Limits the milliseconds of each SQL statement during the registration of a worker pool. The registration needs four
+ * short SQL statements. If an SQL statement of the registration times out, the caller closes the database connection
+ * and tries a new one.
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**
- * Sets the time between two heartbeats on a worker pool's database connection. Without heartbeats, an idle connection
- * would never notice that the database server has disappeared.
+ * Sets the time between two heartbeats on a worker pool's database connection. Without heartbeats, an idle database
+ * connection would never notice that the database server has vanished.
  */
 const HEARTBEAT_MS = 1_500
 
@@ -35,15 +35,15 @@ const HEARTBEAT_MS = 1_500
  * Proves that a worker pool is alive. The worker pool has its own database connection, which holds an advisory lock.
  */
 export type PoolRegistration = {
-  /** Deletes the row of the worker pool and closes the connection. */
+  /** Deletes the row of the worker pool and closes the database connection. */
   release(): Promise<void>
 }
 
 /**
- * Registers a Graphile Worker pool. After any kind of crash, Postgres frees the pool's advisory lock when the
- * connection ends. Therefore dead worker pools are recognised without comparing the clocks of two machines.
- * @param onLost is called once when the database connection of the pool breaks. The worker pool is then no longer
- * registered, and the caller must register it again.
+ * Registers a Graphile Worker pool. After a crash, PostgreSQL frees the pool's advisory lock at the end of the database
+ * connection. Therefore the service recognises dead worker pools without a comparison of two machines' clocks.
+ * @param onLost runs once if the database connection of the pool breaks. The worker pool is then no longer registered,
+ * and the caller must register the pool again.
  */
 export async function registerPool(options: {
   databaseUrl: string
@@ -59,8 +59,8 @@ export async function registerPool(options: {
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
-  // The function throws if the registration of a worker pool fails before the advisory lock is held. If the database
-  // connection fails later, onLost is called once.
+  // If the registration fails before the worker pool holds the advisory lock, `registerPool` throws. If the database
+  // connection fails later, `registerPool` calls onLost once.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {
@@ -80,8 +80,8 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
-    // Old rows of this worker pool are deleted. If the advisory lock of an old row is free, the live worker pool would
-    // look dead.
+    // The SQL deletes old rows of the same worker pool. With an old row, the live worker pool would look dead, because
+    // the advisory lock of the old row is free.
     await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
       options.graphilePoolId,
       id,
@@ -105,12 +105,12 @@ export async function registerPool(options: {
 
 /**
  * Releases the jobs of dead worker pools within seconds. Graphile Worker on its own would release these jobs only after
- * four hours. A worker pool that does not hold its advisory lock is suspect, and counts as dead after GRACE. If a
- * worker pool died before it was registered, its jobs are released after the same waiting time.
- * @param wasAway tells that the caller could not reach the database for some time. While the database was unreachable,
- * no worker pool could prove that it was alive, so the waiting time GRACE begins again. Without a new waiting time,
- * other pools would get the jobs of a pool that only reconnects and still has to store the results of these jobs.
- * @returns the ids of the Graphile Worker pools whose jobs were released.
+ * four hours. A worker pool that does not hold its advisory lock is suspect, and counts as dead after GRACE. The jobs
+ * of a worker pool that died before its registration are released after the same waiting time.
+ * @param wasAway tells that the caller could not reach the database for some time. In this time, no worker pool could
+ * prove that it was alive, so the waiting time GRACE begins again. Without this new wait, other pools would get the
+ * jobs of a live pool that reconnects and must still store its results.
+ * @returns the ids of the dead Graphile Worker pools.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
   const { rows } = await pool.query<{ graphile_pool_id: string }>(
@@ -126,7 +126,7 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
      )
      select graphile_pool_id from marked m
      where suspect_since < clock_timestamp() - interval '${GRACE}'
-       -- A pool that has registered again is alive, although its old row looks dead.
+       -- A worker pool that has registered again is alive, although the old row of the pool looks dead.
        and not exists (
          select from marked alive
          where alive.graphile_pool_id = m.graphile_pool_id and alive.suspect_since is null)
@@ -143,13 +143,13 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
   return dead
 }
 
-/** If a worker pool has sent no heartbeat for this long, it is not running any jobs. */
+/** Sets the time without a heartbeat after which a worker pool counts as hanging and runs no jobs. */
 const SILENCE_MAX = '5 seconds'
 
 /**
- * Selects the names of worker pools that hold their advisory lock but send no heartbeat. Either the event loop of such
- * a pool's process hangs, or the whole process is frozen. A process that has ended is not in this list, because its
- * connection is closed.
+ * Selects the names of worker pools that hold their advisory lock but send no heartbeat. The event loop of such a
+ * pool's process hangs, or the whole process is frozen. The list leaves out processes that have ended, because their
+ * database connection is closed.
  */
 export const SILENT_POOLS = `
   select distinct substring(application_name from '^purser worker (\\S+) \\(alive\\)$') as pool_name
@@ -182,12 +182,11 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
 
 /**
  * Describes the lock of a Graphile Worker pool on a job. The field `attempts` grows each time that a pool fetches the
- * job, so it distinguishes two locks on the same job. A superseded job (whose key a newer job has) has no key and no
- * attempts left.
+ * job, so `attempts` distinguishes two locks on the same job. A superseded job has no key and no attempts left.
  */
 export type JobLock = { id: string; attempts: number }
 
-/** Lists the locks on jobs that this Graphile Worker pool holds in the database. */
+/** Lists the locks on jobs that a Graphile Worker pool holds in the database. */
 export async function listLocks(db: Queryable, graphilePoolId: string): Promise<JobLock[]> {
   const { rows } = await db.query<JobLock>(
     'select id, attempts from graphile_worker._private_jobs where locked_by = $1',
@@ -196,7 +195,7 @@ export async function listLocks(db: Queryable, graphilePoolId: string): Promise<
   return rows
 }
 
-/** Tells whether the Graphile Worker pool still holds the given lock on a job. */
+/** Tells whether a Graphile Worker pool still holds a given lock on a job. */
 export async function hasLock(
   db: Queryable,
   graphilePoolId: string,
@@ -211,9 +210,9 @@ export async function hasLock(
 }
 
 /**
- * Releases the given locks of the Graphile Worker pool on jobs. If a pool has fetched a job again meanwhile, the job
- * keeps its new lock. The job's `attempts` stays unchanged, because the job may have run.
- * @returns the number of job locks that were released.
+ * Releases the given locks of a Graphile Worker pool on jobs. A job that a pool has fetched again in the meantime keeps
+ * its new lock. The job's `attempts` stays unchanged, because the job may have run.
+ * @returns the number of released job locks.
  */
 export async function releaseLocks(
   db: Queryable,
@@ -229,7 +228,7 @@ export async function releaseLocks(
   return rowCount ?? 0
 }
 
-/** Counts the jobs that this Graphile Worker pool holds. */
+/** Counts the jobs that a Graphile Worker pool has locked. */
 export async function countLockedJobs(db: Queryable, graphilePoolId: string): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     'select count(*)::int as count from graphile_worker.jobs where locked_by = $1',

@@ -2,7 +2,7 @@ import type { Queryable } from '../db.ts'
 
 /**
  * Holds the SQL queries for the parts of a database schema: functions, tables with columns and constraints, then
- * indexes and triggers, each part sorted by name. Database objects that belong to extensions are left out.
+ * indexes and triggers, each part sorted by name. The queries leave out database objects that belong to extensions.
  */
 const PARTS = {
   functions: `

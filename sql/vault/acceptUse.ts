@@ -9,9 +9,9 @@ import { type OpenCredential, openCredential } from './credentialReads.ts'
 import type { Failed } from './credentials.ts'
 import { sealRequest, USE_KEPT } from './uses.ts'
 
-/** Limits how many uses of secrets may be in progress in one project. */
+/** Limits the number of uses of secrets in progress in one project. */
 const OPEN_MAX = 16
-/** Limits the total bytes of requests and responses that are stored for the uses of secrets in one project. */
+/** Limits the total bytes of the requests and responses that the service stores for one project's uses of secrets. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 const OPERATION = 'vault.use'
@@ -25,18 +25,18 @@ export type NewUse<Refusal> = {
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
   /**
-   * Decides whether this use of a secret may have the credential, and returns the reason for a refusal. The result null
-   * means that the use of the secret may continue.
+   * Decides whether the use of a secret may have the credential, and returns the reason for a refusal. Null means that
+   * the use of the secret may continue.
    */
   judge: (credential: OpenCredential) => Refusal | null
 }
 
 export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key of this call already belongs to another use of a secret. */
+  /** The Idempotency-Key of the call already belongs to a different use of a secret. */
   | { kind: 'other_request' }
   /**
-   * The project has too many uses of secrets in progress, or the stored responses of these uses are too large together.
+   * The project has too many uses of secrets in progress, or the stored requests and responses are too large together.
    */
   | { kind: 'busy' }
   | { kind: 'no_project' }
@@ -44,8 +44,8 @@ export type AcceptedUse<Refusal> =
   | Failed
 
 /**
- * Stores a use of a secret, its job and its audit entry. A second call with the same Idempotency-Key finds the first
- * use.
+ * Stores a use of a secret, its job and its audit entry. A second call with the same Idempotency-Key finds the use of
+ * the first call.
  */
 export function acceptUse<Refusal>(
   pool: Pool,
@@ -105,8 +105,8 @@ export function acceptUse<Refusal>(
 }
 
 /**
- * Tells whether the project has too many uses of secrets in progress. The row of the project must be locked, so that
- * the counts are exact.
+ * Tells whether the project has too many uses of secrets in progress. The caller must have locked the row of the
+ * project, so that the counts are exact.
  */
 async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ open: number; bytes: string }>({
@@ -120,8 +120,8 @@ async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
 }
 
 /**
- * Stores the response of a use of a secret under its idempotency key. If a use is refused, its idempotency key becomes
- * free, so that the caller can correct the request.
+ * Stores the id of an accepted use of a secret under the idempotency key. If the use is refused, the idempotency key
+ * becomes free, so that the caller can correct the request.
  */
 async function keepKey(
   db: Queryable,

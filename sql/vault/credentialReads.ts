@@ -19,7 +19,7 @@ import { BOUNDS_COLUMNS, type BoundsRow, openData, toBounds } from './credential
 export type OpenCredential = StoredCredential & {
   data: CredentialData
   hasTotp: boolean
-  /** Tells whether this version of the credential is the current version. */
+  /** Tells whether the read version is the current version of the credential. */
   current: boolean
 }
 
@@ -46,12 +46,12 @@ type Row = BoundsRow & {
 
 /**
  * Writes an SQL statement that reads versions of credentials and writes their audit entries, so that no secret leaves
- * Postgres without an audit entry. A version of a credential expires together with the credential, because an older
- * version must not bypass the expiry. `last_used_at` is skipped while another reader updates it, so that readers of one
- * credential do not wait for each other.
+ * PostgreSQL without an audit entry. A version of a credential expires together with the credential, because an older
+ * version must not bypass the expiry. The SQL does not update `last_used_at` while another reader updates it, so that
+ * readers of one credential do not wait for each other.
  *
- * $1 to $6 are the columns of the entries, $7 tells whether the owner reads, and $8 holds the versions. Each of these
- * parameters is an array with one element for each read.
+ * The SQL parameters $1 to $6 are the columns of the audit entries. Parameter $7 tells whether the owner reads, and $8
+ * holds the versions. Each SQL parameter is an array with one element for each read.
  */
 const readStatement = (
   version: string,
@@ -100,7 +100,7 @@ const READS = {
   'vault.sign': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
 } as const
 
-/** Reads and decrypts the current version of a credential, or the given version. */
+/** Reads and decrypts the current version or a given version of a credential. */
 export async function openCredential(
   db: Queryable,
   target: CredentialRead & { keyring: Keyring; action: keyof typeof READS },
@@ -113,23 +113,23 @@ export async function openCredential(
 export type CredentialRead = {
   actor: Actor
   name: string
-  /** Tells whether the vault is called by the owner at the console. */
+  /** Tells whether the owner reads the credential at the console. */
   isOwner: boolean
   /**
-   * Holds the version of the credential that the caller wants to read. If the version is absent, the current version is
-   * read.
+   * Holds the version of the credential that the caller wants to read. If `version` is absent, the caller reads the
+   * current version.
    */
   version?: number
-  /** This value is stored as the detail of the audit entry about this read. */
+  /** Holds the detail for the audit entry about the read. */
   detail?: string
 }
 
-/** Describes the result of reading a credential, still encrypted. */
+/** Describes the result of reading a credential, before the decryption of its secret. */
 export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: null })
 
 /**
- * Reads credentials of any projects in one statement, each with its audit entry. @returns one result for each item of
- * `reads`, in the order of the items.
+ * Reads credentials of any projects in one SQL statement, and writes an audit entry for each read. @returns one result
+ * for each item of `reads`, in the order of `reads`.
  */
 export async function readCredentials(
   db: Queryable,
@@ -157,7 +157,7 @@ export async function readCredentials(
 }
 
 /**
- * Decrypts the result of reading a credential. If the secret cannot be decrypted, the audit entry about this read gets
+ * Decrypts the result of reading a credential. If the secret cannot be decrypted, the audit entry about the read gets
  * the outcome `failed`.
  */
 export async function openRead(
@@ -179,8 +179,8 @@ export async function openRead(
 }
 
 /**
- * Returns the current version of a credential for a worker. This function writes no audit entry, because an audit entry
- * about this use of the credential already exists. @returns null if the credential is deleted or has expired.
+ * Returns the current version of a credential to a worker process. The function writes no audit entry, because the use
+ * of the credential already has an audit entry. @returns null if the credential is deleted or has expired.
  */
 export async function readForUse(
   db: Queryable,
@@ -221,7 +221,7 @@ const toOpenCredential = (
   reveal: row.reveal,
 })
 
-/** Finds one credential without its secret. @returns null if there is no such credential. */
+/** Finds one credential without its secret. @returns null if the project has no such credential. */
 export async function findCredential(
   db: Queryable,
   { projectId, name }: { projectId: string; name: string },
@@ -252,28 +252,26 @@ const toListed = (name: string, row: Row): StoredCredential => ({
 })
 
 /**
- * Limits the bytes of metadata (JSON) in one page of credentials: without a limit, ten thousand large credentials would
- * have 160 MB.
+ * Limits the bytes of metadata (JSON) in one page of credentials, because the metadata of ten thousand large
+ * credentials would have 160 MB.
  */
 const PAGE_METADATA_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
   /**
-   * Selects only credentials that have expired or will expire within this time, and lists the soonest first. The value
-   * null selects all credentials.
+   * Selects only credentials that have expired or will expire within this time. The list then begins with the earliest
+   * expiry. Null selects all credentials.
    */
   expiringWithinMs: number | null
-  /** Selects credentials whose name contains this text. */
+  /** Selects credentials that have the given text in their name. */
   name?: string
   type?: CredentialType
   cursor: Cursor | null
   limit: number
 }
 
-/**
- * Returns one page of credentials without their secrets, newest first, and tells whether there are further credentials.
- */
+/** Returns one page of credentials without their secrets, newest first, and tells whether more credentials follow. */
 export async function listCredentials(
   db: Queryable,
   { projectId, expiringWithinMs, name, type, cursor, limit }: CredentialFilter,

@@ -7,7 +7,10 @@ import type { CredentialData, CredentialType } from '../../shared/vault/credenti
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
-/** Lists the database columns with the bounds of a credential version: where and how a request may use the secret. */
+/**
+ * Lists the database columns with the bounds of a credential version. The bounds limit the hosts, methods, paths and
+ * placement of a secret.
+ */
 export type BoundsRow = {
   allowed_hosts: string[] | null
   allowed_methods: string[] | null
@@ -25,7 +28,7 @@ export const toBounds = (row: BoundsRow): Bounds => ({
 })
 
 /**
- * Returns the bounds of a credential (where and how its secret may be used) as SQL parameters, in the order of {@link
+ * Returns the bounds of a credential (the limits on the use of its secret) as SQL parameters, in the order of {@link
  * BOUNDS_COLUMNS}.
  */
 export const boundsValues = ({ allowedHosts, allowedMethods, allowedPaths, placement }: Bounds) => [
@@ -51,7 +54,7 @@ export type VersionRow = BoundsRow & {
 const VERSION_COLUMNS = `v.version, v.type, v.metadata, v.expires_at, v.key_id, v.wrapped_key, v.ciphertext, v.created_at,
   ${BOUNDS_COLUMNS}, coalesce(v.expires_at <= clock_timestamp(), false) as expired`
 
-/** Returns one version of a credential that the caller has locked. @returns null if there is no such version. */
+/** Returns one version of a locked credential. @returns null if the credential has no such version. */
 export async function readVersion(
   db: Queryable,
   credentialRow: string,
@@ -66,16 +69,16 @@ export async function readVersion(
 }
 
 /**
- * Returns the bounds of a credential version (where and how its secret may be used), with the defaults in place of
+ * Returns the bounds of a credential version (the limits on the use of its secret), with the default in place of each
  * null.
  */
 export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow): EffectiveBounds =>
   effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
 
 /**
- * Returns the bounds that are common to the given version of a credential and all later versions. The later versions
- * are all stored, because they are kept at least as long as the given version. If a later version has another type and
- * the default placement, the function uses the default placement of the given version's type.
+ * Returns the bounds of a given version of a credential and of all later versions. All later versions are stored,
+ * because the service keeps them at least as long as the given version. For a null placement of a later version, the
+ * function uses the default placement of the given version's type.
  */
 export async function boundsSince(
   db: Queryable,
@@ -129,7 +132,7 @@ export type VersionSummary = {
   current: boolean
 }
 
-/** Lists the stored versions of a credential, newest first. @returns null if there is no such credential. */
+/** Lists the stored versions of a credential, newest first. @returns null if the project has no such credential. */
 export async function listVersions(
   db: Queryable,
   { projectId, name }: { projectId: string; name: string },

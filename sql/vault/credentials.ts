@@ -41,12 +41,12 @@ export type StoredCredential = Bounds & {
   reveal: Reveal
 }
 
-/** Limits the credentials of one project. */
+/** Limits the number of credentials of one project. */
 export const CREDENTIALS_MAX = 10_000
-/** Limits how many versions of one credential are stored, including the current version. */
+/** Limits the number of stored versions of one credential, including the current version. */
 const VERSIONS_MAX = 10
 
-/** Reports that the project already has {@link CREDENTIALS_MAX} credentials. */
+/** Reports that a project already has {@link CREDENTIALS_MAX} credentials. */
 export class TooManyCredentialsError extends Error {}
 
 export type Target = { actor: Actor; keyring: Keyring; name: string; isOwner: boolean }
@@ -55,7 +55,7 @@ export type Locked = {
   id: string
   version: number
   reveal: Reveal
-  /** Tells whether the owner has set the bounds of the credential (where and how its secret may be used). */
+  /** Tells whether the owner has set the bounds of the credential (the limits on the use of its secret). */
   isBounded: boolean
   isNew: boolean
 }
@@ -63,15 +63,15 @@ export type Locked = {
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
 /**
- * Describes the content of a credential as a caller gives it. If a bound is absent from the content, it gets its
- * default. If the API key must not widen the credential's bounds, an absent bound stays unchanged.
+ * Describes the content of a credential as a caller gives it. An absent bound gets its default value. If the API key
+ * must not widen the credential's bounds, an absent bound stays unchanged.
  */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
 /**
- * Creates a credential, or replaces its content with a new version. An API key may set any bounds for a secret that it
- * stores itself. But the API key may not widen a bound if the credential is withheld from it, or if the owner has set
- * the bounds.
+ * Creates a credential, or replaces its content with a new version. An API key may set any bounds for a secret that the
+ * API key stores itself. But an API key may not widen a bound if the credential is withheld from API keys, or if the
+ * owner has set the bounds.
  * @param target.reveal says whether agents or only the owner may read the secret. If `reveal` is absent, an existing
  * credential keeps its setting, and a new credential gets the setting `agent`.
  * @returns null if the project is deleted. The result `withheld` means that only the owner may reveal the secret to
@@ -110,7 +110,7 @@ const DEFAULT_BOUNDS: Bounds = {
 }
 
 /**
- * Returns the content for a credential that an API key may store. @returns null if the content would widen the present
+ * Returns the content that an API key may store in a credential. @returns null if the content would widen the present
  * bounds of the credential.
  */
 async function narrowedContent(
@@ -120,22 +120,23 @@ async function narrowedContent(
 ): Promise<CredentialContent | null> {
   if (isNew || (reveal === 'agent' && !isBounded)) return { ...DEFAULT_BOUNDS, ...given }
   const present = boundsOf((await readVersion(db, row, version))!)
-  // The default bounds are computed again, because another credential type or another metadata.uri has other defaults.
+  // The code computes the default bounds again, because another credential type or another metadata.uri has other
+  // default bounds.
   const content = { ...present, ...given }
   return areWithin(effectiveBounds(content), present) ? content : null
 }
 
 /**
- * Tells whether the secret was withheld from API keys before a change, or is withheld after the change. If the secret
- * was or is withheld, every new version of the credential counts as a rotation of its secret. If the service compared
- * the secrets, the result would show a caller whether a guess of the secret was right.
+ * Tells whether the secret was withheld from API keys before a change, or is withheld after the change. For a withheld
+ * secret, every new version of the credential counts as a rotation of the secret. A comparison of the old and the new
+ * secret would reveal to a caller whether a guess of the secret was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')
 
 /**
- * Locks a credential, so that writers of the same credential take turns, and its version numbers have no gaps or
- * duplicates.
+ * Locks a credential, so that writers of the same credential take turns and create no gap or duplicate in its version
+ * numbers.
  */
 export async function lockCredential(
   db: Queryable,
@@ -153,8 +154,8 @@ export async function lockCredential(
 }
 
 /**
- * Creates a credential while the project's row is locked, so that concurrent calls respect the limit on credentials.
- * When a credential is overwritten, the row of the project is not locked.
+ * Creates a credential. The function locks the project's row, so that concurrent calls respect the limit on
+ * credentials. A change of an existing credential does not lock the row of the project.
  */
 async function create(db: Queryable, actor: Actor, name: string): Promise<Locked | null> {
   const { projectId } = actor
@@ -178,8 +179,8 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
 }
 
 /**
- * Returns the data of a credential before a caller replaces them. @returns null if the data cannot be decrypted. Even
- * if data cannot be decrypted, a caller may replace them.
+ * Returns the present data of a credential before a caller replaces the data. @returns null if the data cannot be
+ * decrypted, because a caller may also replace unreadable data.
  */
 export async function openCurrent(
   db: Queryable,
@@ -283,7 +284,7 @@ export async function addVersion(
 }
 
 /**
- * Describes why an operation on a credential failed. The reason `withheld` means that only the owner may read the
+ * Describes why an operation on a credential failed. The kind `withheld` means that only the owner may read the
  * credential.
  */
 export type Failed = {
@@ -299,7 +300,7 @@ export const refusal = (stored: VersionRow | null): Failed | null => {
 
 /**
  * Deletes a credential with all its versions and their data keys.
- * @returns false if there is no such credential.
+ * @returns false if the project has no such credential.
  */
 export async function deleteCredential(
   db: Queryable,

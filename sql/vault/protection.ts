@@ -11,8 +11,9 @@ import { lockCredential } from './credentials.ts'
 import { boundsOf, boundsValues, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Changes who may read a credential, and the bounds of its current version. A project key may only narrow the bounds,
- * because an API key without vault:read must not send the secret to a host that the key's holder chooses.
+ * Changes the bounds of a credential's current version, and the setting who may read the credential. A project key may
+ * only narrow the bounds, because an API key without vault:read must not send the secret to a host of the key holder's
+ * choice.
  */
 export async function protectCredential(
   pool: Pool,

@@ -16,10 +16,10 @@ import {
 import { boundsSince, openData, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Stores an old version of a credential as the newest version. Backup codes that were used since the old version was
- * stored stay marked as used. If an API key restores a version, the new version gets only the bounds that the old
- * version and all later versions have in common, so that a removed host stays forbidden. If the owner restores the
- * version, the new version gets the bounds of the old version.
+ * Stores an old version of a credential as the newest version. Backup codes that were used after the old version was
+ * stored stay marked as used. If an API key restores an old version, the new version gets only the common bounds of the
+ * old and all later versions. So a host that the owner has removed from the bounds stays forbidden. If the owner
+ * restores an old version, the new version gets the bounds of the old version.
  */
 export async function restoreVersion(
   pool: Pool,

@@ -5,9 +5,9 @@ import { type Failed, lockCredential, refusal, type Target } from './credentials
 import { openData, readVersion, sealData } from './credentialVersions.ts'
 
 /**
- * Takes one backup code out of a credential and returns it, so that the code is used only once. The version keeps its
- * number, because taking a backup code must not push an older version out of the stored versions. The changed version
- * is encrypted with a new data key.
+ * Takes one backup code out of a credential and returns the code, so that each backup code is used only once. The
+ * credential version keeps its number, because the use of a backup code must not push an older version out of the
+ * stored versions. The function encrypts the changed version with a new data key.
  */
 export async function takeBackupCode(
   pool: Pool,

@@ -8,8 +8,8 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 
 /**
- * Holds the time for which the response to a use of a secret is kept after the use has ended. If a request that uses a
- * secret waits longer than this time, it is not sent.
+ * Holds the time for which the service keeps the response to an ended use of a secret. The service does not send a
+ * request that has waited longer than USE_KEPT.
  */
 export const USE_KEPT = '10 minutes'
 
@@ -24,7 +24,7 @@ export const useContext = (projectId: string, id: string, version: number): Secr
   version,
 })
 
-/** Encrypts the request of a use of a secret. The request contains placeholders where the secret will be. */
+/** Encrypts the request of a use of a secret. The request contains placeholders in place of the secret. */
 export const sealRequest = (
   keyring: Keyring,
   { projectId, id, request }: { projectId: string; id: string; request: UseRequest },
@@ -55,7 +55,7 @@ type UseRow = {
 const COLUMNS = `id, project_id, credential_name, state, error, method, host, path, status, audit_row, content_version,
   key_id, wrapped_key, ciphertext, created_at, expires_at, expires_at <= clock_timestamp() as expired`
 
-/** Describes a use of a secret as its caller sees it. */
+/** Describes a use of a secret in the form that the API's caller sees. */
 export type Use = {
   id: string
   name: string
@@ -97,10 +97,13 @@ function opened<Content>(keyring: Keyring, row: UseRow): Content | null {
   return JSON.parse(keyring.open({ keyId, wrappedKey, ciphertext }, context).toString())
 }
 
-/** Describes a use of a secret, with the data that the worker needs. */
+/** Describes a use of a secret, with the data that the worker process needs. */
 export type DueUse = { projectId: string; name: string; state: UseState; expired: boolean }
 
-/** Finds a use of a secret in a live project, in any state. @returns null if there is no such use of a secret. */
+/**
+ * Finds a use of a secret in any state. @returns null if the use of the secret does not exist, or if its project is
+ * deleted.
+ */
 export async function findDueUse(db: Queryable, id: string): Promise<DueUse | null> {
   const { rows } = await db.query<UseRow>({
     name: 'find-due-use',
@@ -115,9 +118,9 @@ export async function findDueUse(db: Queryable, id: string): Promise<DueUse | nu
 }
 
 /**
- * Marks a queued use of a secret as being sent, before its request is sent. This mark is never removed, so the request
- * is sent at most once. @returns the HTTP request in which the secret was used. The result null means that another
- * worker already handles this use of the secret.
+ * Marks a queued use of a secret as `sending`, before the worker process sends the request. The use never becomes
+ * `queued` again, so the service sends the request at most once. @returns the HTTP request of the use. Null means that
+ * another worker process already handles the use of the secret.
  */
 export async function startUse(
   db: Queryable,
@@ -132,14 +135,14 @@ export async function startUse(
   return rows[0] === undefined ? null : opened<UseRequest>(keyring, rows[0])
 }
 
-/** Describes how a use of a secret ended. */
+/** Describes the end of a use of a secret. */
 export type UseEnd =
   | { state: 'answered'; answer: UseAnswer }
   | { state: 'failed' | 'unknown'; error: string }
 
 /**
- * Ends a use of a secret, and records its audit entry and its event. The response that is stored replaces the stored
- * request. If the use of the secret has already ended, the function does not change it.
+ * Ends a use of a secret, and records its audit entry and its event. The stored response replaces the stored request.
+ * If the use of the secret has already ended, the function changes nothing.
  */
 export function endUse(
   pool: Pool,
@@ -197,7 +200,7 @@ async function auditEnd(
   if (outcome !== 'ok') await setOutcome(db, auditRow, outcome)
 }
 
-/** Deletes uses of secrets whose retention time has passed, together with their responses. */
+/** Deletes expired uses of secrets, together with their responses. */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
   await db.query(`delete from vault_uses where expires_at <= clock_timestamp()`)
 }

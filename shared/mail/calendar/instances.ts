@@ -9,14 +9,14 @@ export type Window = { fromMs: number; untilMs: number; max: number }
 
 /**
  * Sets the maximum number of characters of a stored calendar source. The calendar source holds the recurrence rule of
- * an event, its exceptions, and the definitions of their time zones.
+ * an event, the exceptions, and the definitions of the time zones.
  */
 const SOURCE_MAX_CHARS = 100_000
 
 /** Holds a time of a calendar event (such as DTSTART) with its time zone. */
 export type PlacedTime = { value: ICAL.Time; zone: Zone }
 
-/** Maps each TZID to the definition of its time zone in a calendar file. */
+/** Maps each TZID in a calendar file to the definition of the time zone. */
 export type Definitions = ReadonlyMap<string, ICAL.Timezone>
 
 export function definitionsOf(calendar: ICAL.Component): Definitions {
@@ -28,7 +28,7 @@ export function definitionsOf(calendar: ICAL.Component): Definitions {
   )
 }
 
-/** Returns the times that a calendar property holds. The function leaves out property values that are no times. */
+/** Returns the times in a calendar property. The function leaves out property values that are no times. */
 export function timesOf(property: ICAL.Property | null, definitions: Definitions): PlacedTime[] {
   const tzid = property?.getFirstParameter('tzid') ?? ''
   return (property?.getValues() ?? []).flatMap((given: unknown) => {
@@ -54,8 +54,8 @@ export function spanOf(
   if (start === undefined) return null
   const end = endOf(event, start, definitions)
   const lengthMs = instantOf(end) - instantOf(start)
-  // RFC 5545 §3.8.2.2: an event ends after its start. A calendar event that ends before its start counts as an event
-  // without length.
+  // A calendar event must end after its start (RFC 5545 §3.8.2.2). A calendar event that ends before its start counts
+  // as an event without length.
   return lengthMs < 0 ? { start, end: start, lengthMs: 0 } : { start, end, lengthMs }
 }
 
@@ -110,9 +110,9 @@ export function instancesOf(
 }
 
 /**
- * Returns the starts of a calendar event that its recurrence rule gives. The recurrence rule uses the local time, so
- * that a meeting stays at ten when daylight saving time begins or ends. UNTIL in a recurrence rule is an instant (RFC
- * 5545 §3.3.10), so it is compared as an instant and not as a local time.
+ * Yields the starts of a calendar event by the event's recurrence rule. The recurrence rule uses the local time, so
+ * that a meeting stays at ten o'clock when daylight saving time begins or ends. The function compares UNTIL as an
+ * instant and not as a local time, because UNTIL is an instant (RFC 5545 §3.3.10).
  */
 function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<number> {
   const rule = event.getFirstPropertyValue('rrule')
@@ -163,8 +163,8 @@ export function localAt(atMs: number, { value, zone }: PlacedTime): string {
 }
 
 /**
- * Finds the offset of a time zone that only a calendar file defines. The zone's definition is based on local time, so
- * the function finds the offset of an instant in two steps.
+ * Finds the offset of a time zone that only a calendar file defines. The definition of the time zone uses local time,
+ * so the function finds the offset of an instant in two steps.
  */
 function offsetNear(atMs: number, zone: Zone): number {
   const guess = (shiftMs: number) => {
@@ -178,8 +178,8 @@ export const recurs = (event: ICAL.Component): boolean =>
   event.hasProperty('rrule') || event.hasProperty('rdate')
 
 /**
- * Tells whether a calendar event repeats every hour or more often. A rule with one event a second from 1970 on would
- * have two thousand million instances, and no meeting repeats every second.
+ * Tells whether a calendar event repeats every hour or more often. The service refuses events that repeat so often. A
+ * recurrence rule with one event a second since 1970 would have two thousand million instances.
  */
 export function isTooOften(event: ICAL.Component): boolean {
   const rule = event.getFirstPropertyValue('rrule')
@@ -194,7 +194,7 @@ const SOURCE_PROPERTIES = ['dtstart', 'dtend', 'duration', 'rrule', 'rdate', 'ex
 
 /**
  * Writes the recurrence rule of an event with its exceptions and zones as a separate calendar file. @returns null if
- * the event does not recur, if it recurs too often, or if the file is too long.
+ * the event does not recur, if the event recurs too often, or if the calendar file is too long.
  */
 export function sourceOf(event: ICAL.Component, calendar: ICAL.Component): string | null {
   if (!recurs(event) || isTooOften(event)) return null

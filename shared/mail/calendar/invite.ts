@@ -1,4 +1,4 @@
-/** Describes one event of a calendar file (RFC 5545, RFC 5546), as the API shows it. */
+/** Describes one event of a calendar file (RFC 5545, RFC 5546) in the form of the API. */
 
 /** Lists the iTIP methods (RFC 5546 §1.4). */
 export const METHODS = [
@@ -33,8 +33,8 @@ export type Status = (typeof STATUSES)[number]
 /** Describes the start or the end of a calendar event. */
 export type CalendarTime = {
   /**
-   * Holds the time of the calendar event in ISO 8601, in UTC. For an event of whole days, this time is midnight in UTC.
-   * A calendar time without a zone counts as UTC.
+   * Holds the UTC time of the calendar event in ISO 8601. For an event of whole days, `at` is midnight in UTC. A
+   * calendar time without a zone counts as UTC.
    */
   at: string
   /** Holds the local time of the event: `2026-03-02T10:00:00`, or `2026-03-02` for a whole day. */
@@ -54,8 +54,8 @@ export type Invite = {
   /** Holds the DTSTAMP of the calendar event, in ISO 8601. */
   stamp: string
   /**
-   * Names one instance of a series by the start that the instance originally had (RECURRENCE-ID), in ISO 8601. Null
-   * means that the calendar event is about all instances of the series.
+   * Names one instance of a series by the original start of the instance (RECURRENCE-ID) in ISO 8601. Null means that
+   * the invite concerns all instances of the series.
    */
   recurrenceId: string | null
   status: Status
@@ -78,8 +78,8 @@ export type Invite = {
 }
 
 /**
- * Holds an event with the calendar source from which the future instances of the event are computed. The source is null
- * if the event does not recur.
+ * Holds an event with its calendar source, from which the service computes future instances of the event. A null
+ * `source` means that the event does not recur.
  */
 export type ReadInvite = Invite & { source: string | null }
 

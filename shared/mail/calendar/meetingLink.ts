@@ -3,12 +3,12 @@ const MEETING_HOSTS =
   /^(?:meet\.google\.com|teams\.microsoft\.com|teams\.live\.com|whereby\.com|meet\.jit\.si|bluejeans\.com|chime\.aws|around\.co|(?:[a-z0-9-]+\.)*(?:zoom\.us|zoomgov\.com|webex\.com|gotomeeting\.com|gotomeet\.me|whereby\.com|meet\.goto\.com))$/i
 const LINK = /https:\/\/[^\s<>"'()[\]]+/g
 const LINK_MAX_LENGTH = 2_000
-/** Sets the maximum number of links in a text that are tested for an online meeting. */
+/** Sets the maximum number of links in a text that the function tests for an online meeting. */
 const LINKS_LOOKED_AT = 100
 
 /**
- * Finds the link that opens the meeting of an event. @returns null if no link is found.
- * @param named lists the contents of calendar fields that hold nothing but a link, the most certain field first.
+ * Finds the link to the online meeting of an event. @returns null if the function finds no such link.
+ * @param named lists the contents of calendar fields that contain only a link, the most certain field first.
  * @param texts holds the text of the calendar event's LOCATION and of its DESCRIPTION.
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {

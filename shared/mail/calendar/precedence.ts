@@ -4,14 +4,14 @@
 export type Revision = { sequence: number; stampMs: number }
 
 /**
- * Describes the known revision of a calendar event. The field `isProven` tells whether the organizer was proven to have
+ * Describes the known revision of a calendar event. The field `isProven` tells whether the organizer is proven to have
  * sent the revision.
  */
 export type KnownRevision = Revision & { isProven: boolean }
 
 /**
- * Describes the effect of a message on a calendar event. A `proposal` does not change the event, because no check
- * proves that the sender of the proposal is the organizer.
+ * Describes the effect of a message on a calendar event. A `proposal` does not change the event, because its sender is
+ * not proven to be the organizer.
  */
 export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
 
@@ -22,16 +22,16 @@ export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
 export const compareRevisions = (a: Revision, b: Revision): number =>
   a.sequence - b.sequence || a.stampMs - b.stampMs
 
-/** Describes the series that an instance of a calendar event belongs to. */
+/** Describes the series of an instance of a calendar event. */
 export type KnownSeries = KnownRevision & { isCancelled: boolean }
 
 /**
  * Decides the effect of an invite (a meeting request or a cancellation) on the calendar. A stranger's invite may add an
  * event that the calendar does not have yet. A later message of the proven organizer replaces an event that a stranger
- * announced, whatever its SEQUENCE is. If the calendar already has the series, a stranger's invite may not add an
- * instance of the series.
- * @param series is the series to which the instance in the invite belongs. Null means that the series is unknown, or
- * that the invite is about a whole event.
+ * announced, with any SEQUENCE. If the calendar already has the series, a stranger's invite may not add an instance of
+ * the series.
+ * @param series is the series of the instance in the invite. Null means that the series is unknown, or that the invite
+ * concerns a whole event.
  */
 export function effectOf(
   known: KnownRevision | null,

@@ -40,13 +40,13 @@ import {
 import { meetingLink } from './meetingLink.ts'
 import { FLOATING } from './zones.ts'
 
-/** Sets the longest time into the future for which instances of a recurring event are searched. */
+/** Sets the longest time into the future for which the reader searches instances of a recurring event. */
 const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**
  * Reads the events of a calendar file, at most {@link INVITES_MAX}.
  * @param nowMs is the current time. The listed instances of a recurring event start after the current time.
- * @throws {DocumentError} if the file is malformed
+ * @throws {DocumentError} if the calendar file is malformed or too large.
  */
 export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
   const text = decodeText(bytes, CALENDAR_MAX_CHARS)
@@ -61,7 +61,8 @@ export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
 
 function calendarsOf(text: string): ICAL.Component[] {
   try {
-    // If a VCARD stood before the calendar in the file, the calendar library would read every date as a text.
+    // The code skips a VCARD before the calendar, because with a VCARD the calendar library would read every date as a
+    // text.
     const begin = text.search(/^BEGIN:VCALENDAR/im)
     const parsed: unknown[] = ICAL.parse(
       text
@@ -75,7 +76,7 @@ function calendarsOf(text: string): ICAL.Component[] {
       .filter(({ name }) => name === 'vcalendar')
     if (components.length > 0) return components
   } catch {
-    // The calendar library throws errors of many kinds.
+    // The calendar library throws many kinds of errors, which all mean a malformed file.
   }
   throw new DocumentError('malformed')
 }
@@ -129,14 +130,14 @@ function readEvent(
       source,
     }
   } catch {
-    // The calendar library cannot read a value of the event. A calendar event that cannot be read is left out.
+    // The calendar library cannot read a value of the event, so the function leaves out the event.
     return null
   }
 }
 
 /**
- * RFC 6047 §2.4: the METHOD property inside the calendar file decides the method. A calendar file without a METHOD is
- * no invitation.
+ * Returns the method of a calendar file from the METHOD property in the file (RFC 6047 §2.4). A calendar file without
+ * METHOD is no invitation.
  */
 function methodOf(calendar: ICAL.Component): Method {
   const given = String(calendar.getFirstPropertyValue('method') ?? '').toUpperCase()
@@ -155,7 +156,8 @@ const clean = (text: string, maxLength: number): string =>
     .trim()
 
 /**
- * Joins the lines of a text into one line. A line break in a name would forge a line in the text of the calendar event.
+ * Joins the lines of a text into one line. Without this, a line break in a name could forge a line in the text of the
+ * calendar event.
  */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
@@ -216,7 +218,7 @@ const linkFields = (event: ICAL.Component): string[] =>
 const NAME_MAX_LENGTH = 200
 const ADDRESS_MAX_LENGTH = 320
 
-/** Reads a calendar user by the mail address. @returns null if the user has no mail address. */
+/** Reads the email address and the name of a calendar user. @returns null if the calendar user has no email address. */
 function personOf(property: ICAL.Property | null): Person | null {
   if (property === null) return null
   const value = String(property.getFirstValue() ?? '')

@@ -4,8 +4,8 @@ import { tzlib_get_ical_block, tzlib_get_timezones } from 'timezones-ical-librar
 import type { AttendeeState, CalendarTime, Person, Role } from './invite.ts'
 
 /**
- * Describes a time to write into a calendar file. The field `local` is a date without a time for an event of whole
- * days. If `zone` is null, `local` is in UTC.
+ * Describes a time in a written calendar file. For an event of whole days, `local` is a date without a time. If `zone`
+ * is null, `local` is in UTC.
  */
 export type WrittenTime = Pick<CalendarTime, 'local' | 'zone'>
 
@@ -17,8 +17,8 @@ type Described = {
   start: WrittenTime
   end: WrittenTime
   /**
-   * Names one instance of a recurring event by the start that the instance originally had. Null means that the event is
-   * about all instances.
+   * Names one instance of a recurring event by the original start of the instance. Null means that the calendar file
+   * concerns all instances.
    */
   recurrenceId: WrittenTime | null
   organizer: Person
@@ -40,7 +40,10 @@ export type WrittenAnswer = Described & {
   comment: string | null
 }
 
-/** The calendar library escapes and folds every value, so a text of the caller cannot add a property to the file. */
+/**
+ * Writes a meeting request. The calendar library escapes and folds every value, so a text of the caller cannot add a
+ * property to the calendar file.
+ */
 export function writeRequest(event: WrittenEvent): string {
   return calendarOf('REQUEST', componentOf(event), [event.start, event.end])
 }
@@ -51,7 +54,9 @@ export function writeCancellation(event: WrittenEvent): string {
   return calendarOf('CANCEL', component, [event.start, event.end])
 }
 
-/** Writes an attendee's reply. RFC 5546 §3.2.3: the reply names only the attendee who sends it. */
+/**
+ * Writes an attendee's reply to an invitation. The reply names only the attendee who sends the reply (RFC 5546 §3.2.3).
+ */
 export function writeAnswer({ attendee, answer, comment, ...event }: WrittenAnswer): string {
   const component = described(event)
   const property = person('attendee', attendee)
@@ -79,8 +84,8 @@ function calendarOf(method: string, event: ICAL.Component, times: readonly Writt
 const WRITABLE_ZONES: ReadonlySet<string> = new Set(tzlib_get_timezones() as string[])
 
 /**
- * Returns the definition of a time zone for a calendar file. RFC 5545 §3.2.19: a calendar file defines each zone that
- * it names. The definition has the zone name that the file uses.
+ * Returns the definition of a time zone for a calendar file. A calendar file must define each named time zone (RFC 5545
+ * §3.2.19). The definition has the same zone name as the calendar file.
  */
 function definitionOf(name: string): ICAL.Component | null {
   if (!WRITABLE_ZONES.has(name)) return null
@@ -90,7 +95,7 @@ function definitionOf(name: string): ICAL.Component | null {
   return definition
 }
 
-/** Tells whether the service can write a calendar file that names the time zone. */
+/** Tells whether the service can write a calendar file with the given time zone. */
 export const isWritableZone = (name: string): boolean => WRITABLE_ZONES.has(name)
 
 function componentOf(event: WrittenEvent): ICAL.Component {
@@ -136,7 +141,8 @@ function described(event: Described): ICAL.Component {
 function person(kind: 'organizer' | 'attendee', { address, name }: Person): ICAL.Property {
   const property = new ICAL.Property(kind)
   property.setValue(`mailto:${address}`)
-  // Double quotes in a person's name become single quotes. RFC 5545 §3.2: a parameter must not hold double quotes.
+  // Double quotes in a person's name become single quotes, because a parameter must not hold double quotes (RFC 5545
+  // §3.2).
   if (name !== null) property.setParameter('cn', name.replaceAll('"', "'"))
   return property
 }
@@ -158,16 +164,15 @@ function time(name: string, { local, zone }: WrittenTime): ICAL.Property {
 const PAIR = /^([A-Z]{4,10})=([A-Z0-9,+-]{1,200})$/
 const FREQUENCIES = ['DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY']
 /**
- * Lists the parts of a recurrence rule that may stand in a sent invitation. A part of a recurrence rule that states a
- * time of day is refused.
+ * Lists the allowed parts of a recurrence rule in a sent invitation. Parts that state a time of day are not allowed.
  */
 const RULE_PARTS = new Set(
   'FREQ UNTIL COUNT INTERVAL BYDAY BYMONTHDAY BYYEARDAY BYWEEKNO BYMONTH BYSETPOS WKST'.split(' '),
 )
 
 /**
- * Tells whether a text is a recurrence rule that may stand in a sent invitation (RFC 5545 §3.3.10). Each part of the
- * recurrence rule may stand only once. Events each second, minute or hour are refused.
+ * Tells whether a text is an allowed recurrence rule for a sent invitation (RFC 5545 §3.3.10). Each part may occur only
+ * once in the recurrence rule. The function refuses events each second, minute or hour.
  */
 export function isRule(text: string): boolean {
   const pairs = text.split(';').map((pair) => PAIR.exec(pair))

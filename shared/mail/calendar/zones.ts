@@ -7,7 +7,7 @@ import { findIana } from 'windows-iana'
  */
 export type Zone = {
   name: string | null
-  /** Converts a local time of the zone to an instant. @returns the milliseconds since 1970. */
+  /** Converts a local time of the time zone to an instant. @returns the milliseconds since 1970. */
   instantOf(local: ICAL.Time): number
 }
 
@@ -20,14 +20,14 @@ const SHORT_NAME = /^[A-Z]{3}(?:\d[A-Z]{3})?$/
 
 export const UTC: Zone = { name: 'UTC', instantOf: utcOf }
 /**
- * Converts times without a zone. A time without a zone is the same local time everywhere (RFC 5545 §3.3.5). Lists of
- * events need an order, so a time without a zone counts as UTC.
+ * Converts times without a zone. A time without a zone is the same local time everywhere (RFC 5545 §3.3.5). A time
+ * without a zone counts as UTC, because lists of events need an order.
  */
 export const FLOATING: Zone = { name: null, instantOf: utcOf }
 
 /**
- * Returns the time zone of a TZID (RFC 5545 §3.2.19). If the zone name is known, the definition in the file is ignored,
- * as in calendar programs. The time zone definitions in calendar files often cover only one year.
+ * Returns the time zone of a TZID (RFC 5545 §3.2.19). If the zone name is known, the function ignores the definition in
+ * the calendar file, as calendar programs do. The definitions in calendar files often cover only one year.
  */
 export function zoneOf(tzid: string, definition: ICAL.Timezone | undefined): Zone {
   const name = ianaName(tzid) ?? ianaName(locationOf(definition))

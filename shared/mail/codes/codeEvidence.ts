@@ -1,6 +1,7 @@
 /**
  * Collects the evidence that a candidate in a mail is a one-time code: the candidate's shape, its position, the words
- * around it, and the kind of the mail. Each piece of evidence has a name. codeTrees.ts says how much each piece counts.
+ * around it, and the kind of the mail. Each piece of evidence has a name. The decision trees in codeTrees.ts weigh the
+ * pieces of evidence.
  */
 
 import {
@@ -23,8 +24,8 @@ import {
 } from './codeWords.ts'
 
 /**
- * Holds a line of a mail part, as codeShapes.ts normalises it. The words of the line are recognised only once, when
- * they are first needed.
+ * Holds a line of a mail part after the normalisation by codeShapes.ts. The class recognises the words of the line only
+ * once, at their first use.
  */
 export class CodeLine {
   readonly #text: string
@@ -67,20 +68,23 @@ export type Found = {
   isSubject: boolean
 }
 
-/** Sets the maximum number of lines above a candidate (a possible code) that are searched for words about codes. */
+/**
+ * Sets the maximum number of lines above a candidate (a possible code) in which the code searches for words about
+ * codes.
+ */
 const ABOVE_MAX_LINES = 8
-/** Sets the maximum number of lines that a short mail has. In a short mail, all lines are about one subject. */
+/** Sets the maximum number of lines of a short mail. In a short mail, all lines concern one subject. */
 const SHORT_LINES = 3
 /**
  * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` do not name a number, but
- * say only what the number is for.
+ * tell only the purpose of a number.
  */
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
 /**
- * Returns the evidence that a mail as a whole gives. The evidence from the mail as a whole is the same for all
- * candidates (possible codes) of the mail.
+ * Returns the evidence from a mail as a whole. The evidence from the whole mail is the same for all candidates
+ * (possible codes) of the mail.
  */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
@@ -132,7 +136,7 @@ function shapeEvidence(candidate: Candidate): string[] {
     ...(isPlace ? ['shape:place'] : []),
     // A text like WELCOME15 joins a word and a number, so it is probably a voucher and no one-time code.
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
-    // Mails that give advice about security often show example codes like 123456 and 0000.
+    // Mails with advice about security often show example codes such as 123456 and 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
   ]
 }
@@ -143,8 +147,8 @@ const WORDS_BESIDE = 4
 const STEM_CHARS = 6
 
 /**
- * Returns the first letters of each word beside the candidate. codeTrees.ts contains those words that occur in several
- * mails.
+ * Returns the first letters of each word beside the candidate. The trees in codeTrees.ts use only words that occur in
+ * several mails.
  */
 function wordEvidence(before: string, after: string): string[] {
   const stems = (side: string, words: readonly string[]) =>
@@ -155,14 +159,14 @@ function wordEvidence(before: string, after: string): string[] {
   ]
 }
 
-/** Matches the words and signs that may stand between a number and its label: `482913 is your code`. */
+/** Matches the words and signs between a number and a following label, as in `482913 is your code`. */
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|е|је|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
-/** Sets the maximum number of characters between a verb like "enter" and the number to enter. */
+/** Sets the maximum number of characters between a verb such as "enter" and its number. */
 const USE_CHARS = 40
 
-/** Matches what may stand between a label and its number: `your code is 482913`. */
+/** Matches the text between a label and a following number, as in `your code is 482913`. */
 const BETWEEN =
   /^ ?(?:(?:is|ist|lautet|est|es|é|è|е|је|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|yang|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
 
@@ -178,8 +182,7 @@ function distance(chars: number): string {
 }
 
 /**
- * Returns the evidence from the candidate's sentence: its verbs, and for each kind of label (such as "code") the label
- * nearest to the candidate.
+ * Returns the evidence from the candidate's sentence: the verbs, and the nearest label of each kind (such as "code").
  */
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
@@ -206,8 +209,8 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
-  // In `Enter 482913` the word before the number is a verb. Between a verb such as `Enter` and the number, at most one
-  // other word may stand.
+  // In `Enter 482913`, the word before the number is a verb. At most one other word may be between such a verb and the
+  // number.
   if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
   else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))
@@ -231,10 +234,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   return evidence
 }
 
-/**
- * Returns the evidence from the lines above a candidate: for each kind of label (such as "code"), the nearest line with
- * such a label.
- */
+/** Returns the evidence from the lines above a candidate: the nearest line with each kind of label (such as "code"). */
 function aboveEvidence(lines: readonly CodeLine[], at: number, isAlone: boolean): string[] {
   const place = isAlone ? 'above' : 'aboveInline'
   const evidence: string[] = []
@@ -263,8 +263,8 @@ function belowEvidence(below: CodeLine | undefined, isAlone: boolean): string[] 
 }
 
 /**
- * Returns the evidence that the line of a candidate for a one-time code gives. @param rest is the line without the
- * candidate. Undefined means that the line holds nothing but the candidate.
+ * Returns the evidence from the line of a candidate for a one-time code. @param rest is the line without the candidate.
+ * Undefined means that the line contains only the candidate.
  */
 function lineEvidence(
   line: CodeLine,
@@ -287,7 +287,7 @@ function lineEvidence(
   ]
 }
 
-/** Returns the sentence of a line in which a candidate stands. */
+/** Returns the start and the end of the candidate's sentence in a line. */
 function sentenceAround(line: string, { start, end }: Candidate): { start: number; end: number } {
   let from = 0
   for (const match of line.slice(0, start).matchAll(/(?<!\.)[.!?؟;·](?= )|[。！？]/g))

@@ -8,21 +8,22 @@ export type Candidate = {
   start: number
   end: number
   /**
-   * Tells whether the candidate for a one-time code consists only of letters, or contains small letters. A text of only
-   * letters or with small letters is a one-time code only if the mail announces a code.
+   * Tells whether the candidate for a one-time code consists only of letters, or contains small letters. A candidate
+   * with such letters is a one-time code only if the mail announces a code.
    */
   isWeak: boolean
   /** Tells whether the candidate for a one-time code is a four-digit number from 1900 to 2099. */
   isYear: boolean
-  /** Tells whether the candidate looks like an issue key or the name of a standard: OPS-4821, SHA-256. */
+  /** Tells whether the candidate looks like an issue key or the name of a standard, such as OPS-4821 or SHA-256. */
   isKey: boolean
   /** Tells whether the candidate for a one-time code is part of a postal address. */
   isPlace: boolean
   /**
-   * Tells whether the candidate consists of letters, with as many vowels as a word has: IMPORTANT, but also MSIAMJTL.
+   * Tells whether the candidate consists of letters with as many vowels as a word, such as IMPORTANT, but also
+   * MSIAMJTL.
    */
   isWord?: boolean
-  /** Tells whether the candidate mixes large and small letters without order, as in zlQEWh. */
+  /** Tells whether the candidate mixes capital and small letters without order, as in zlQEWh. */
   isJumble?: boolean
 }
 
@@ -30,7 +31,7 @@ const CANDIDATES_MAX = 20
 
 /**
  * Lists the code points of the digit zero in other scripts. In Unicode, the other nine digits of each script follow the
- * script's zero.
+ * zero of the script.
  */
 const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
 
@@ -54,15 +55,15 @@ export const plainForm = (text: string): string =>
     .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
 
 /**
- * Matches three shapes of a one-time code. 1: single characters with spaces between, also around a dash. 2: groups of
- * digits. 3: one or more groups of letters and digits. The bounds keep each match short.
+ * Matches the shapes of a one-time code: single characters with spaces between, groups of digits, words with hyphens,
+ * and groups of letters and digits. The bounds in the pattern keep each match short.
  */
 const SHAPE =
   /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4}(?:-[0-9A-Z](?![\dA-Za-z-]))?)/gu
 
 /**
- * Matches a character directly before a number that makes the number part of a longer expression. This preceding
- * character is a letter of a script with word spaces, a digit, or a sign.
+ * Matches a character directly before a number that makes the number a part of a longer expression. The matched
+ * character is a letter of a script with spaces between words, a digit, or a sign.
  */
 const BEFORE =
   /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$|〒 ?$/u
@@ -73,29 +74,29 @@ const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
 
 /**
- * Matches a long number or word. Telephone numbers and names of files are equally long, so a long candidate counts only
- * if it stands alone on its line or directly after a label.
+ * Matches a long number or word. A long candidate counts only alone on its line or directly after a label, because
+ * telephone numbers and file names are equally long.
  */
 const LONG = /^(?:\d{9,10}|[A-Za-z\d]{11,12})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
 
-/** Matches a numbered name before a code: `PIN1: 41907385`. */
+/** Matches a numbered name before a code, as in `PIN1: 41907385`. */
 const NUMBERED_LABEL = /^[A-Z]{2,6}\d$/
 const CURRENCY_BEFORE = /(?<!\p{L})(?:eur|usd|gbp|inr|chf|jpy|cny|rs|kr|r)\.? ?$/iu
 
 /**
- * Matches streets and rooms with their numbers, in the formats of the larger countries. The bounds keep each match
- * short.
+ * Matches streets and rooms with their numbers in the formats of the larger countries. The bounds in the pattern keep
+ * each match short.
  */
 const STREET =
   /(?<!\p{N})\d{1,6}[a-z]? (?:[\p{L}.'’-]{1,20} ){0,3}(?:street|st|avenue|ave|road|rd|boulevard|blvd|lane|ln|drive|dr|way|court|ct|square|sq|plaza|place|parkway|pkwy|highway|hwy|terrace|quay|building)(?!\p{L})|(?<!\p{L})(?:suite|ste|floor|unit|apt|room|box|postfach|bp|〒) ?#?\d[\d-]{0,7}|\p{L}{0,20}(?:straße|strasse|str\.|gasse|allee|platz|straat|laan|gatan|gade|vägen|katu|utca)[ ,]{1,2}\d{1,5}|(?<!\p{L})(?:rue|via|calle|avenida|av\.|rua|ul\.|ulica|ул\.|улица|cad\.|sok\.)(?:,? [\p{L}.'’-]{1,20}){1,4},? \d{1,5}/giu
-/** Matches towns with their postal codes: San Francisco, CA 94103; 1010 Wien; D-10115 Berlin. */
+/** Matches towns with their postal codes, such as San Francisco, CA 94103; 1010 Wien; D-10115 Berlin. */
 const TOWN =
   /(?<=, ?)[A-Z]{2},? \d{5}(?:-\d{4})?(?!\p{N})|(?<=[,·|] ?)(?:[A-Z]{1,2}-)?\d{4,5} \p{Lu}\p{Ll}{2,20}(?= ?(?:[,·|]|$))/gu
 
 /**
- * Returns the candidates for one-time codes in a line of text in {@link plainForm}. The caller passes a line of at most
- * a few hundred characters.
+ * Returns the candidates for one-time codes in a line of text. The line must be in {@link plainForm}, with at most a
+ * few hundred characters.
  */
 export function candidatesOf(line: string): Candidate[] {
   const found: Candidate[] = []
@@ -123,7 +124,7 @@ export function candidatesOf(line: string): Candidate[] {
   return found
 }
 
-/** Tells whether a line holds no letters and digits apart from the candidate (a possible code). */
+/** Tells whether a line contains no letters and digits outside the candidate (a possible code). */
 export const standsAlone = (line: string, { start, end }: Pick<Candidate, 'start' | 'end'>) =>
   !/[\p{L}\p{N}]/u.test(line.slice(0, start) + line.slice(end))
 
@@ -137,7 +138,7 @@ const numeric = (value: string): Shape => ({
   isKey: false,
 })
 
-/** Matches the letters before the number of an invoice, an order, a case or a standard: INV-93174. */
+/** Matches the letters before the number of an invoice, an order, a case or a standard, as in INV-93174. */
 const DOCUMENT =
   /^(?:INV|RE|RG|ORD|PO|SO|SI|QU|QTE|EST|RMA|REF|TKT|TK|INC|REQ|CHG|SR|CR|PR|MR|WO|BUG|ISO|RFC|CVE|SHA|UTF|PAY|TX|TXN|BK|RES|DOC|LOT|SKU|FV|FA|AB)$/
 
@@ -153,7 +154,7 @@ function read(
   if (words !== undefined)
     return { kind: 'words', value: words, isWeak: true, isYear: false, isKey: false }
   if (/^\d{4,10}$/.test(shown)) return numeric(shown)
-  // Some senders put their own letters before the code: G-482913. The person who uses the code enters only the digits.
+  // Some senders put letters before the code, as in G-482913. The person who uses such a code enters only the digits.
   const [, sender, digits] =
     /^([A-Z](?=-\d{4,8}$)|[A-Z]{2,3}(?=-\d{5,8}$))-(\d+)$/.exec(shown) ?? []
   if (sender !== undefined && !DOCUMENT.test(sender))
@@ -165,8 +166,8 @@ function read(
 }
 
 /**
- * Reads groups of digits as a one-time code: 482 913, 4829-1305, 4829 - 1305, 48 29 13, 482 9130. Codes of shapes such
- * as 0916 3 and 40-66-1 are rare, so these shapes count as weak candidates.
+ * Reads groups of digits as a one-time code, such as 482 913, 4829-1305, 4829 - 1305, 48 29 13 and 482 9130. Rare
+ * shapes such as 0916 3 and 40-66-1 count as weak candidates.
  */
 function readGroups(shown: string): Shape | undefined {
   const parts = shown.split(/[ -]+/)
@@ -185,26 +186,26 @@ function readGroups(shown: string): Shape | undefined {
 }
 
 /**
- * Tells whether a text has three groups, and one of them mixes small letters and digits. The other groups may be words:
- * atlas-7f41-drop.
+ * Tells whether a text has three groups, and one group mixes small letters and digits. The other two groups of the text
+ * may be words, as in atlas-7f41-drop.
  */
 function hasMixedGroup(value: string): boolean {
   const groups = value.split('-')
   return groups.length === 3 && groups.some((group) => /^(?=.*\d)(?=.*[a-z])[a-z\d]+$/.test(group))
 }
 
-/** Matches a short number that a hyphen joins to a word: 2-step, 24-HOUR. */
+/** Matches a short number that a hyphen joins to a word, as in 2-step and 24-HOUR. */
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
 /**
- * Matches codes like kT4wZq and Nb63-Ty08, which have a digit in each group. Product names like iPhone15 and Win11
- * begin with a word, so the pattern does not match them.
+ * Matches codes such as kT4wZq and Nb63-Ty08, which have a digit in each group. The pattern does not match product
+ * names such as iPhone15 and Win11, because they begin with a word.
  */
 const MIXED_CASE =
   /^(?=.{6,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
 
 /**
- * Tells whether large and small letters have no order, as in zlQEWh. In a name like PayPal or GitHub, each part that
- * begins with a capital has a vowel.
+ * Tells whether capital and small letters have no order, as in zlQEWh. In a name such as PayPal or GitHub, each part
+ * that begins with a capital has a vowel.
  */
 const isJumbled = (value: string): boolean =>
   /^(?=.{6,10}$)(?=.*[a-z].*[A-Z])[A-Za-z]+$/.test(value) &&
@@ -230,8 +231,8 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // A word with a number, such as WELCOME15, is probably a voucher. A voucher-like text counts as a one-time code only
-  // if the mail names a sign-in code, and not just a `code`.
+  // A word with a number, such as WELCOME15, is probably a voucher. Such a word counts as a one-time code only if the
+  // mail names a sign-in code, and not just a `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)

@@ -1,11 +1,11 @@
 /**
  * Recognises words beside a number that tell the number's meaning, in some fifty languages. Compounds count by their
- * parts: `code` is in `Bestätigungscode`. The texts to recognise are in lower case.
+ * parts, so `code` is in `Bestätigungscode`. All given texts are in lower case.
  */
 
 /**
- * Matches words that name something other than a one-time code. In the list of words, longer expressions stand before
- * shorter ones, because a `promo code` is no one-time code.
+ * Matches words that name something other than a one-time code. In the list, longer expressions come before shorter
+ * expressions, because a `promo code` is no one-time code.
  */
 const OTHER = [
   // Words such as "promo", "gift" and "booking" show that a code is no sign-in code.
@@ -26,7 +26,8 @@ const OTHER = [
   String.raw`(?:confirmation|customer|member(?:ship)?|phone|card|policy|registration|vehicle) (?:number|no)|best[äa]tigungsnummer|kundennummer|numéro|número|numero(?! di)|(?<!\p{L})n[º°.]|nummer|číslo|(?<!\p{L})numer(?!\p{L})|număr\p{L}*|αριθμ\p{L}*|(?<!\p{L})αρ\.|numaral\p{L}*|numarası|номер\p{L}*|(?<![認証暗])番号|确认号|번호(?<!인증 ?번호)|رقم|számú|szám(?!\p{L})|number|(?<!\p{L})no\.`,
   // Words for people and their possessions, such as "customer", show that a number is no sign-in code.
   String.raw`(?:customer|client|member(?:ship)?|user|student|patient|employee|account|subscriber|passenger|traveller|guest|booking|order|ticket|case|device|session|request|transaction|workspace|team|project|store|shop|job|visit|claim|policy|meter|vehicle|loyalty)(?: id(?!\p{L})|[ -]?(?:key|ref)(?!\p{L})| ?#)|user ?names?|(?:account|user|profile) ?:|benutzername|kundenn\p{L}*|nom d['’]utilisateur|identifiant|usuari[oa]|nombre de usuario|nome utente|nome de (?:usuário|utilizador)|utilizador|gebruikersnaam|användarnamn|brugernavn|brukernavn|käyttäjä(?:nimi|tunnus)|nazwa użytkownika|uživatelské jméno|felhasználónév|nume de utilizator|όνομα χρήστη|kullanıcı adı|имя пользователя|логин|ім['’]я користувача|ユーザー名|会員|お客様|用户名|用戶名|会员|사용자|회원|اسم المستخدم|العضوية`,
-  // A number beside a word for an account, a card or a list stays the same for years, so it is no one-time code.
+  // A number beside a word for an account, a card or a list is no one-time code, because the number stays the same for
+  // years.
   String.raw`(?:kunden|mitglieds|benutzer|bank)-?konto|(?:customer|client|member|bank|savings) accounts?|compte client|cuenta de cliente|conto cliente|conta de cliente|gift ?cards?|geschenkkarte|carte cadeau|tarjeta regalo|cadeaukaart|tan-?list\p{L}*|code ?list\p{L}*|leaked`,
   // Words for telephones, machines and times, such as "call", show that a number is no sign-in code.
   String.raw`(?<!\p{L})calls?(?!\p{L})|phone|(?<!\p{L})tel(?!\p{L})|dial|helpline|fax|rufen|telefon\p{L}*|melde dich|appelez|appel|llama\p{L}*|ligue|denuncie|denuncia|chiama\p{L}*|(?<!\p{L})bel(?!\p{L})|meld het|(?<!\p{L})ring(?!\p{L})|soita|zadzwoń|volejte|hívj\p{L}*|sună|sunați|καλέστε|arayın|звони\p{L}*|дзвоні\p{L}*|телефону\p{L}*|電話|连络|连絡|連絡|致电|拨打|전화|신고|اتصل|الهاتف|(?<!\p{L})ip(?!\p{L})|firefox|chrome|device`,
@@ -46,18 +47,18 @@ const CERTAIN = [
   String.raw`κωδικ\p{L}+ (?:επαλήθευσ|επιβεβαίωσ|ασφαλ|μίας|μιας|πρόσβασης otp)\p{L}*|μ[ιί]ας χρήσης|(?:doğrulama|onay|güvenlik|giriş|aktivasyon) kod\p{L}*|tek kullanımlık|код\p{L}* (?:подтвержд|безопасн|доступ|проверк|активац|верификац|підтвердж|безпек|перевірк)\p{L}*|одноразов\p{L}*|еднократ\p{L}*|код за (?:потвърждение|активиране|вход|достъп|проверка|регистрация)`,
   String.raw`(?:確認|認証|検証|ログイン|セキュリティ|ワンタイム)(?:用)?(?:コード|パスワード|番号|キー)(?<!確認番号)|ワンタイム|验证码|驗證碼|校验码|动态密码|動態密碼|动态口令|動態口令|动态码|一次性(?:密码|密碼|代码)|安全码|安全碼|确认码|確認碼|登录码|인증 ?(?:코드|번호)|확인 코드|보안 코드|일회용\p{L}*|otp`,
   String.raw`رمز (?:التحقق|التأكيد|الأمان|الدخول|التفعيل|المؤقت)|الرمز المؤقت|لمرة واحدة|קוד (?:אימות|אישור|כניסה)|חד.?פעמי|کد تأیید|کد تایید|رمز یکبار|mã (?:xác|otp)\p{L}*|kode (?:verifikasi|konfirmasi|keamanan|otp)|รหัส(?:ยืนยัน|otp)|ओटीपी|सत्यापन कोड`,
-  // The pattern matches a word for "code" with its purpose directly behind it: `code to sign in`, `код для входа`.
+  // The pattern matches a word for "code" directly before its purpose, as in `code to sign in` and `код для входа`.
   String.raw`(?:codes?|pin|kod\p{L}{0,4}|código|codice|cod(?:ul)?|kód\p{L}{0,3}|koodi|код\p{L}{0,2}|κωδικ\p{L}{1,3}) (?:to|for|zum|zur|für|pour|para|de|per|do|k|na|för|til|att|pentru|για|για τη|για την|для|за|voor|om)(?: (?:the|your|die|das|la|el|le|l['’]|o|a|tu|su|uw|je|din|te|τη|την))? ?(?:sign|log|anmeld|einlogg|connex|connect|iniciar|accede|entrar|accesso|logow|zalog|přihl|prihl|inlog|logga|belép|bejelent|autent|autoriz|authori|confirm|verif|bestätig|bekräft|bevestig|potwierd|potvrz|вход|войти|вхід|увійти|подтвержд|підтвердж|είσοδο|σύνδεσ)\p{L}*|varmennus\p{L}*|varmenne\p{L}*`,
 ]
 
 /** Matches words for a code of some kind, or for a password. */
 const CODE = [
-  // Some mails ask for characters instead of a code: `Copy the following characters`.
+  // Some mails ask for characters instead of a code, as in `Copy the following characters`.
   'following characters|folgenden? zeichen|caractères suivants|caracteres siguientes|siguientes caracteres|seguintes caracteres|seguenti caratteri|volgende tekens|följande tecken|følgende tegn|seuraavat merkit|następujące znaki|následující znaky|nasledujúce znaky|sljedeće znakove|naslednje znake|alábbi karakter|următoarele caractere|следующие символы|наступні символи|şu karakter|次の文字|以下字符|다음 문자',
   String.raw`(?<!\p{L})codi(?!\p{L})|códigu|ch?òd[eih]?\p{L}*|(?<!\p{L})g?cód(?!\p{L})|kodiċi|koade|autentikigkod\p{L}*|kôd\p{L}*|kodi(?:ni|ngiz\p{L}*)|kodeu|kaody|(?<!\p{L})(?:ama|i|li)?khodi|ikhowudi|kóòdù|lambar (?:tabbatar|tantance|tabbaci)\p{L}*|κώδικ\p{L}*|рамзи|ኮድ|କୋଡ|(?<!\p{L})c?hòd\p{L}*|c['’]hod|کوډ|ڪوڊ|کۆد\p{L}*|ক['’]ড|குறியீட்|קאָד|(?<!\p{L})côd|(?<!\p{L})kodo(?:n|j|jn)?(?!\p{L})|(?<!\p{L})kode(?:a|ak|arekin)(?!\p{L})|(?<!\p{L})kòd|(?<!\p{L})kodą|(?<!\p{L})[הלב]קוד|(?<!\p{L})(?:ال)?كود|(?<!\p{L})код(?:у|ы|ты|ыңыз|уңуз|іңіз)\p{L}{0,3}(?!\p{L})|কোড|குறியீடு|కోడ్|કોડ|ಕೋಡ್|കോഡ്|ਕੋਡ|کوڈ|කේතය|កូដ|ລະຫັດ|ကုဒ်|კოდი|կոդ|(?<!\p{L})koodi?(?!\p{L})|(?<!\p{L})kod(?:as|ą|o|s|i|in|in[ıi]z)(?!\p{L})|kóð[ia]|(?<!\p{L})koda(?!\p{L})|msimbo|(?<!\p{L})(?:digits?|figures|ziffern|chiffres|cifr[ae]s?|dígitos?|cijfers|siffror\p{L}*|cifre|cyfr\p{L}*|číslic\p{L}*|számjegy\p{L}*|cifrele|ψηφί\p{L}*|rakam\p{L}*|цифр\p{L}*|ciąg\p{L}* znaków|ciąg)(?!\p{L})|数字|數字|숫자|أرقام|codes?(?!\p{L}| of )|(?<!\p{L})pin(?:-?code)?(?!\p{L})|token|códigos?|codi(?:ce|ci)|(?<!\p{L})cod(?:ul|ului)?(?!\p{L})|clave|senha|kod(?:en|er|et|e|em|u|y|ed|unuz\p{L}*|un|lar|uyla|unu)?(?!\p{L})|kood\p{L}*|kód\p{L}*|jelsz\p{L}*|(?<!\p{L})hasł\p{L}*|(?<!\p{L})hesl\p{L}*|κωδικ\p{L}*|şifre\p{L}*|код\p{L}{0,3}(?!\p{L})|парол\p{L}*|コード|暗証番号|代码|代碼|密码|密碼|비밀번호|코드|رمز|الرمز|كلمة|(?<!\p{L})קוד|(?<!\p{L})کد|(?<!\p{L})mã(?!\p{L})|รหัส|कोड`,
 ]
 
-/** Matches words for access, which may stand beside a bare number: `Use 482913 to log in`. */
+/** Matches words for access, which may occur beside a bare number, as in `Use 482913 to log in`. */
 const ACCESS = [
   String.raw`(?:re)?set(?: up)?(?: your)?(?: \p{L}+)? password|reset|verify|confirm|complete|continue|finish|authori[sz]e|approve|recover|restore|activate|pair|zurücksetzen|zurückzusetzen|bestätigen|verifizieren|réinitialiser|confirmer|vérifier|valider|restablecer|confirmar|verificar|redefinir|repor|reimpostare|confermare|verificare|resetten|bevestigen|återställa|bekräfta|nulstille|bekræfte|vahvista\p{L}*|zresetować|potwierdzić|obnovit|potvrdit|ověřit|visszaállít\p{L}*|megerősít\p{L}*|reseta|confirma|επαναφέρ\p{L}*|επιβεβαι\p{L}*|sıfırla\p{L}*|doğrula\p{L}*|onayla\p{L}*|сбросить|подтвердить|скинути|підтвердити|リセット|確認|重置|确认|验证|재설정|확인|لإعادة|لتأكيد|log ?(?:me )?in|sign ?in|logging in|signing in|your account|loggst|einloggen|anmelden|anzumelden|connecter|connexion|accéder|compte|entrar|acceder|acesse|acessar|aceder|cuenta|conta|accedere|entrare|account|inlog\p{L}*|inloggen|toegang|logga in|konto\p{L}*|log ind|logge|adgang|tili\p{L}*|kirjau\p{L}*|zalog\p{L}*|wejść|przihlá\p{L}*|přihlá\p{L}*|vstoup\p{L}*|účt\p{L}*|lépj|belép\p{L}*|bejelentkez\p{L}*|fiók\p{L}*|conecta\p{L}*|cont(?:ul)?(?!\p{L})|συνδε\p{L}*|μπείτε|λογαριασμ\p{L}*|girmek|oturum|hesab\p{L}*|войти|зайти|аккаунт\p{L}*|увійти|зайти|кабінет\p{L}*|ログイン|サインイン|登录|登入|账号|계속|로그인|للدخول|الدخول|حساب\p{L}*`,
 ]
@@ -69,15 +70,15 @@ const USE =
 const part = (name: string, words: readonly string[]) => `(?<${name}>${words.join('|')})`
 
 /**
- * Matches words that mails of shops and travel companies use. Discount and booking codes contain letters, as some
- * one-time codes do.
+ * Matches words in mails of shops and travel companies. Mails of shops and travel companies contain discount and
+ * booking codes that look like one-time codes.
  */
 const TRADE =
   /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
 
 /**
- * Tells whether a text is about the code for a call, a network or a door. All guests use the same code for a call or a
- * door, so it is no one-time code.
+ * Tells whether a text is about the code for a call, a network or a door. A code for a call, a network or a door is no
+ * one-time code, because all guests use the same code.
  */
 export const namesMeeting = (text: string): boolean =>
   /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|(?:your|tu|su|sua|votre|tua|ihr\p{L}{0,2}|dein\p{L}{0,2}) (?:suite|room|apartment|apartamento|habitación|quarto|chambre|appartement|camera|appartamento|zimmer|wohnung)(?!\p{L})|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(
@@ -85,8 +86,8 @@ export const namesMeeting = (text: string): boolean =>
   )
 
 /**
- * Tells whether a line names a company, as a footer does. The numbers in a line that names a company are register,
- * house or telephone numbers.
+ * Tells whether a line names a company, as a footer does. The numbers in such a line are register, house or telephone
+ * numbers.
  */
 export const namesCompany = (line: string): boolean =>
   /©|\(c\) \d{4}|all rights reserved|(?<!\p{L})(?:inc|llc|ltd|limited|gmbh|plc|corp|pty|s\.r\.l|s\.p\.a|b\.v|sp\. z o\.o|s\.r\.o|kft|oyj?|aps|a\/s|sarl|hrb|siret)(?!\p{L})|株式会社|有限公司|주식회사/u.test(
@@ -109,10 +110,7 @@ const LABEL = new RegExp(
 
 const CODE_NAME = new RegExp([...CERTAIN, ...CODE].join('|'), 'u')
 
-/**
- * Tells whether a text contains a word for a code. This check for a code word takes a fraction of the time of {@link
- * labelsOf}.
- */
+/** Tells whether a text contains a word for a code. The function takes a fraction of the time of {@link labelsOf}. */
 export const namesCode = (text: string): boolean => CODE_NAME.test(text.toLowerCase())
 
 export type LabelKind = 'other' | 'certain' | 'code' | 'access'
@@ -121,8 +119,7 @@ export type Label = { kind: LabelKind; start: number; end: number }
 const LABELS_MAX = 60
 
 /**
- * Returns the labels of a text, which are the words that name a number, in their order. The caller must limit the
- * length of the text in which the function looks for labels.
+ * Returns the labels (words that name a number) of a text in their order. The caller must limit the length of the text.
  */
 export function labelsOf(text: string): Label[] {
   const labels: Label[] = []

@@ -1,7 +1,7 @@
 /**
  * Finds one-time codes in a mail. The function judges a number or word with the shape of a code by its surroundings:
- * the nearest words, the lines above, and the kind of the mail. Only the first characters of each mail part and a few
- * dozen candidates are read, so that the search for codes takes limited time.
+ * the nearest words, the lines above, and the kind of the mail. The function reads only the first characters of each
+ * mail part and a few dozen candidates, so that the search takes limited time.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
@@ -18,10 +18,10 @@ import { emphasisOf } from './emphasis.ts'
 import { likelihood } from './likelihood.ts'
 import { purposeOfText } from './linkWords.ts'
 
-/** Names the part of the mail that holds a code. */
+/** Names the part of the mail that contains a code. */
 type CodePart = 'subject' | 'text' | 'html'
 
-/** Describes a one-time code as the API returns it (docs/contract.md §4). */
+/** Describes a one-time code in the form of the API (docs/contract.md §4). */
 export type Code = {
   kind: CodeKind
   /** Holds the code that a person or an agent must enter. */
@@ -29,28 +29,29 @@ export type Code = {
   /** Holds the confidence that the text is a one-time code, from 0 to 1. */
   confidence: number
   part: CodePart | 'attachment'
-  /** Holds the id of the attachment that holds the code. Only codes of the part `attachment` have an attachment id. */
+  /**
+   * Holds the id of the attachment that contains the code. Only codes of the part `attachment` have an attachment id.
+   */
   attachmentId?: string
-  /** Holds the line of the mail that holds the code. */
+  /** Holds the line of the mail that contains the code. */
   line: string
 }
 
 /**
- * Sets the maximum number of characters that are read of each mail part. A one-time code stands near the top of its
- * mail part.
+ * Sets the maximum number of characters of each mail part that `findCodes` reads. A one-time code is near the top of
+ * its mail part.
  */
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400
 const LINE_MAX_CHARS = 400
-/**
- * Sets the maximum number of lines in each mail part that are judged because they contain candidates (possible codes).
- */
+/** Sets the maximum number of lines with candidates (possible codes) that `findCodes` judges in each mail part. */
 const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
 /**
- * Sets the least confidence of a probable one-time code. A candidate with less confidence is probably no one-time code.
+ * Sets the lowest confidence of a probable one-time code. A candidate with a lower confidence is probably no one-time
+ * code.
  */
 const LIKELY = 0.5
 
@@ -59,17 +60,17 @@ type Mail = {
   text: string
   html: string | null
   /**
-   * Holds the visible HTML, whose large and bold texts are evidence. If the visible HTML is absent, the mail has no
-   * HTML.
+   * Holds the visible HTML of the mail, because large and bold texts are evidence. If `shown` is absent or null, the
+   * mail has no HTML.
    */
   shown?: string | null
 }
 
 /**
  * Finds the one-time codes of a mail, the most certain code first.
- * @param mail holds the parts of the mail. The field `html` is the text of the visible HTML. The field `html` is null
- * if the mail has no HTML, or if `text` already is the text of the HTML.
- * @returns at most {@link CODES_MAX} codes, each code once.
+ * @param mail holds the parts of the mail. The field `html` is the text of the visible HTML. A null `html` means that
+ * the mail has no HTML, or that `text` already is the text of the HTML.
+ * @returns at most {@link CODES_MAX} codes, each code only once.
  * @example findCodes({ subject: 'Sign in', text: 'Your code is 482 913.', html: null })[0].value // '482913'
  */
 export function findCodes(mail: Mail): Code[] {
@@ -87,7 +88,7 @@ export function findCodes(mail: Mail): Code[] {
 
 const bare = (value: string) => value.replaceAll('-', '').toLowerCase()
 
-/** Removes the second spelling of a code, so that 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913, count once. */
+/** Removes the second spelling of a code, so that 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913, count as one code. */
 const withoutTwins = (codes: readonly Code[]): Code[] =>
   codes.filter(
     ({ value }, n) =>
@@ -99,11 +100,12 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
   )
 
 /**
- * Returns the lines of a text that hold letters or digits. Lines that hold only one character are joined into one line.
+ * Returns the lines of a text that contain letters or digits. The function joins lines of a single character into one
+ * line.
  */
 function linesOf(text: string): string[] {
   const plain = plainForm(text.slice(0, CODE_SCAN_CHARS))
-    // URLs are removed, because the numbers in a URL are no one-time codes.
+    // The function removes URLs, because the numbers in a URL are no one-time codes.
     .replace(/\bhttps?:\/\/[^\s\]>)]*/g, ' ')
     .replace(/\[ *\]/g, ' ')
     .replace(/\*{1,2}([^\s*]{1,30})\*{1,2}/g, ' $1 ')
@@ -128,30 +130,29 @@ function linesOf(text: string): string[] {
 }
 
 /**
- * Matches a line that may hold a candidate for a one-time code. Few lines of a mail match this pattern, and the words
- * around all other lines need not be read.
+ * Matches a line that may contain a candidate for a one-time code. Few lines of a mail match MAY_HOLD, and the code
+ * need not read the words around other lines.
  */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])/
 
 /**
- * Sets the maximum number of lines of a mail that consists only of a title, such as `Confirm your e-mail`, and a
- * number.
+ * Sets the maximum number of lines of a mail that contains only a title, such as `Confirm your e-mail`, and a number.
  */
 const LONE_LINES_MAX = 6
 
-/** Tells whether a mail is only a number below a title that asks for a confirmation. */
+/** Tells whether a mail contains only a number and a title that asks for a confirmation. */
 const isLoneNumber = (lines: readonly CodeLine[]): boolean =>
   lines.length <= LONE_LINES_MAX &&
   lines.some(({ text }) => /^\d{4,8}$/.test(text)) &&
   lines.some(({ lower }) => purposeOfText(lower) === 'verify')
 
-/** Holds a candidate with the evidence that speaks for or against a one-time code. */
+/** Holds a candidate with the evidence for or against a one-time code. */
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
 /**
- * Tells whether a mail may hold a one-time code. A mail with a one-time code names a code, asks to enter a number, or
- * says how long the code is valid. A mail with a one-time code may also address somebody who did not ask for the mail,
- * or be only a title and a number.
+ * Tells whether a mail may contain a one-time code. A mail with a one-time code names a code, asks the reader to enter
+ * a number, or states the validity of a code. The mail may also address somebody who did not request the mail, or
+ * contain only a title and a number.
  */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(
@@ -160,8 +161,8 @@ const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   ) || isLoneNumber(lines)
 
 /**
- * Returns the candidates for one-time codes in a mail, with the evidence about each. The list is empty if no text of
- * the mail names a code.
+ * Returns the candidates for one-time codes in a mail, with the evidence about each candidate. The list is empty if the
+ * mail cannot contain a one-time code.
  */
 export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] {
   const head = new CodeLine(plainForm(subject.slice(0, LINE_MAX_CHARS)))
@@ -192,6 +193,7 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
 }
 
 /**
+<<<<<<< HEAD
  * Matches a parameter of a URL that carries a one-time code, such as `unblockCode=7RK2M4QX`. The names of parameters are
  * English in the mails of all languages.
  */
@@ -208,6 +210,10 @@ const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>
 /**
  * Adds to a candidate (a possible code) the evidence from the mail's other candidates, and from other places in the
  * mail that hold the same value.
+=======
+ * Adds evidence to the candidates (possible codes) of a mail: from other candidates, and from other places with the
+ * same value.
+>>>>>>> words-a
  */
 function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
@@ -225,9 +231,9 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
   const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
-  // Letters that have as many vowels as an ordinary word are a code only if a link of the mail also holds these
-  // letters. A text that is also part of a host name in the mail is the name of a company, and no code. `PIN1` is no
-  // code if the mail also has `PIN1: 41907385`.
+  // Letters with as many vowels as an ordinary word are a code only if a link of the mail contains the same letters. A
+  // text that is also a part of a host name in the mail is the name of a company, and no code. The text `PIN1` is no
+  // code if the mail also contains `PIN1: 41907385`.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
       (!isWord || linked.has(value)) &&
@@ -266,10 +272,7 @@ function withEmphasis(judged: Judged[], shown: string | null): Judged[] {
   })
 }
 
-/**
- * Returns the candidates (possible codes) that stand alone on their lines, and the candidates that stand beside other
- * words.
- */
+/** Returns the candidates (possible codes) that are alone on their lines, and the candidates beside other words. */
 function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   const alone = new Set<string>()
   const beside = new Set<string>()
@@ -283,7 +286,8 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
 }
 
 /**
- * Returns the probability that a candidate with the given evidence is a one-time code, with two digits after the point.
+ * Returns the probability that a candidate with the given evidence is a one-time code. The result has two digits after
+ * the point.
  */
 const confidenceOf = (evidence: readonly string[]): number =>
   Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100

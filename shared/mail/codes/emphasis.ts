@@ -1,7 +1,7 @@
 /**
- * Finds the texts of HTML that a reader sees in large or bold letters, because most senders show a one-time code in
- * that way. The style attributes of the HTML elements decide which texts are large or bold. Rules of a style sheet do
- * not count, because many mail programs ignore a style sheet.
+ * Finds the texts of HTML in large or bold letters, because most senders show a one-time code in large or bold letters.
+ * The style attributes of the HTML elements decide which texts are large or bold. Rules of a style sheet do not count,
+ * because many mail programs ignore a style sheet.
  */
 import { readDeclarations } from '../visibleText/cssRules.ts'
 import { VOID_ELEMENTS } from '../visibleText/htmlElements.ts'
@@ -14,19 +14,19 @@ import { OpenElements } from '../visibleText/openElements.ts'
  */
 const TEXT_MAX_CHARS = 2_000
 /**
- * Sets the maximum number of open HTML elements whose style is recorded. Text inside more deeply nested elements gets
- * the style of the deepest element whose style is known.
+ * Sets the maximum number of open HTML elements with a recorded style. Text inside more deeply nested elements gets the
+ * style of the deepest recorded element.
  */
 const DEPTH_MAX = 500
-/** Sets the least font size of a large text. */
+/** Sets the smallest font size of a large text in pixels. */
 const LARGE_PX = 20
-/** Holds the font size that is assumed for a mail without style. */
+/** Holds the assumed font size of a mail without style, in pixels. */
 const BODY_PX = 16
 
 const BOLD = new Set('b strong h1 h2 h3 h4 code kbd pre tt samp'.split(' '))
 const HEADINGS: Record<string, number> = { h1: 32, h2: 24, h3: 20 }
 /**
- * Lists HTML elements whose text stands on the same line as the text around them. All HTML elements outside this list
+ * Lists the HTML elements with text on the same line as the surrounding text. All HTML elements outside the list INLINE
  * begin and end a line.
  */
 const INLINE = new Set(
@@ -36,7 +36,7 @@ const INLINE = new Set(
 type Look = { px: number; isSpaced: boolean; isBold: boolean }
 const PAGE: Look = { px: BODY_PX, isSpaced: false, isBold: false }
 
-/** Holds the large and the bold texts of HTML. The texts of different HTML blocks stand on different lines. */
+/** Holds the large and the bold texts of HTML. The texts of different HTML blocks are on different lines. */
 export type Emphasis = { large: string; bold: string }
 
 /** Returns the large and the bold texts of visible HTML (visibleHtml.ts). The function reads the HTML in one pass. */
@@ -101,8 +101,7 @@ class Lines {
 const FONT_SIZE = /(?:^| )([\d.]{1,10}(?:px|pt|r?em|%))/
 const FONT_WEIGHT = /(?:^| )(bold|[6-9]00)(?: |$)/
 /**
- * Matches a CSS letter spacing that usual text has. A one-time code that is emphasised by its spacing has a wider
- * letter spacing.
+ * Matches the CSS letter spacing of usual text. A one-time code that its letter spacing emphasises has a wider spacing.
  */
 const USUAL_SPACING = /^(?:0?\.\d|1)(?:\.\d+)?px/
 
@@ -126,7 +125,7 @@ function lookOf(
   }
 }
 
-/** Returns the font size that an element has without CSS. `<font size=5>` and a heading are large. */
+/** Returns the font size of an HTML element without CSS. The element `<font size=5>` and a heading are large. */
 const sizeOfElement = (name: string, size: string): number | undefined =>
   name === 'font' && /^\+?[5-7]$/.test(size) ? LARGE_PX : HEADINGS[name]
 

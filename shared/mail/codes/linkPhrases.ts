@@ -1,19 +1,19 @@
 /**
- * Recognises the purpose of a link by pairs of ideas in its text: mail with settings, mail with its end, a registration
- * with its completion, or a password with its absence. Each list holds the word stems for one idea in some fifty
- * languages, in lower case.
+ * Recognises the purpose of a link by pairs of ideas in the link's text. The pairs are mail and settings, mail and its
+ * end, a registration and its completion, or a password and its absence. Each list contains the word stems for one idea
+ * in some fifty languages, in lower case.
  */
 import { PASSWORD, VERIFY } from './linkStems.ts'
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
 
 /**
- * Sets the maximum number of characters of a link text whose purpose is recognised by two ideas. In a longer link text,
- * the two ideas may belong to two sentences.
+ * Sets the maximum number of characters of a link text for the recognition by two ideas. In a longer link text, the two
+ * ideas may belong to two sentences.
  */
 const PHRASE_MAX_CHARS = 90
 
-/** Matches a word for a mail, a notice, or a list that is mailed regularly. */
+/** Matches a word for a mail, a notice, or a mailing list. */
 const NOTICE = anyOf(
   String.raw`e-?mail|mails?(?!\p{L})|communication|rappels?(?!\p{L})|pryslyst|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler|ling)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa|bwletin`,
   String.raw`ειδοποι|μηνύμ|письм|писем|уведомлен|почт|рассылк|(?<!\p{L})лист(?:и|ів)(?!\p{L})|сповіщен|пошт|розсилк|имейл|имејл|извести|известува|съобщени|порак|порук|обавешт`,
@@ -27,8 +27,8 @@ const SETTING = anyOf(
 )
 
 /**
- * Matches words that mean to end something or to refuse it. Words for "cancel" are not in the list, because a reader
- * can also cancel the change of an address.
+ * Matches words that mean to end or to refuse something. The list leaves out words for "cancel", because a reader can
+ * also cancel the change of an address.
  */
 const END = anyOf(
   String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea|(?:roi['’]r )?gorau i dderbyn`,
@@ -36,10 +36,10 @@ const END = anyOf(
   `受け取らない|[のを]停止|をオフ|不想再|关闭|關閉|停用|받지 ?않|끄기|해제|중단|لم أعد|لا أرغب|لا أريد|إيقاف|(?:איני|לא) רוצה|כיבוי|הפסק|نمی ?خواهم|خاموش|توقف|नहीं चाह|बंद कर|চাই না|বন্ধ|ไม่ต้องการ|(?<!เ)ปิด|หยุด`,
 )
 
-/** Matches a request not to send something: `Don't send me review requests`. */
+/** Matches a request not to send something, such as `Don't send me review requests`. */
 const SEND_NOT = /^(?:please )?(?:don['’]t|do not|stop) (?:send|e-?mail|mail)(?:ing)? me(?!\p{L})/u
 
-/** Matches a request to be removed from something. */
+/** Matches a reader's request for removal from something. */
 const REMOVE_ME = anyOf(
   String.raw`(?:take|remove) me|streich|(?:me|nous) retirer|quit(?:ar)?me|remover-me|toglimi|rimuovimi|haal m[ei]j|haal my|ta bort mig|fjern m[ei]g|poista minut|usuń mnie|vyřa[dď]|vyra[dď]|töröl|scoate-mă|șterge-mă|ukloni me|odstrani me|išbrauk|izņem|eemalda mind|esborra['’]m|удалит\p{L}* меня|исключит\p{L}* меня|видалит\p{L}* мене|премахнете ме|διαγράψ|להסרה|הסר\p{L}* אותי`,
 )
@@ -60,8 +60,8 @@ const DEVICE = anyOf(
 )
 
 /**
- * Matches the infinitive or the imperative of verbs that mean to complete something. A past form of such a verb, as in
- * `registration completed`, reports a completion and requests nothing.
+ * Matches the infinitive or the imperative of verbs that mean to complete something. The pattern excludes past forms,
+ * because a past form, as in `registration completed`, reports a completion and requests nothing.
  */
 const COMPLETE = anyOf(
   String.raw`abschlie(?:ß|ss)|vollende|termine[rz](?!\p{L})|finalise[rz]|compl[eé]te[rz](?!\p{L})|complet(?:ar|a|e)(?!\p{L})|conclui(?:r|a)?(?!\p{L})|finaliza(?:r|ți|re)?(?!\p{L})|finalizează|completa(?:re)?(?!\p{L})|conclud|voltooi(?!d)|slutför(?!d|t)|fuldfør(?!t)|gennemfør(?!t)|fullfør(?!t)|viimeistele|ljúk(?:a|tu)|dokończ(?!on)|zakończ(?!on)|dokonč(?:it|ete|iť|ite|aj)|befejezés|fejez(?:d|ze) be|véglegesít|tamamla(?!n)|dovrši(?!l)|završi(?!l)|užbai(?:g|k)|pabei(?:dz|gt)|lõpeta(?!t|ti|s)|lõpule|amaitu|bukatu|përfundo(?!i)|selesaikan|lengkapkan|kumpletuhin|kamilisha`,
@@ -75,7 +75,9 @@ const REGISTRATION = anyOf(
   `εγγραφ|регистр|реєстр|التسجيل|הרשמה|ثبت ?نام|पंजीकरण|নিবন্ধন|ลงทะเบียน`,
 )
 
-/** Matches the completion of a registration in languages in which the order of the words tells a request from a report. */
+/**
+ * Matches a request to complete a registration in languages that distinguish a request from a report by the word order.
+ */
 const COMPLETES =
   /登録を?完了(?:する|して)|完成.{0,4}(?:注册|註冊)|가입 ?완료하|가입을 ?완료|hoàn (?:tất|thành)(?: việc)? đăng ký/u
 
@@ -89,8 +91,8 @@ const WITHOUT_PASSWORD = new RegExp(
 )
 
 /**
- * Tells whether the text of a link offers the reader to stop mail, or to choose which mail to receive. @param text is
- * in lower case.
+ * Tells whether the text of a link offers the reader to stop mail, or to choose the received mail. @param text is in
+ * lower case.
  */
 export const choosesMail = (text: string): boolean =>
   text.length <= PHRASE_MAX_CHARS &&
@@ -101,7 +103,7 @@ export const choosesMail = (text: string): boolean =>
   !VERIFY.test(text)
 
 /**
- * Tells whether a text offers a sign-in without a password. Without this check, a text about a sign-in without a
+ * Tells whether a text offers a sign-in without a password. Without `isPasswordless`, a text about a sign-in without a
  * password would count as a text about a password.
  * @param text is in lower case.
  */

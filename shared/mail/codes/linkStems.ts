@@ -1,8 +1,8 @@
 /**
  * Lists the stems of the words that tell the purpose of a link, in about a hundred languages. The word stems and the
- * texts that they are compared with are in lower case. Each list of word stems begins with common European and Asian
- * languages. The other words follow, grouped by script: other Latin, other European, Arabic and Hebrew, and other Asian
- * and African scripts.
+ * compared texts are in lower case. Each list of word stems begins with common European and Asian languages. The other
+ * word stems follow, grouped by script: other Latin, other European, Arabic and Hebrew, and other Asian and African
+ * scripts.
  */
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
@@ -44,5 +44,5 @@ export const SIGN_IN = anyOf(
 const NOTICES = String.raw`(?:notifi\p{L}*|benachrichtigungs?|varslings?|meldings?|aviserings?|értesítési|ilmoitus|bildirim|e-?mail)[ -]?(?:instellingen|einstellungen|indstillinger|innstillinger|inställningar|asetuks\p{L}*|ayar\p{L}*|beállítás\p{L}*)`
 const SETTINGS = String.raw`(?:configuració|tetapan|shocruithe|ajustes|paramètres|nastaven\p{L}+|ustawienia|impostazioni|configurações|definições|configuración|pengaturan|setări|postavke|nastavitve|настройки|налаштування|ρυθμίσεις|thiết lập|cài đặt) (?:\p{L}{1,5} ){0,2}(?:notific\p{L}*|notifik\p{L}*|oznámen\p{L}*|upozorn\p{L}*|powiadom\p{L}*|obavijest\p{L}*|obvestil\p{L}*|уведомлен\p{L}*|сповіщен\p{L}*|ειδοποι\p{L}*|thông báo|e-?mel|ríomhphoist|e-?mail\p{L}*)|הגדרות ה?התראות|تنظیمات اعلان|إعدادات الإشعارات`
 
-/** Matches the name of a page with settings for received mail: `Notification settings`. */
+/** Matches the name of a page with settings for received mail, such as `Notification settings`. */
 export const NOTICE_SETTINGS = anyOf(NOTICES, SETTINGS)

@@ -1,6 +1,6 @@
 /**
- * Recognises words that tell the purpose of a link, in the link's text and in its URL. The link texts that are compared
- * with these words are in lower case.
+ * Recognises words that tell the purpose of a link in the link's text and in the link's URL. The compared link texts
+ * are in lower case.
  */
 
 import { asksToConfirm, choosesMail, isPasswordless } from './linkPhrases.ts'
@@ -8,11 +8,14 @@ import { NOTICE_SETTINGS, PASSWORD, SIGN_IN, UNSUBSCRIBE, VERIFY } from './linkS
 
 export type LinkPurpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
 
-/** Matches links to the settings for received mail: `Manage notifications`, `E-mail preferences`. */
+/**
+ * Matches the texts of links to the settings for received mail, such as `Manage notifications` and `E-mail
+ * preferences`.
+ */
 const MAIL_SETTINGS =
   /(?:manage|change|skift|ubah|edit|update|adjust|choose|stop|turn off|disable|gérer|modifier|changer|ändern|verwalten|anpassen|gestionar|cambiar|administrar|gerir|gerenciar|alterar|gestisci|modifica|beheer|wijzig|aanpass|hantera|ändra|administrer|rediger|endre|muuta|hallitse|zarządzaj|zmień|spravovat|změnit|kezel|módosít|gestionează|modific[ăa]|διαχείριση|αλλαγή|yönet|değiştir|изменить|настро|управл|змінити|налашт|керув)\p{L}*.{0,30}(?:e-?mails(?!\p{L})|e-?mail(?=[ -]?(?:pref|settings|notif|alert|frequen|option|benachricht|einstell|abo|meld|varsl))|mails|newsletter|notifica|notificac|benachrichtigung|meldungen|préférences|preferenc|abonnement|meldingen|berichten|notiser|utskick|ilmoitu|powiadom|oznámen|értesít|notificări|ειδοποιήσ|bildirim|e-posta|уведомлен|рассылк|сповіщен|розсилк)|(?:benachrichtigung|notifica|meldingen|értesítés|bildirim|уведомлен|сповіщен)\p{L}*.{0,12}(?:ändern|verwalten|abstellen|ausschalten|wijzig|uitschakel|aan|beheer|módosít|yönet|kapat)|^(?:e-?mail[ -]?)?(?:preferences|préférences|preferências|preferencias|preferenze|voorkeuren|notification settings)(?: e-?mail)?:?$|配信の?(?:停止|解除|設定)|メール設定|通知設定|邮件设置|通知设置|알림 ?설정|수신 ?설정/u
 
-/** Matches requests to end mail: `No more mails from us?`, `Leave the list`. */
+/** Matches requests to end mail, such as `No more mails from us?` and `Leave the list`. */
 const MAIL = `(?:e-?mails?|mails?|(?:such|these|this|those) (?:messages|notices|alerts|reminders|updates)|invitations|reminders|(?:this|the) (?:topic|thread|conversation)|ce sujet|cette discussion|einladungen|erinnerungen|dieses thema|recordatorios|avisos|lembretes|avvis[oi]|promemoria|meldinger|varsler|påmindelser|påminnelser|muistutuks\\p{L}*|przypomnie\\p{L}*|(?:ticari )?ileti\\p{L}*|hatırlatma\\p{L}*|напоминан\\p{L}*|תזכורות|הודעות|رسائل|تذكير\\p{L}*|e-?post(?:er)?|newsletters?|mailing lists?|the list|liste|lista|correos?|courriels?|berichten|nieuwsbrief|nyhedsbrev|nyhetsbrev|uutiskirje|posti|wiadomości|hírlevél|e-?posta|письм|почт|рассылк|розсилк|メール|邮件|郵件|메일)`
 const STOP = `(?:stop|leave|mute|unfollow|(?:do not|don['’]t) want|vil (?:du |jeg )?ikke|ne plus suivre|ne souhaite[zs]? plus|nicht länger|הפסק\\p{L}*|إيقاف|remove|no more|no longer|fewer|which|quit|keine|nicht mehr|welche|ne plus|plus de|no (?:quier[eo]s?|recibir|más)|remov[ae]|sair|não quero|não receber|non (?:voglio|ricevere)|basta|geen|niet meer|styr|sluta|inga|ingen|slutt|en halua|lopeta|nie chc|nechci|nem kér|nu mai|çık|istem|не хоч|отказ|停|不再|그만|거부)`
 const UNWANTED = new RegExp(
@@ -21,13 +24,13 @@ const UNWANTED = new RegExp(
 )
 
 /**
- * Matches link texts such as `disable`, which stop an action. A link that stops an action is meant for a person who did
- * not request the mail that holds the link.
+ * Matches link texts such as `disable`, which stop an action. A link that stops an action is for a person who did not
+ * request the mail.
  */
 const ENDS =
   /disable|cancel (?:this|the|your) request|deactivate|(?:delete|close|remove) (?:your|my|the|this) account|konto löschen|supprimer (?:votre|mon|le) compte|eliminar (?:tu|su|mi|la) cuenta|excluir (?:sua|minha|a) conta|elimina (?:il tuo )?account|account verwijderen|accept (?:the |your |this |an? )?invit|einladung annehmen|accepter l['’]invitation|aceptar (?:la )?invitación|aceitar (?:o )?convite|accetta (?:l['’])?invito|uitnodiging accepteren|acceptera inbjudan|przyjmij zaproszenie|принять приглашение|接受邀请|招待を承認|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
 
-/** Matches link texts that do not say where the link leads, such as `Click here`. */
+/** Matches link texts that do not tell the target of the link, such as `Click here`. */
 const VAGUE =
   /^(?:(?:please )?(?:click|tap|press)|(?:follow|use|open|visit) (?:this|the) (?:link|address|page)|here|continue|next|open|yes|go|start|klick|hier|weiter|ja(?!\p{L})|cliquez|ici|continuer|oui|haga clic|pulse|aquí|continuar|sí(?!\p{L})|clique|aqui|sim|clicca|qui(?!\p{L})|continua|klik|ga (?:verder|door)|här|fortsätt|her(?!\p{L})|fortsæt|fortsett|tästä|jatka|siia(?!\p{L})|kliknij|tutaj|dalej|tak(?!\p{L})|klikněte|zde|pokračovat|ano|kattints|ide|tovább|igen|apasă|aici|da(?!\p{L})|εδώ|πατήστε|ναι|tıkla|buraya|devam|evet|нажмите|здесь|сюда|продолжить|да(?!\p{L})|натисніть|тут|დააჭირეთ|こちら|はい|点击|點擊|这里|继续|여기|계속|هنا|اضغط|לחץ|לחצו|כאן|nhấn|klik di sini|คลิก)/u
 
@@ -55,19 +58,19 @@ const PATH_VERIFY =
 const PATH_SIGN_IN =
   /magic|passwordless|log[-_]?in(?![a-z])|login(?:with|via|by|token|link)|(?<!report[-_]?)sign[-_]?in(?![a-z])|one[-_]?time|(?<![a-z])(?:otl|sso)(?![a-z])|auth[-_/](?:link|email|callback)|connexion|iniciar-?sesion|anmeld|accedi(?![a-z])|inloggen|logga-?in|zaloguj|prihlas|bejelentkez|belepes|giris(?![a-z])|prisijung|sisene|sisselogi|pieslegt|prijav|kirjaudu|conectare|autentificare|masuk(?![a-z])|dang-?nhap/
 
-/** Tells whether a link's text announces a page that explains. */
+/** Tells whether a link's text announces an explanation. */
 export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toLowerCase())
 
 /**
- * Matches things that a reader confirms or looks at, and that are neither an address nor an account: `Confirm your
- * order`, `Review weak passwords`.
+ * Matches things, other than an address or an account, that a reader confirms or reviews, as in `Confirm your order`
+ * and `Review weak passwords`.
  */
 const THINGS =
   /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pesanan|คำสั่งซื้อ/u
 
 /**
- * Matches characters without a width. Indian and Arabic scripts write some words both with and without such invisible
- * characters.
+ * Matches characters without a width. Some words in Indian and Arabic scripts occur both with and without such
+ * invisible characters.
  */
 const INVISIBLE = /[\u00ad\u200b-\u200f\u2060\ufeff]/g
 
@@ -86,13 +89,13 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 }
 
 /**
- * Matches a query value that names the act of a link, as in `verify?type=recovery`. A query value that names the act of
- * a link takes precedence over the link's path.
+ * Matches a query value that names the act of a link, as in `verify?type=recovery`. A query value that names the act
+ * takes precedence over the link's path.
  */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
 
 /**
- * Matches a URL path that confirms an address although the path begins like a settings page:
+ * Matches a URL path that confirms an address but begins like the path of a settings page, such as
  * `/settings/notifications/412/verify/…`.
  */
 const CONFIRMED_SETTING = /\/(?:settings|preferences|account|profile)\/.{0,200}(?:verif|confirm)/
@@ -100,8 +103,8 @@ const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/
 const SURE_SIGN_IN = /\/(?:mfa|2fa|two-?factor)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
 
 /**
- * Describes the purpose that the path of a link's URL names. If the purpose that the path names is certain, it takes
- * precedence over the words of the link. `mayVerify` marks the URL of a sign-in whose path also contains a word for a
+ * Describes the purpose that the path of a link's URL names. If the named purpose is certain (`isSure`), it takes
+ * precedence over the words of the link. The field `mayVerify` marks a sign-in URL that also contains a word for a
  * confirmation, as in `/login/confirm?id=…`.
  */
 export type PathPurpose = {
@@ -128,9 +131,10 @@ function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
   if (PATH_VERIFY.test(act)) return 'verify'
   if (PATH_RESET.test(own)) return 'reset'
-  // A link for a second factor signs the reader in, although its path may say `verify`: `/mfa/otp/verify`.
+  // A link for a second factor signs the reader in, although the path of the link may contain `verify`, as in
+  // `/mfa/otp/verify`.
   if (SURE_SIGN_IN.test(own)) return 'sign-in'
-  // A link with the path `/signin/verify?k=…` signs the reader in, because the first word of the path counts.
+  // A link with the path `/signin/verify?k=…` signs the reader in, because the first word of a path takes precedence.
   if (SIGN_IN_FIRST.test(own)) return 'sign-in'
   if (PATH_VERIFY.test(own)) return 'verify'
   return PATH_SIGN_IN.test(own) ? 'sign-in' : undefined

@@ -1,32 +1,30 @@
 /**
  * Finds the links of a mail and the purpose of each link. The service opens no URL of the mail, so a tracking redirect
- * stays as it is. The search for links takes a time that is linear in the length of the mail, and limited.
+ * stays as it is. The time for the search is limited, and grows linearly with the length of the mail.
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
 import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
-/** Describes a link as the API returns it (docs/contract.md §4). */
+/** Describes a link in the form of the API (docs/contract.md §4). */
 export type MailLink = {
   href: string
   text: string
   purpose: LinkPurpose
-  /**
-   * Tells whether the link resets a password. Whoever opens a link that resets a password can take over the account.
-   */
+  /** Tells whether the link resets a password. Anyone who opens such a link can take over the account. */
   sensitive: boolean
 }
 
 /**
- * Sets the maximum number of links of a mail that the API returns. If a mail has too many links, the links with a known
- * purpose are kept first.
+ * Sets the maximum number of links of a mail that the API returns. If a mail has too many links, the API prefers the
+ * links with a known purpose.
  */
 export const LINKS_MAX = 50
-/** Sets the maximum number of links that are read from one mail, including links that are not returned. */
+/** Sets the maximum number of links that `findLinks` reads from one mail, including links that it does not return. */
 const LINKS_READ = 500
 /**
- * Sets the maximum number of characters of a URL. A longer URL is left out, because a URL that is cut short would open
- * another page.
+ * Sets the maximum number of characters of a URL. The function leaves out a longer URL, because a shortened URL would
+ * open another page.
  */
 const HREF_MAX_CHARS = 4_000
 /** Sets the maximum number of characters of all URLs of a mail together. */
@@ -35,12 +33,12 @@ const TEXT_MAX_CHARS = 200
 /** Sets the maximum number of characters of a link's markup, and also of the words before a link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
-/** Sets the maximum number of characters of a mail part that are searched for links. */
+/** Sets the maximum number of characters of a mail part in which `findLinks` searches. */
 const SCAN_MAX_CHARS = 1_000_000
 
 /**
- * Holds a found link. `isPicture` marks an HTML link that shows no words. `context` gives the words beside the link,
- * and is read only for a link without words of its own.
+ * Holds a found link. The field `isPicture` marks an HTML link that shows no words. The function `context` returns the
+ * words beside the link, and runs only for a link without words.
  */
 type Found = { href: string; text: string; isPicture?: true; context: () => string }
 
@@ -58,15 +56,15 @@ export function findLinks({
   html: string | null
 }): MailLink[] {
   const links = new Map<string, MailLink>()
-  /** Holds the addresses of those links whose visible text tells where the link leads. */
+  /** Holds the URLs of the links with a visible text that tells the target. */
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
   for (const one of found) {
     const hasNoWords = isBare(one)
     const purpose = purposeOf(one, subject, hasNoWords)
     const known = links.get(one.href)
-    // Words beside a plain URL tell its purpose less certainly than the words of a button that leads to the same URL.
-    // Many mails name a sign-in or a confirmation beside a link that has another purpose.
+    // Words beside a plain URL tell the purpose less certainly than the words of a button with the same URL. Many mails
+    // name a sign-in or a confirmation beside a link with another purpose.
     if (!hasNoWords) named.add(one.href)
     else if (named.has(one.href) && (purpose === 'verify' || purpose === 'sign-in')) continue
     if (known !== undefined && (known.purpose !== 'other' || purpose === 'other')) continue
@@ -77,8 +75,8 @@ export function findLinks({
 }
 
 /**
- * Sets the maximum number of links that are returned for a mail. The links with a known purpose are kept first, and
- * then the first links without a purpose. The returned links have the same order as in the mail.
+ * Returns at most {@link LINKS_MAX} links of a mail. The function prefers the links with a known purpose, and then
+ * takes the first links without a purpose. The returned links have the same order as in the mail.
  */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()
@@ -96,11 +94,11 @@ function bounded(links: readonly MailLink[]): MailLink[] {
 
 const hostOf = (href: string): string => /^https?:\/\/([^/?#]*)/i.exec(href)?.[1] ?? ''
 
-/** Tells whether a link shows no words of its own, such as a picture, an address, or `Click here`. */
+/** Tells whether a link shows no words about its purpose, but a picture, an address, or `Click here`. */
 const isBare = ({ href, text }: Found): boolean =>
   text === '' || isVague(text) || text.includes(hostOf(href))
 
-/** Matches the hosts of app stores. A link to an app store confirms nothing and does not unsubscribe from mail. */
+/** Matches the hosts of app stores. A link to an app store neither confirms anything nor unsubscribes from mail. */
 const STORE =
   /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
@@ -111,32 +109,32 @@ function purposeOf(
 ): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = partsOf(href)
   if (STORE.test(host)) return 'other'
-  // If a link shows its own URL as its text, only the words of the URL's path count as its text.
+  // If a link shows its own URL as its text, only the words in the URL's path count.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
   const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
-  // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
-  // help page, the words beside the link do not count. Words beside a picture in a footer, or beside the address of a
-  // home page, are about other links, so these words do not count.
+  // If a link has no words, the words beside the link count, although they are less certain. For a link to a help page,
+  // the words beside the link do not count. Words beside a picture in a footer, or beside the address of a home page,
+  // do not count either, because these words are about other links.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
-  // For a link without words of its own, the words before the link are more certain than two words of its path: `To
-  // activate your account: https://…/login/…`, and `Define your new password: https://…/verify?…`.
+  // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
+  // link's path. Examples are `To activate your account: https://…/login/…` and `Define your new password:
+  // https://…/verify?…`.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify')
   const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
-  // A link confirms something only if its URL is unique to one recipient. Every recipient gets the same
-  // https://bank.example/login or https://help.bank.example/articles/reset-360012345, so a link like these confirms
-  // nothing.
+  // A link confirms something only if its URL is unique to one recipient. A link such as https://bank.example/login or
+  // https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
-  // Nobody signs in or confirms anything by a link whose only variable part is the number of a page: `Open the forum`.
+  // Nobody signs in or confirms anything by a link such as `Open the forum`, which varies only in the number of a page.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
@@ -145,8 +143,8 @@ function purposeOf(
 }
 
 /**
- * Matches a part of a URL that is unique to one recipient. A URL part that is unique to one recipient is long, and has
- * a digit or capitals inside.
+ * Matches a part of a URL that is unique to one recipient. A unique part of a URL is long, and has a digit or capitals
+ * inside.
  */
 const TOKEN = /(?:^|[/=?&#+:])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
@@ -162,23 +160,23 @@ const isToken = (text: string): boolean =>
  * value of the URL's query.
  */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
-/** Matches the names of query parameters whose values are the same in all mails of a campaign, such as `utm_source`. */
+/** Matches the names of query parameters that have the same value in all mails of a campaign, such as `utm_source`. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
 const isShortToken = (text: string): boolean =>
   /^\d{4,}$/.test(text) || (/\d/.test(text) && /[A-Za-z]/.test(text)) || /[a-z][A-Z]/.test(text)
 
-/** Matches a query value whose name says that the value is a secret, such as `token`. */
+/** Matches a query value with a name for a secret, such as `token`. */
 const NAMED_TOKEN =
   /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
-/** Matches a long query value of any characters whose name says that the value is a secret. */
+/** Matches a long query value of any characters with a name for a secret. */
 const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
-/** Matches a part of a path that only a secret fills: 24 or more letters and digits. */
+/** Matches a secret part of a path, which has 24 or more letters and digits. */
 const SECRET = /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)/
-/** Tells whether a URL holds a secret, because the URL of a help page never holds one. */
+/** Tells whether a URL contains a secret. The URL of a help page never contains a secret. */
 const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 
-/** Tells whether a URL is a page that explains: the help, the documentation or the news of a service. */
+/** Tells whether a URL leads to the help, the documentation or the news of a service. */
 const isGuide = (host: string, path: string): boolean =>
   /(?:^|\.)(?:help|support|docs?|kb|faq|learn|community|developers?|blog|status|wiki|hilfe|aide|ayuda)\./i.test(
     host,
@@ -192,7 +190,7 @@ function partsOf(href: string): {
   path: string
   isPersonal: boolean
   isShortlyPersonal: boolean
-  /** Tells whether a short part of a URL that identifies one recipient contains letters. */
+  /** Tells whether a short URL part that identifies one recipient contains letters. */
   hasLetters: boolean
 } {
   const [, host = '', path = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(href) ?? []
@@ -208,12 +206,12 @@ function partsOf(href: string): {
 }
 
 /**
- * Holds an open link, whose end tag was not read yet: its words so far, the index at which these words start, and the
+ * Holds an open link before its end tag: the words of the link so far, the index of the first of these words, and the
  * words before the link.
  */
 type OpenLink = { href: string; words: string; start: number; before: string }
 
-/** Reads the links of HTML, with the words inside and before each link. */
+/** Returns the links of HTML, with the words inside and before each link. */
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
@@ -237,8 +235,8 @@ function linksOfHtml(html: string): Found[] {
   const add = (text: string) => {
     if (link === null) {
       words += text
-      // The collected words may grow to twice the maximum length before they are cut. If they were cut at each HTML
-      // token instead, the words of a long mail would be copied again and again.
+      // The function cuts the collected words only when they have twice the maximum length. With a cut at each HTML
+      // token, the function would copy the words of a long mail again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
@@ -267,7 +265,7 @@ function linksOfHtml(html: string): Found[] {
     },
     isDone: () => found.length === LINKS_READ,
   })
-  // A link whose end tag is missing ends at the end of the mail.
+  // A link without an end tag ends at the end of the mail.
   if (found.length < LINKS_READ) finish()
   return found
 }
@@ -305,7 +303,10 @@ function linksOfText(text: string): Found[] {
   return found
 }
 
-/** Returns the words directly before a link: the last sentence on the link's line, or on the last line with words. */
+/**
+ * Returns the words directly before a link: the last sentence on the link's line, or on the last earlier line with
+ * words.
+ */
 function nearLines(before: string): string {
   const lines = before.split('\n')
   const own = lines.pop()!

@@ -3,13 +3,13 @@ import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
 /**
- * Computes from an approver's address a mark that is put into the Message-ID of the approval notice. The mark in the
- * Message-ID distinguishes the mails to several approvers of one approval request, because each mail has its own link.
+ * Computes a mark from an approver's address for the Message-ID of the approval notice. The mark gives the notices to
+ * several approvers different Message-IDs, because each notice has a different link.
  */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)
 
-/** Describes the action that waits for the owner's decision: a mail, or a payment. */
+/** Describes the mail or the payment that waits for the owner's decision. */
 export type AskedAct =
   | { kind: 'mail'; subject: string; recipients: readonly string[] }
   | { kind: 'payment'; host: string; amountUsdc: string; payTo: string }
@@ -17,7 +17,7 @@ export type AskedAct =
 const line = (text: string) => text.replace(/\s+/g, ' ').trim()
 
 /**
- * Writes the lines that describe the waiting mail or payment to the owner. The notice to the owner contains neither the
+ * Writes the lines that describe the waiting mail or payment to the owner. The approval notice contains neither the
  * text of the waiting mail, nor any words of the agent or of the seller.
  */
 const linesOf = (act: AskedAct, projectName: string): string[] =>
@@ -37,7 +37,7 @@ const linesOf = (act: AskedAct, projectName: string): string[] =>
       ]
 
 /**
- * Writes the mail that notifies an owner of a waiting mail or payment. The notice to the owner holds the link to the
+ * Writes the mail that notifies an owner of a waiting mail or payment. The approval notice contains the link to the
  * page on which the owner decides.
  */
 export function approvalNotice(about: {

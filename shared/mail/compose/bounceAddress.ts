@@ -1,22 +1,22 @@
 /**
- * Makes the envelope senders of sent mail (VERP: variable envelope return paths). Each recipient gets an envelope
- * sender of its own, and mail hosts send bounces to this address. Only mail hosts that got a recipient's copy of the
- * mail know the envelope sender of this copy. So a bounce report to this envelope sender comes from one of the mail
- * hosts that got the copy.
+ * Makes the envelope senders of sent mail (VERP: variable envelope return paths). The copy for each recipient has a
+ * different envelope sender, and mail hosts send bounces to this envelope sender. Only mail hosts that got a
+ * recipient's copy know the envelope sender of the copy. So a bounce to the envelope sender comes from one of these
+ * mail hosts.
  *
- * In the bounce address NAME+bHASHMAC@DOMAIN, HASH holds 40 bits of the Message-ID's hash. MAC holds 80 bits of an
- * HMAC-SHA-256. HASH and MAC are both in base 32.
+ * In the bounce address NAME+bHASHMAC@DOMAIN, HASH is 40 bits of the Message-ID's hash, and MAC is 80 bits of an
+ * HMAC-SHA-256. HASH and MAC are in base 32.
  *
- * The part of a bounce address after the `+` is a tag (RFC 5233), so the SMTP listener finds the inbox even though it
- * does not know the format of the tag.
+ * The part of a bounce address after the `+` is a tag (RFC 5233), so the SMTP listener finds the inbox without
+ * knowledge of the tag's format.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../../vault/envelope.ts'
 import { messageIdHash } from '../threading.ts'
 
 /**
- * Holds the HMAC keys for bounce addresses. The first key makes bounce addresses, and each key recognises the addresses
- * that were made with it.
+ * Holds the HMAC keys for bounce addresses. The first key makes new bounce addresses, and every key recognises its own
+ * older bounce addresses.
  */
 export type BounceKeys = readonly KeyObject[]
 
@@ -25,25 +25,23 @@ export type SentCopy = { projectId: string; messageId: string; recipient: string
 
 const HASH_BYTES = 5
 const MAC_BYTES = 10
-/**
- * Holds the alphabet of base 32. The alphabet is in lower case, because some mail hosts change an address to lower
- * case.
- */
+/** Holds the base 32 alphabet in lower case, because some mail hosts change an address to lower case. */
 const DIGITS = 'abcdefghijklmnopqrstuvwxyz234567'
 const TAG = /^b([a-z2-7]{8})([a-z2-7]{16})$/
-/** RFC 5321 §4.5.3.1 limits the octets of a local part, and of a path without its brackets. */
+/**
+ * Sets the maximum number of octets of a local part. ADDRESS_MAX_LENGTH is the maximum of a path without its brackets
+ * (RFC 5321 §4.5.3.1).
+ */
 const LOCAL_PART_MAX_LENGTH = 64
 const ADDRESS_MAX_LENGTH = 254
 
-/**
- * Derives the keys of bounce addresses. A derived key for bounce addresses cannot open the vault.
- */
+/** Derives the HMAC keys for bounce addresses from the master keys. A derived HMAC key cannot open the vault. */
 export const bounceKeys = (keys: readonly MasterKey[]): BounceKeys =>
   keys.map(({ key }) => createSecretKey(deriveKey(key, 'purser/bounce')))
 
 /**
  * Returns the envelope sender for the copy of one recipient. If the bounce tag would make the address too long, the
- * function returns the address without a tag.
+ * function returns the sender's address without a tag.
  */
 export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): string {
   const at = from.lastIndexOf('@')
@@ -56,7 +54,9 @@ export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): s
 /** Holds the two parts of the tag in a bounce address. */
 export type BounceTag = { hash: Buffer; mac: string }
 
-/** Reads the bounce tag of an envelope recipient. The tag proves nothing until {@link isTagOf} has checked it. */
+/**
+ * Reads the bounce tag of an envelope recipient. A bounce tag proves nothing until {@link isTagOf} has checked the tag.
+ */
 export function readBounceTag(envelopeTo: string): BounceTag | null {
   const local = envelopeTo.slice(0, envelopeTo.lastIndexOf('@')).toLowerCase()
   const [, hash, mac] = TAG.exec(local.slice(local.indexOf('+') + 1)) ?? []
@@ -70,12 +70,12 @@ export const isTagOf = ({ mac }: BounceTag, keys: BounceKeys, copy: SentCopy): b
 const hashOf = (messageId: string): Buffer => messageIdHash(messageId).subarray(0, HASH_BYTES)
 
 function macOf(key: KeyObject, { projectId, messageId, recipient }: SentCopy): Buffer {
-  // The values are joined as JSON, so that two different lists of values never give the same text.
+  // The function joins the values as JSON, so that two different lists of values never give the same text.
   const text = JSON.stringify([projectId, messageId, recipient.toLowerCase()])
   return createHmac('sha256', key).update(text).digest().subarray(0, MAC_BYTES)
 }
 
-/** Encodes bytes in base 32. Five bytes make eight digits, so no padding is needed. */
+/** Encodes bytes in base 32. Five bytes make eight digits, so base 32 needs no padding here. */
 function base32(bytes: Buffer): string {
   let digits = ''
   for (let at = 0; at < bytes.length; at += HASH_BYTES) {

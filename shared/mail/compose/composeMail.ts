@@ -4,7 +4,7 @@ import { calendarMethod, type SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
 
 /**
- * Describes the content of a message to compose. The content of a message has no Bcc, because the sent message must not
+ * Describes the content of a message for the composition. The content has no Bcc, because the sent message must not
  * show its Bcc recipients (RFC 5322 §3.6.3).
  */
 export type MailContent = {
@@ -24,16 +24,17 @@ export type MailContent = {
   attachments: readonly SentAttachment[]
   unsubscribe: Unsubscribe | null
   /**
-   * Holds the header fields that `readCustomHeaders` has accepted. Null means that the caller adds no header fields.
+   * Holds the caller's header fields that `readCustomHeaders` has accepted. Null means that the caller adds no header
+   * fields.
    */
   headers: CustomHeaders | null
 }
 
 /**
- * Composes a message (RFC 5322, MIME): text/plain, or multipart/alternative with HTML. A message with attachments is
- * sent as multipart/mixed. Attachments with a Content-ID stand in multipart/related beside the HTML. The caller has
- * checked every address with `parseAddress`, every identifier with `isMessageId`, and every media type with
- * `isAttachmentType`. Subject, display names and file names are encoded, so no value can add a header.
+ * Composes a message (RFC 5322, MIME) as text/plain, or as multipart/alternative with HTML. A message with attachments
+ * is multipart/mixed. Attachments with a Content-ID are in multipart/related beside the HTML. The caller has checked
+ * every address with `parseAddress`, every identifier with `isMessageId`, and every media type with `isAttachmentType`.
+ * The function encodes subject, display names and file names, so that no value can add a header field.
  */
 export async function composeMail(content: MailContent): Promise<Buffer> {
   const invitation = content.attachments.find((file) => calendarMethod(file) !== null)
@@ -50,13 +51,14 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     ...(invitation === undefined ? {} : { icalEvent: icalEventOf(invitation) }),
     attachments: content.attachments.filter((file) => file !== invitation).map(part),
     newline: '\r\n',
-    // The content of a message must never make the library nodemailer read a file or a URL of the server.
+    // The two `disable` options forbid nodemailer to read a file or a URL, because the content of a message comes from
+    // a caller.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
   const message = await composer.compile().build()
-  // Each identifier in the header field References stands on its own line. On a shared line, nodemailer would remove
-  // the space in a quoted identifier.
+  // Each identifier in the header field References has its own line. On a shared line, nodemailer would remove the
+  // space in a quoted identifier.
   const { references, unsubscribe, headers } = content
   const fields = [
     ...(references.length === 0 ? [] : [`References: ${references.join('\r\n ')}\r\n`]),
@@ -67,8 +69,8 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
 }
 
 /**
- * RFC 6047 §2.4: the invitation is a MIME part beside the text, so that mail programs show buttons for an answer. A
- * copy of the invitation is attached as a file.
+ * Returns an invitation as a MIME part beside the text, so that mail programs show buttons for an answer (RFC 6047
+ * §2.4). The message also contains a copy of the invitation as an attached file.
  */
 const icalEventOf = (file: SentAttachment) => ({
   method: calendarMethod(file) ?? 'PUBLISH',
@@ -79,8 +81,8 @@ const icalEventOf = (file: SentAttachment) => ({
 const BYTES = 'application/octet-stream'
 
 function part({ filename, contentType, contentId, content }: SentAttachment) {
-  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. A forwarded message whose lines are not plain ASCII is attached
-  // unchanged, with the type application/octet-stream.
+  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. So a forwarded message with lines that are not plain ASCII gets
+  // the type application/octet-stream.
   const isMessage = /^message\//i.test(contentType)
   const encodable = !isMessage || isPlainLines(content)
   return {
@@ -104,5 +106,5 @@ const mailbox =
   ({ names }: MailContent) =>
   (address: string) => ({ name: names[address] ?? '', address })
 
-/** Ends every line with CRLF. RFC 5322 §2.3 forbids a lone CR or LF, and nodemailer would keep it. */
+/** Ends every line with CRLF. RFC 5322 §2.3 forbids a lone CR or LF, which nodemailer would keep. */
 const crlf = (text: string): string => text.replace(/\r\n?|\n/g, '\r\n')

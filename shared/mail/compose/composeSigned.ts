@@ -2,8 +2,8 @@ import { composeMail, type MailContent } from './composeMail.ts'
 import { type DkimSigner, dkimSign } from './dkim.ts'
 
 /**
- * Composes a message and adds its DKIM signatures. Each call makes different bytes, because boundaries and signatures
- * differ.
+ * Composes a message and adds its DKIM signatures. Each call returns different bytes, because the MIME boundaries and
+ * the signatures differ.
  */
 export const composeSigned = async (
   content: MailContent,

@@ -1,4 +1,4 @@
-/** Holds the header fields that a caller adds to its own mail, by name. */
+/** Maps the names of the header fields that a caller adds to its mail to their values. */
 export type CustomHeaders = Readonly<Record<string, string>>
 
 const HEADERS_MAX = 20
@@ -8,15 +8,16 @@ const HEADERS_MAX = 20
  */
 const NAME = /^[A-Za-z0-9-]{1,76}$/
 /**
- * Matches a value of a header field. The value and its name fit on a line of 998 characters (RFC 5322 §2.1.1). A line
- * break is refused, because it would add a header field.
+ * Matches a value of a header field. The name and the value of a header field fit on a line of 998 characters (RFC 5322
+ * §2.1.1). The pattern refuses a line break, because it would add a header field.
  */
 const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,898}[\x21-\x7e])?$/
 const ALLOWED = /^(?:x-.+|list-.+|auto-submitted)$/i
 
 /**
- * Reads the header fields that a caller adds to a mail. A name is allowed only if no part of this service sets the
- * field. So a caller can change neither the author nor the recipients of the mail, and can add no line to the header.
+ * Reads the header fields that a caller adds to a mail. The function allows a name only if no part of this service sets
+ * the header field. So a caller can change neither the author nor the recipients of the mail, and can add no line to
+ * the header.
  * @returns the accepted header fields, or an error text for the first field that breaks a rule.
  */
 export function readCustomHeaders(

@@ -1,17 +1,24 @@
 /**
- * Makes DKIM signatures (RFC 6376): rsa-sha256 over relaxed/relaxed canonical forms, with a key of 2048 bits (RFC
+ * Makes DKIM signatures (RFC 6376) with rsa-sha256 over relaxed/relaxed canonical forms, with a key of 2048 bits (RFC
  * 8301).
  *
- * nodemailer's signer lists each field once. If a signature lists a field name only once, an attacker can add a second
- * field of that name in transit. Mail programs would show the attacker's second field, and the DKIM signature would
- * stay valid (RFC 6376 §8.15). This signer lists each field name one time more than the field occurs in the message.
+ * The service does not use nodemailer's signer, because it lists each field name only once. If a DKIM signature lists a
+ * field name only once, an attacker can add a second field of that name in transit. Mail programs would show the
+ * attacker's field, and the DKIM signature would stay valid (RFC 6376 §8.15). The DKIM signer of this service lists
+ * each field name one time more than the field occurs in the message.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 
-/** Holds the signing key of a domain. DNS holds the public key of the signing key at `SELECTOR._domainkey.DOMAIN`. */
+/**
+ * Holds the signing key of a domain. The DNS record at `SELECTOR._domainkey.DOMAIN` holds the public part of the
+ * signing key.
+ */
 export type DkimSigner = { domain: string; selector: string; privateKey: KeyObject }
 
-/** Lists the header fields that DKIM signs. Fields that mailing lists and relays add are not signed. */
+/**
+ * Lists the header fields that the DKIM signature covers. The list leaves out header fields that mailing lists and
+ * relays add.
+ */
 const SIGNED_FIELDS = [
   'from',
   'to',
@@ -33,7 +40,7 @@ const LINE_LENGTH = 72
 /** Sets the longest string of a TXT record in bytes (RFC 1035 §3.3). */
 const TXT_STRING_BYTES = 255
 
-/** Prepends one DKIM signature per signer to the message. Every line of the message must end with CRLF. */
+/** Prepends one DKIM signature for each signer to a message. Every line of the message must end with CRLF. */
 export function dkimSign(message: Buffer, signers: readonly DkimSigner[]): Buffer {
   if (signers.length === 0) return message
   const end = message.indexOf('\r\n\r\n')
@@ -53,8 +60,8 @@ function signatureField(
   const names: string[] = []
   const signed: string[] = []
   for (const name of SIGNED_FIELDS) {
-    // RFC 6376 §5.4.2: fields of one name are signed from the bottom up. The additional field name at the end of the
-    // list makes the signature state that no further field of this name exists.
+    // A DKIM signature covers fields of the same name from the bottom up (RFC 6376 §5.4.2). The additional field name
+    // at the end of the list states that no further field of this name exists.
     const own = fields.filter((field) => nameOf(field) === name).toReversed()
     names.push(...own.map(() => name), name)
     signed.push(...own.map((field) => `${relaxedField(field)}\r\n`))
@@ -75,10 +82,7 @@ function signatureField(
 
 const nameOf = (field: string): string => field.slice(0, field.indexOf(':')).trim().toLowerCase()
 
-/**
- * Joins the items of a DKIM tag, and folds lines between the items. RFC 6376 §3.5 allows white space between the items
- * of a DKIM tag.
- */
+/** Joins the items of a DKIM tag, and folds lines between the items, as RFC 6376 §3.5 allows. */
 function folded(items: readonly string[], separator: string): string {
   let length = 0
   return items
@@ -104,8 +108,8 @@ function relaxedField(field: string): string {
 }
 
 /**
- * Writes a message body in the relaxed form of DKIM (RFC 6376 §3.4.4). Each step takes linear time, because a body can
- * be 35 MB.
+ * Writes a message body in the relaxed form of DKIM (RFC 6376 §3.4.4). Each step takes linear time, because a message
+ * body can have 35 MB.
  */
 function relaxedBody(body: string): string {
   const lines = body

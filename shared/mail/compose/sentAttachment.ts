@@ -5,7 +5,7 @@ export type SentAttachment = {
   contentType: string
   /**
    * Holds the Content-ID without angle brackets. The HTML body refers to the attachment as `cid:…`. Null means that the
-   * HTML does not show the attachment.
+   * HTML body does not show the attachment.
    */
   contentId: string | null
   content: Buffer
@@ -16,8 +16,8 @@ export const calendarType = (method: 'REQUEST' | 'CANCEL' | 'REPLY'): string =>
   `text/calendar; charset=utf-8; method=${method}`
 
 /**
- * Returns the iTIP method of an invitation that the service has written. @returns null for a file that is no invitation
- * of the service.
+ * Returns the iTIP method of an invitation that the service has written. @returns null if the file is no invitation of
+ * the service.
  */
 export const calendarMethod = ({ contentType }: Pick<SentAttachment, 'contentType'>) =>
   (['REQUEST', 'CANCEL', 'REPLY'] as const).find(
@@ -25,8 +25,8 @@ export const calendarMethod = ({ contentType }: Pick<SentAttachment, 'contentTyp
   ) ?? null
 
 /**
- * Matches a media type: a type, a subtype and parameters (RFC 2045 §5.1). Control characters in a media type are
- * refused, so that nobody can add another header field after the media type.
+ * Matches a media type: a type, a subtype and parameters (RFC 2045 §5.1). The pattern refuses control characters, so
+ * that nobody can add another header field after the media type.
  */
 const TOKEN = "[\\w!#$%&'*+.^`{|}~-]+"
 const MEDIA_TYPE = new RegExp(
@@ -35,18 +35,18 @@ const MEDIA_TYPE = new RegExp(
 export const MEDIA_TYPE_MAX_LENGTH = 255
 
 /**
- * Tells whether a text can be the media type of an attachment. A multipart type is refused, because mail programs would
- * parse the content.
+ * Tells whether a text can be the media type of an attachment. The function refuses a multipart type, because mail
+ * programs would parse the content of the attachment.
  */
 export const isAttachmentType = (text: string): boolean =>
   text.length <= MEDIA_TYPE_MAX_LENGTH && MEDIA_TYPE.test(text) && !/^multipart\//i.test(text)
 
-/** Limits the characters of a Content-ID that has its angle brackets. */
+/** Sets the maximum number of characters of a Content-ID with angle brackets. */
 export const CONTENT_ID_MAX_LENGTH = 257
 
 /**
- * Matches a Content-ID without angle brackets (RFC 2392). A Content-ID that is only a bare word is accepted too,
- * because many mail programs send such a Content-ID.
+ * Matches a Content-ID without angle brackets (RFC 2392). The pattern also accepts a bare word, because many mail
+ * programs send a bare word as Content-ID.
  */
 const CONTENT_ID = /^[\x21\x23-\x27\x2a-\x3b\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
 
@@ -57,8 +57,8 @@ export function parseContentId(text: string): string | null {
 }
 
 /**
- * Decodes RFC 4648 §4 base64 with padding. Line breaks in the base64 text are accepted, because many encoders write
- * them. @returns null if the text is malformed.
+ * Decodes RFC 4648 §4 base64 with padding. The function accepts line breaks in the base64 text, because many encoders
+ * write line breaks. @returns null if the text is malformed.
  */
 export function decodeBase64(text: string): Buffer | null {
   const plain = text.includes('\n') ? text.replace(/[\r\n]+/g, '') : text

@@ -1,9 +1,6 @@
 import { parseAddress } from '../address.ts'
 
-/**
- * Holds the ways to unsubscribe from a mailing list. At least one of the two ways to unsubscribe (URL and mail address)
- * is set.
- */
+/** Holds the ways to unsubscribe from a mailing list. At least one way to unsubscribe (URL or mail address) is set. */
 export type Unsubscribe = {
   /** Holds the URL that accepts a one-click POST (RFC 8058). */
   url: string | null
@@ -17,15 +14,15 @@ export type Unsubscribe = {
 export const UNSUBSCRIBE_URL_MAX_LENGTH = 900
 
 /**
- * Reads a one-click unsubscribe URL. Only an HTTPS URL is allowed (RFC 8058 §3.1), in a form that a header field can
- * hold. @returns null if the URL is refused.
+ * Reads a one-click unsubscribe URL. The URL must be an HTTPS URL (RFC 8058 §3.1) that fits into a header field.
+ * @returns null if the URL is not allowed.
  */
 export function parseUnsubscribeUrl(text: string): string | null {
   if (!URL.canParse(text)) return null
   const { protocol, href, username, password } = new URL(text)
   if (protocol !== 'https:' || username !== '' || password !== '') return null
-  // RFC 2369 §2: the URL must not hold commas or angle brackets, because they delimit the URLs in the header. The URL
-  // parser has already encoded all other delimiters in the URL.
+  // The URL must not contain commas or angle brackets, because they delimit the URLs in the header field (RFC 2369 §2).
+  // The URL parser has already encoded all other delimiters in the URL.
   const plain = href.replaceAll(',', '%2C').replaceAll('<', '%3C').replaceAll('>', '%3E')
   return plain.length <= UNSUBSCRIBE_URL_MAX_LENGTH && /^[\x21-\x7e]+$/.test(plain) ? plain : null
 }
@@ -34,8 +31,8 @@ export function parseUnsubscribeUrl(text: string): string | null {
 export const parseUnsubscribeMailto = (text: string): string | null => parseAddress(text)
 
 /**
- * Writes the header fields for unsubscribing with their line ends: List-Unsubscribe (RFC 2369), and for a URL also
- * List-Unsubscribe-Post (RFC 8058).
+ * Writes the header field List-Unsubscribe (RFC 2369) with its line end. For an unsubscribe URL, the function also
+ * writes List-Unsubscribe-Post (RFC 8058).
  */
 export function unsubscribeFields({ url, mailto }: Unsubscribe): string {
   const places = [

@@ -2,12 +2,12 @@ import { cellText, type DocumentText, TextWriter } from './document.ts'
 import { decodeText } from './plainText.ts'
 
 const DELIMITERS = [',', ';', '\t', '|'] as const
-/** Sets the number of characters at the beginning of a CSV file from which the delimiter is guessed. */
+/** Sets the number of characters at the beginning of a CSV file in which the reader counts possible delimiters. */
 const LOOKED_CHARS = 4_000
 
 /**
- * Reads a table in a text file: CSV (RFC 4180), or a variant with the semicolons or tabs that some countries use
- * instead of commas. Each row becomes a line, with tabs between the cells.
+ * Reads a table from a text file: CSV (RFC 4180), or a variant with semicolons or tabs instead of commas. Each row
+ * becomes a line, with tabs between the cells.
  */
 export function readCsv(bytes: Uint8Array): DocumentText {
   const text = decodeText(bytes)
@@ -28,7 +28,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
       if (letter !== '"') continue
       cell += text.slice(start, at)
       start = at + 1
-      // A doubled quote inside a quoted cell means one quote.
+      // A doubled quote inside a quoted cell stands for one quote.
       if (text[at + 1] === '"') start = ++at
       else isQuoted = false
     } else if (letter === '"' && text.slice(start, at).trim() === '' && cell === '') {
@@ -44,7 +44,10 @@ export function readCsv(bytes: Uint8Array): DocumentText {
   return out.done()
 }
 
-/** Returns the delimiter of a CSV file: the character that occurs most often outside of quotes in the first lines. */
+/**
+ * Returns the delimiter of a CSV file, which is the most frequent delimiter character outside quotes in the first
+ * lines.
+ */
 function delimiterOf(text: string): string {
   const counts = new Map<string, number>(DELIMITERS.map((one) => [one, 0]))
   let isQuoted = false

@@ -1,16 +1,16 @@
 /** Defines the type of a file's extracted text, and the limits for every reader of files. */
 
-/** Names the kind of a file whose text can be read. */
+/** Names the kind of a file with readable text. */
 export type DocumentKind =
   | ('text' | 'html' | 'csv' | 'rtf' | 'mail' | 'calendar' | 'zip' | 'pdf')
   | ('docx' | 'xlsx' | 'pptx' | 'odt' | 'ods' | 'odp')
 
 /**
- * Lists the kinds of words that a reader of a file leaves out, because a person who opens the file does not see them,
- * or does not see them at first.
+ * Lists the kinds of words that a file reader leaves out. A person who opens the file does not see these words, or does
+ * not see them at first.
  */
 export const OMISSIONS = [
-  // `invisible-text` means that the text has the colour of its background, or is transparent.
+  // The omission `invisible-text` means that the text has the colour of its background, or is transparent.
   'invisible-text',
   'tiny-text',
   'off-page-text',
@@ -21,14 +21,14 @@ export const OMISSIONS = [
   'speaker-notes',
   'comments',
   'deleted-text',
-  // `truncated` means that the file holds more than the reader's limits allow.
+  // The omission `truncated` means that the file contains more than the reader's limits allow.
   'truncated',
 ] as const
 export type Omission = (typeof OMISSIONS)[number]
 
 /**
- * Lists those kinds of omitted words that may be hidden from a person on purpose. If a file may hide words from a
- * person, its message has the label hidden-text.
+ * Lists the kinds of omitted words that somebody may have hidden on purpose. If an attachment may hide words, its
+ * message gets the label hidden-text.
  */
 export const CONCEALED: ReadonlySet<Omission> = new Set([
   'invisible-text',
@@ -40,17 +40,17 @@ export const CONCEALED: ReadonlySet<Omission> = new Set([
   'hidden-slides',
 ])
 
-/** Sets the maximum number of characters of text that are read from one file. */
+/** Sets the maximum number of characters of text that a reader extracts from one file. */
 const TEXT_MAX_CHARS = 1_000_000
-/** Sets the maximum size in bytes of a file whose text is read. */
+/** Sets the maximum size in bytes of a file that the service reads. */
 export const FILE_MAX_BYTES = 32 * 1024 * 1024
-/** Sets the maximum number of links of one file that are kept beside its text. */
+/** Sets the maximum number of links that the service keeps beside the text of one file. */
 const LINKS_READ_MAX = 200
 
-/** Tells why a file has no text: the file is damaged, needs a password, or exceeds a limit. */
+/** Tells why a file has no text, because the file is damaged, needs a password, or exceeds a limit. */
 export type FaultReason = 'malformed' | 'encrypted' | 'too_large'
 
-/** Reports that the text of a file cannot be read. */
+/** Reports that a reader cannot read the text of a file. */
 export class DocumentError extends Error {
   override readonly name = 'DocumentError'
   readonly reason: FaultReason
@@ -60,7 +60,7 @@ export class DocumentError extends Error {
   }
 }
 
-/** Holds the text of a file. The field `links` holds the URLs of the file's links that the text does not show. */
+/** Holds the text of a file. The field `links` holds the file's links, because the text does not show their URLs. */
 export type DocumentText = {
   text: string
   omitted: Set<Omission>
@@ -76,8 +76,8 @@ export class TextWriter {
   #isFull = false
 
   /**
-   * Tells whether text was cut, because it did not fit into the maximum length. When the text is full, the reader of
-   * the file may stop.
+   * Tells whether the writer cut text because of the maximum length. When the text is full, the reader of the file may
+   * stop.
    */
   get isFull(): boolean {
     return this.#isFull
@@ -107,8 +107,8 @@ export class TextWriter {
 }
 
 /**
- * Removes U+0000 from a text, because Postgres refuses it. The function also removes blanks at the ends of lines, and
- * all but two empty lines in a row.
+ * Removes U+0000 from a text, because PostgreSQL refuses U+0000. The function also removes blanks at the ends of lines,
+ * and all but two empty lines in a row.
  */
 const tidy = (text: string): string =>
   text

@@ -1,23 +1,24 @@
 import type { DocumentKind } from './document.ts'
 
-/** Holds a file's name and type as its message states them. */
+/** Holds the name and the media type of a file in the message of the file. */
 export type NamedFile = { filename: string; contentType: string }
 
-/** Matches the media types of files that hold no text. Files of these media types are not read. */
+/** Matches the media types of files without text. The service does not read files of these media types. */
 const NO_TEXT_TYPE =
   /^(?:image|audio|video|font)\/|^application\/(?:pgp-|pkcs7-|x-pkcs7-)|^multipart\//i
 const NO_TEXT_ENDING =
   /\.(?:png|jpe?g|gif|webp|bmp|tiff?|ico|heic|mp[34]|m4a|mov|avi|wav|ogg|woff2?|ttf|exe|dll|p7[sm])$/i
-/** Matches the media type of pictures whose files consist of text. */
+/** Matches the media type of pictures that consist of text. */
 const TEXT_IMAGE = /^image\/svg/i
 
 /**
- * Tells whether a file may hold text, by its name and its media type. This check does not read the bytes of the file.
+ * Tells whether a file may contain text, by its name and its media type. The function does not read the bytes of the
+ * file.
  */
 export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
   !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
 
-/** Sets the maximum number of bytes at the start of a file that are read to distinguish text from other content. */
+/** Sets the number of bytes at the start of a file by which the code distinguishes text from other content. */
 const SNIFFED_BYTES = 4096
 const ENDINGS: Readonly<Record<string, DocumentKind>> = {
   htm: 'html',
@@ -30,8 +31,8 @@ const ENDINGS: Readonly<Record<string, DocumentKind>> = {
 const OFFICE_KINDS = ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const
 
 /**
- * Returns the kind of a file, which is decided first by the file's first bytes and then by its type and name. @returns
- * null if the file holds no readable text.
+ * Returns the kind of a file, by the file's first bytes, and then by the file's media type and name. @returns null if
+ * the file contains no readable text.
  */
 export function kindOf(
   bytes: Uint8Array,
@@ -39,12 +40,11 @@ export function kindOf(
 ): DocumentKind | null {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, SNIFFED_BYTES))
   const text = head.toString('latin1')
-  // Other bytes may stand before the header of a PDF (ISO 32000-1, annex H).
+  // A PDF may have other bytes before its header (ISO 32000-1, annex H).
   if (text.slice(0, 1024).includes('%PDF-')) return 'pdf'
   if (text.startsWith('PK\x03\x04') || text.startsWith('PK\x05\x06')) return 'zip'
   if (text.startsWith('{\\rtf')) return 'rtf'
-  // The OLE container holds old Office files. A newer Office document with a password is also stored in the OLE
-  // container.
+  // An OLE container contains an old Office file, or a newer Office document with a password.
   if (text.startsWith('\xd0\xcf\x11\xe0')) {
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }
@@ -61,8 +61,8 @@ const endingOf = (filename: string): string =>
   filename.slice(filename.lastIndexOf('.') + 1).toLowerCase()
 
 /**
- * Tells whether the bytes at the start of a file are text. UTF-16 text begins with a byte order mark, or has a null in
- * every second byte. Text in other encodings has only a few control characters.
+ * Tells whether the bytes at the start of a file are text. UTF-16 text begins with a byte order mark, or has a null
+ * byte in every second place. Text in other encodings has only a few control characters.
  */
 function isText(head: Buffer): boolean {
   if (head.length === 0) return false

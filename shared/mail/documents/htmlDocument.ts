@@ -14,10 +14,7 @@ const BLOCKS = new Set(
 )
 const UNREAD = new Set(['script', 'style', 'template', 'noscript'])
 
-/**
- * Reads the text of an HTML file as a person sees the text. Each row of a table becomes a line, with tabs between its
- * cells.
- */
+/** Reads the visible text of an HTML file. Each row of a table becomes a line, with tabs between the cells. */
 export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   const { html, hidesText } = visibleHtml(decodeHtml(bytes), HTML_MAX_CHARS)
   const out = new TextWriter()
@@ -28,7 +25,7 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   let isUnread = false
   let isRow = false
   const separate = (next: string) => {
-    // If a table cell begins with a paragraph, the tab before the cell stays in the text.
+    // The tab before a table cell stays in the text, even if the cell begins with a paragraph.
     if (gap !== '\n' && !gap.includes('\t')) gap = next
   }
   const text = (raw: string) => {
@@ -67,7 +64,7 @@ function decodeHtml(bytes: Uint8Array): string {
     try {
       return decoderOf(named).decode(bytes.subarray(0, 4 * HTML_MAX_CHARS))
     } catch {
-      // The charset that the HTML names does not exist, so the reader guesses the charset from the bytes.
+      // The HTML names an unknown charset, so the reader guesses the charset from the bytes.
     }
   }
   return decodeText(bytes, HTML_MAX_CHARS)

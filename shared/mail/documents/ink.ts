@@ -1,17 +1,17 @@
 import type { Omission } from './document.ts'
 
 /**
- * Sets the smallest difference of colour values (0 to 255) between words and background. Even the lightest print that a
- * person can read has a larger colour difference from its background.
+ * Sets the smallest readable difference of colour values (0 to 255) between words and background. Even the lightest
+ * readable print has a larger colour difference from its background.
  */
 const CONTRAST_MIN = 24
-/** Sets the smallest readable size of letters in points. A person cannot read smaller letters. */
+/** Sets the smallest readable size of letters in points. */
 const TINY_PT = 3
 
 /** Describes a colour as six hexadecimal digits. Null means that the colour is unknown. */
 export type Colour = string | null
 
-/** Reads a colour from `#rrggbb`, `rrggbb` or `aarrggbb`. @returns null for any other text. */
+/** Reads a colour from `#rrggbb`, `rrggbb` or `aarrggbb`. @returns null if the text has another form. */
 export function colourOf(given: string | undefined): Colour {
   const digits = /^#?([0-9a-f]{2})?([0-9a-f]{6})$/i.exec(given ?? '')?.[2]
   return digits === undefined ? null : digits.toLowerCase()
@@ -24,7 +24,7 @@ export function isAlike(one: Colour, other: Colour): boolean {
   return [0, 1, 2].every((n) => Math.abs(part(one, n) - part(other, n)) < CONTRAST_MIN)
 }
 
-/** Describes how words are printed. A property is undefined if the file does not state the property. */
+/** Describes the print of words in a file. A property is undefined if the file does not state the property. */
 export type Ink = {
   colour?: Colour
   /** Holds the colour of the background behind the words. */
@@ -34,8 +34,8 @@ export type Ink = {
 }
 
 /**
- * Tells why a person does not see the words of a file, by their colour, background and size. If the file states no
- * other colours, the page is white and the words are black. @returns null if a person sees the words.
+ * Tells why a person does not see certain words of a file, by the colour, background and size of the words. If the file
+ * states no other colours, the page is white and the words are black. @returns null if a person sees the words.
  */
 export function unseenInk({ colour, ground, sizePt, isHidden }: Ink): Omission | null {
   if (isHidden === true) return 'hidden-text'

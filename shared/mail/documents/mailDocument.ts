@@ -1,12 +1,13 @@
 import { HIDDEN_TEXT_LABEL, parseMail } from '../parse/parseMail.ts'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Sets the maximum depth to which mails that are attached to mails are read. */
+/** Sets the maximum depth of nested attached mails that the reader reads. */
 const DEPTH_MAX = 3
 
 /**
- * Reads the head and the text of a mail in a file, and of the mails attached to it. The text of the file ends with the
- * names of the mail's other attachments. The reader does not open attachments of a mail that are no mails themselves.
+ * Reads the header and the text of a mail in a file, and of the mails attached to the mail. The text of the file ends
+ * with the names of the mail's other attachments. The reader does not open attachments of a mail that are no mails
+ * themselves.
  */
 export async function readMailDocument(bytes: Uint8Array, depth = 0): Promise<DocumentText> {
   const mail = await parseMail(bytes, 'mail.invalid')

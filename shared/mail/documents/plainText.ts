@@ -1,12 +1,12 @@
 import { analyse } from 'chardet'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Sets the maximum number of bytes of a file that are read to guess its charset. */
+/** Sets the maximum number of bytes of a file by which the reader guesses the charset. */
 const GUESSED_BYTES = 64 * 1024
-/** Sets the largest number of bytes that one character takes in any charset. */
+/** Sets the largest number of bytes of one character in any charset. */
 const BYTES_PER_CHAR = 4
 
-/** Reads the text of a plain file in any charset. */
+/** Reads a plain text file in any charset. */
 export function readPlainText(bytes: Uint8Array): DocumentText {
   const out = new TextWriter()
   out.write(decodeText(bytes))
@@ -28,7 +28,7 @@ function charsetOf(bytes: Uint8Array): string {
   if (odd > head.length / 8) return 'utf-16le'
   if (even > head.length / 8) return 'utf-16be'
   const holdsEscape = head.includes(27)
-  // If the end of the read bytes cuts a character in two, the text can still count as UTF-8.
+  // The text counts as UTF-8 even if the end of the bytes cuts a character in two.
   if (!holdsEscape && isUtf8(bytes)) return 'utf-8'
   for (const { name } of analyse(head)) {
     if (/^(?:UTF-(?:16|32)|ASCII)/.test(name)) continue

@@ -27,7 +27,8 @@ import { readPlainText } from './plainText.ts'
 import { readRtf } from './rtfText.ts'
 
 /**
- * Describes the result of reading a file. `none` means that the file holds no text, as a file with a scanned page does.
+ * Describes the result of reading a file. The state `none` means that the file contains no text, for example because it
+ * contains only a scanned page.
  */
 export type ReadOutcome =
   | {
@@ -42,10 +43,7 @@ export type ReadOutcome =
   | { state: 'none'; kind: DocumentKind | null; omitted: Omission[] }
   | { state: 'failed'; kind: DocumentKind | null; reason: FaultReason }
 
-/**
- * Lists the kinds of files whose numbers are data instead of words. Files of these kinds are not searched for one-time
- * codes.
- */
+/** Lists the kinds of files with numbers that are data. The reader does not search these files for one-time codes. */
 const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
   'csv',
   'xlsx',
@@ -56,8 +54,8 @@ const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
 ])
 
 /**
- * Reads the text of a file. After the text of a file is read, it is searched for one-time codes, links and invites.
- * @param nowMs is a time in milliseconds: the next instances of a calendar event are those that start after it.
+ * Reads the text of a file, and finds the one-time codes, links and invites in the file.
+ * @param nowMs is the current time in milliseconds. The listed next instances of a calendar event start after `nowMs`.
  */
 export async function readDocument(
   bytes: Uint8Array,
@@ -104,8 +102,8 @@ async function read(
 }
 
 /**
- * Reads a calendar file. The text that is made from a calendar file describes the file's events. A calendar file
- * without events, such as a list of tasks, is read as plain text.
+ * Reads a calendar file, and writes a text about the file's events. The function reads a calendar file without events,
+ * such as a list of tasks, as plain text.
  */
 function readInvites(bytes: Uint8Array, nowMs: number): DocumentText & { invites: ReadInvite[] } {
   const invites = readCalendar(bytes, nowMs)

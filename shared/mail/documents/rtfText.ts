@@ -4,7 +4,7 @@ import { decoderOf } from './plainText.ts'
 import { TextFlow } from './textFlow.ts'
 
 const GROUPS_MAX = 1_000
-/** Lists the destinations (groups with a name) of RTF 1.9.1 whose content does not appear on a page. */
+/** Lists the destinations (groups with a name) of RTF 1.9.1 that do not appear on a page. */
 const UNREAD = new Set(
   'fonttbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore xmlnstbl listtable listoverridetable rsidtbl generator filetbl revtbl bkmkstart bkmkend template shpinst shprslt nonshppict mmathPr pgdsctbl'.split(
     ' ',
@@ -58,7 +58,7 @@ class RtfReader {
   #skipped = 0
   #depth = 0
   #isInTable = false
-  /** Holds the instruction of the RTF field that the reader is in, such as `HYPERLINK "…"`. */
+  /** Holds the instruction of the current RTF field, such as `HYPERLINK "…"`. */
   #field = ''
 
   constructor(out: TextWriter) {
@@ -145,8 +145,8 @@ class RtfReader {
   }
 
   /**
-   * Reads the colour table of an RTF file. In the colour table of an RTF file, a semicolon ends a colour. The first
-   * colour of an RTF colour table is often empty, which means the automatic colour.
+   * Reads the colour table of an RTF file, in which a semicolon ends each colour. The first colour is often empty,
+   * which means the automatic colour.
    */
   #endColours(text: string): void {
     for (const letter of text) {

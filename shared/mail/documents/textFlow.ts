@@ -1,8 +1,8 @@
 import { cellText, type Omission, type TextWriter } from './document.ts'
 
-/** Sets the maximum number of table cells that are added for one cell that spans columns or is repeated. */
+/** Sets the maximum number of table cells that the writer adds for one cell that spans columns. */
 const REPEATED_MAX = 200
-/** Sets the maximum depth of tables inside of table cells. */
+/** Sets the maximum depth of nested tables. */
 const TABLES_MAX = 20
 
 type Table = { row: string[]; cell: string; isRowHidden: boolean }
@@ -29,7 +29,8 @@ export class TextFlow {
   }
 
   /**
-   * Records why the reader of the document leaves words out. If only blanks are left out, the reader records no reason.
+   * Records the reason for words that the reader of the document leaves out. For blanks, the function records no
+   * reason.
    */
   omit(why: Omission, text: string): void {
     if (text.trim() !== '') this.#out.omitted.add(why)
@@ -61,8 +62,8 @@ export class TextFlow {
   }
 
   /**
-   * Ends a table cell. @param span is the number of table columns that the cell covers. `repeats` means that each of
-   * the covered columns shows the cell's text.
+   * Ends a table cell. @param span is the number of table columns that the cell covers. The parameter `repeats` means
+   * that each covered column shows the cell's text.
    */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)
@@ -88,7 +89,7 @@ export class TextFlow {
     if (ends) this.text('\n')
   }
 
-  /** Writes a row of a table as a line. A row of a table inside a cell becomes part of the cell's text. */
+  /** Writes a table row as a line. A row of a nested table becomes a part of the outer cell's text. */
   #put(line: string): void {
     const outer = this.#tables.at(-2)
     if (outer === undefined) this.#out.write(`${line}\n`)

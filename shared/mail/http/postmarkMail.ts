@@ -1,7 +1,7 @@
 /**
- * Reads the webhooks of Postmark. Postmark does not sign its webhooks. So a webhook counts as coming from Postmark if
- * its URL has the right password and a path that nobody can guess. The password and the path are both made from a
- * secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
+ * Reads the webhooks of Postmark. Postmark does not sign its webhooks. So a webhook counts as authentic if its URL has
+ * the right password and the right secret path. The code derives the password and the path from a secret.
+ * https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
@@ -12,15 +12,15 @@ import { type Envelope, SignedMailError } from './signedMail.ts'
 const USER = 'purser'
 const PATH = '/v0/inbound/postmark/'
 /**
- * Matches the path of a Postmark webhook. The path holds the key id in base64url and a part that is derived from the
- * secret.
+ * Matches the path of a Postmark webhook. The path contains the key id in base64url, and a part that the code derives
+ * from the secret.
  */
 const SECRET_PATH = /^\/v0\/inbound\/postmark\/([\w-]{1,400})\/([0-9a-f]{32})$/
 
 const derived = (secret: Uint8Array, keyId: string, use: string) =>
   createHmac('sha256', secret).update(`purser postmark ${use} ${keyId}`).digest('hex').slice(0, 32)
 
-/** Returns the webhook URL that the user sets at Postmark. The webhook URL holds the password. */
+/** Returns the webhook URL for the settings at Postmark. The webhook URL contains the password. */
 export function postmarkAddress(baseUrl: string, keyId: string, secret: Uint8Array): string {
   const url = new URL(baseUrl)
   url.username = USER
@@ -29,14 +29,14 @@ export function postmarkAddress(baseUrl: string, keyId: string, secret: Uint8Arr
   return url.href
 }
 
-/** Returns the key id in the path of a Postmark webhook. @returns null if the path is not a Postmark path. */
+/** Returns the key id in the path of a Postmark webhook. @returns null if the path is no Postmark path. */
 export function postmarkKeyId(pathname: string): string | null {
   const id = SECRET_PATH.exec(pathname)?.[1]
   return id === undefined ? null : Buffer.from(id, 'base64url').toString('utf8')
 }
 
 /**
- * Checks that the path and the password of a Postmark webhook were made from one of the key's secrets. @throws
+ * Checks that the path and the password of a Postmark webhook come from one of the key's secrets. @throws
  * {SignedMailError}
  */
 export function provePostmark(
@@ -83,8 +83,8 @@ export function readPostmark(json: string): PostmarkNews {
   const { RecordType: kind } = body
   if (kind === undefined) return { kind: 'mail', ...mailOf(body) }
   if (kind === 'Bounce' && body.Type !== 'SpamComplaint') {
-    // All bounces of other types that Postmark reports are delays, automatic replies and blocks. After a delay, an
-    // automatic reply or a block, the recipient's address still exists.
+    // Postmark's other bounce types are delays, automatic replies and blocks, after which the recipient's address still
+    // exists.
     if (body.Type !== 'HardBounce' && body.Type !== 'BadEmailAddress') return { kind: 'other' }
     return { kind: 'report', report: reportOf(body, 'bounce') }
   }
@@ -132,7 +132,7 @@ const fieldsOf = (text: string, field: RegExp): string[] =>
   [...text.matchAll(field)].map(([, value]) => value!).slice(0, FIELDS_MAX)
 
 /**
- * Reads a mail in a Postmark webhook. The setting "Include raw email content in JSON payload" must be on at Postmark.
+ * Reads the mail in a Postmark webhook. The setting "Include raw email content in JSON payload" must be on at Postmark.
  */
 function mailOf(body: Record<string, unknown>) {
   const { RawEmail: raw, OriginalRecipient: to } = body
@@ -155,8 +155,8 @@ function mailOf(body: Record<string, unknown>) {
 }
 
 /**
- * Reads the header fields that Postmark adds. The fields that Postmark adds stand in the JSON apart from the header
- * fields of the message. If several header fields have the same name, the first one counts.
+ * Reads the header fields in the JSON of a Postmark webhook. If several header fields have the same name, the first
+ * header field counts.
  */
 function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, string> {
   const found = new Map<string, string>()

@@ -1,28 +1,25 @@
-/** Describes the report that a mail relay sends over HTTP about a copy of a message that it took from this service. */
+/** Describes a mail relay's report over HTTP about a sent copy of a message. */
 
-/**
- * Describes a relay's report of a bounce or a complaint, with the values by which the copy of the sent message may be
- * found.
- */
+/** Describes a relay's report of a bounce or a complaint, with values that identify the sent copy of the message. */
 export type RelayReport = {
   kind: 'bounce' | 'complaint'
-  /** Holds the recipient of the copy that the report is about. */
+  /** Holds the recipient of the reported copy. */
   address: string
-  /** Holds the author of the message that the report is about. */
+  /** Holds the author of the reported message. */
   from: string
-  /** Holds the RFC 3463 code of a bounce. Null means that the relay's report gives no RFC 3463 code. */
+  /** Holds the RFC 3463 code of a bounce. Null means that the relay's report contains no RFC 3463 code. */
   status: string | null
   /** Explains the relay's report in one line. */
   detail: string
-  /** Lists the ids that the relay gave to the copy of the sent message. */
+  /** Lists the ids that the relay gave to the sent copy of the message. */
   relayIds: string[]
   /** Lists the Message-IDs that may belong to a message of this service. */
   messageIds: string[]
-  /** Lists the possible envelope senders of the copy of the sent message. */
+  /** Lists the possible envelope senders of the sent copy. */
   returnPaths: string[]
 }
 
-/** Sets the maximum number of characters of a relay's reply that are read. */
+/** Sets the maximum number of characters that the code reads of a relay's reply. */
 const REPLY_MAX_CHARS = 1_000
 
 /**
@@ -35,7 +32,7 @@ export function relayIdOf(reply: string): string | null {
     .slice(0, REPLY_MAX_CHARS)
     .replace(/^250[ -]?(?:2\.\d+\.\d+)?/, '')
     .split(/[\s,;=]+/)
-  // The id of a relay has at least eight characters and a digit, so no ordinary word of the reply is taken for an id.
+  // The id of a relay has at least eight characters and a digit, so no ordinary word of the reply counts as an id.
   const id = words
     .map(relayIdOfWord)
     .findLast((word) => /^[\w.-]{8,200}$/.test(word) && /\d/.test(word))
@@ -47,7 +44,7 @@ const CLOSERS = '>)"\'.:'
 /** Returns the id of a message at a relay, without brackets and without the relay's domain. */
 export function relayIdOfWord(word: string): string {
   const [local = ''] = word.replace(/^[<("']+/, '').split('@', 1)
-  // A loop removes the closing brackets at the end of the id. A regular expression that ends with `$` would start again
+  // A loop removes the closing brackets at the end of the id, because a regular expression with `$` would start again
   // at each bracket and take quadratic time.
   let end = local.length
   while (end > 0 && CLOSERS.includes(local[end - 1]!)) end--

@@ -1,5 +1,5 @@
 /**
- * Reads the notifications of Amazon SES that SNS delivers: a received mail, a bounce, or a complaint.
+ * Reads the notifications of Amazon SES through SNS about a received mail, a bounce, or a complaint.
  * https://docs.aws.amazon.com/ses/latest/dg/receiving-email-notifications-contents.html
  */
 import { parseAddress } from '../address.ts'
@@ -7,7 +7,7 @@ import type { AuthenticationWord } from '../parse/authentication.ts'
 import type { RelayReport } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
 
-/** Describes a mail from Amazon SES by its bytes, or by the bucket object that holds the bytes. */
+/** Describes a mail from Amazon SES with its bytes, or with the bucket object that holds the bytes. */
 type SesMail = {
   kind: 'mail'
   envelope: Envelope
@@ -42,7 +42,7 @@ export function readSes(json: string): SesNews {
   try {
     body = fieldsOf(JSON.parse(json))
   } catch {
-    // The message of the SNS topic is no JSON. A person probably published this message, which is no JSON, as a test.
+    // The message of the SNS topic is no JSON, probably because a person published it as a test.
     return { kind: 'other' }
   }
   const kind = textOf(body.notificationType ?? body.eventType)
@@ -64,7 +64,7 @@ function mailOf(body: Fields): SesMail {
     const content = { bucket: textOf(action.bucketName), key: textOf(action.objectKey) }
     return { kind: 'mail', envelope, spf, content }
   }
-  // If SES encodes mail as UTF-8, SES changes bytes of the mail, so DKIM would fail.
+  // The encoding must be Base64, because in UTF-8 SES changes bytes of the mail, so that DKIM would fail.
   if (textOf(action.encoding).toUpperCase() !== 'BASE64') {
     throw new SignedMailError(
       400,
@@ -98,8 +98,8 @@ function complaintsOf(body: Fields): RelayReport[] {
   const addresses = listOf(complaint.complainedRecipients)
     .map((one) => fieldsOf(one).emailAddress)
     .filter(isAddress)
-  // In a complaint, SES lists all recipients at the complaining mail host. If a complaint lists several recipients,
-  // nobody knows which of them complained.
+  // A complaint with several recipients does not count, because SES lists all recipients at the complaining mail host,
+  // so nobody knows which recipient complained.
   if (addresses.length !== 1) return []
   return [
     {
@@ -113,8 +113,8 @@ function complaintsOf(body: Fields): RelayReport[] {
 }
 
 /**
- * Returns the values that identify the copy of a sent message: the id of the 250 reply, the Message-ID, and the
- * envelope sender.
+ * Returns the values that identify a sent copy of a message: the id of the 250 reply, the Message-ID, and the envelope
+ * sender.
  */
 function aboutCopy(body: Fields) {
   const mail = fieldsOf(body.mail)

@@ -1,6 +1,6 @@
 /**
- * Reads mail that comes over HTTP. A header of the request holds the mail's envelope, and a signature proves that the
- * sender holds a secret (docs/mail.md).
+ * Reads mail over HTTP. A header of the HTTP request holds the mail's envelope, and a signature proves that the sender
+ * knows a secret (docs/mail.md).
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
@@ -12,8 +12,8 @@ import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authenti
  */
 const SKEW_S = 300
 /**
- * Sets the maximum number of recipients of one mail over HTTP. The SMTP listener has the same limit on recipients (RFC
- * 5321 §4.5.3.1.8).
+ * Sets the maximum number of recipients of one mail over HTTP. The SMTP listener has the same maximum (RFC 5321
+ * §4.5.3.1.8).
  */
 const RECIPIENTS_MAX = 100
 /**
@@ -22,12 +22,12 @@ const RECIPIENTS_MAX = 100
  */
 const ENVELOPE_MAX_CHARS = 64 * 1024
 
-/** Describes the envelope of a mail (RFC 5321 §2.3.1). The envelope sender `from` is empty for a bounce. */
+/** Describes the envelope of a mail (RFC 5321 §2.3.1). For a bounce, the envelope sender `from` is empty. */
 export type Envelope = { from: string; to: string[] }
 
 /**
- * Reports that an HTTP request with mail cannot be read, or lacks a valid proof. The error message names the wrong
- * header and says what the header must be.
+ * Reports that an HTTP request with mail is malformed, or lacks a valid proof. The error message names the wrong header
+ * and the rule for the header.
  */
 export class SignedMailError extends Error {
   override readonly name = 'SignedMailError'
@@ -48,13 +48,13 @@ export type MailHeaders = {
 }
 
 /**
- * Returns the text that is signed for a mail over HTTP. The signed text contains the digest of the body, so the
- * signature also proves the body.
+ * Returns the signed text of mail over HTTP. The signed text contains the digest of the body, so the signature also
+ * proves the body.
  */
 export const signedText = ({ key, timestamp, envelope, digest }: Omit<MailHeaders, 'signature'>) =>
   `v1\n${key}\n${timestamp}\n${envelope}\n${digest}`
 
-/** Makes the signature of mail over HTTP: `v1=` and the HMAC-SHA256 in hexadecimal digits. */
+/** Computes the signature of mail over HTTP: `v1=` and the HMAC-SHA256 in hexadecimal. */
 export const mailSignature = (
   secret: Uint8Array,
   headers: Omit<MailHeaders, 'signature'>,
@@ -95,7 +95,7 @@ export function proveHeaders(
 
 /**
  * Reads `Purser-Envelope`: base64url of the JSON `{"from": "…", "to": ["…"]}`. If the sender has checked SPF, the JSON
- * of the envelope also holds `"spf"`.
+ * also contains `"spf"`.
  * @throws {SignedMailError}
  */
 export function readEnvelope(header: string): Envelope & { spf: AuthenticationWord | null } {
@@ -128,18 +128,20 @@ function parsed(header: string): Record<string, unknown> {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // The value of the envelope header is no JSON, so the function throws an error.
+    // The value of the envelope header is no JSON, so the function throws the error below.
   }
   throw new SignedMailError(400, 'Purser-Envelope: must be base64url of a JSON object')
 }
 
-/** Derives the secret of a domain from a secret of the service, so that no table needs to hold the domain's secret. */
+/**
+ * Derives the secret of a domain from a secret of the service, so that the database need not store the domain's secret.
+ */
 export const domainSecret = (secret: Uint8Array, keyId: string): Uint8Array =>
   createHmac('sha256', secret).update(`purser inbound ${keyId}`).digest()
 
 /**
- * Returns the id of a mail that arrived over HTTP. A repeated HTTP request has the same id, so the service stores its
- * mail only once.
+ * Returns the id of a mail over HTTP. A repeated HTTP request gives the same id, so the service stores the mail only
+ * once.
  * @returns the id of the mail as a UUID.
  */
 export function requestId(keyId: string, signature: string): string {

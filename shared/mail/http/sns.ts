@@ -1,5 +1,5 @@
 /**
- * Reads messages of Amazon SNS, and checks that a certificate of Amazon signed them.
+ * Reads messages of Amazon SNS, and checks their signatures with a certificate of Amazon.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html
  */
 import { verify, X509Certificate } from 'node:crypto'
@@ -15,18 +15,15 @@ export type SnsMessage = {
   signatureVersion: '1' | '2'
   signature: string
   signingCertUrl: string
-  /**
-   * Holds the URL that confirms a subscription. In a message that does not confirm a subscription, the URL is an empty
-   * text.
-   */
+  /** Holds the URL that confirms a subscription. In other messages, the URL is an empty text. */
   subscribeUrl: string
   /** Holds the text that SNS has signed. */
   signedText: string
 }
 
 /**
- * Lists the signed fields of an SNS notification. The confirmation of a subscription has no subject, but a token and a
- * URL.
+ * Lists the signed fields of an SNS notification. CONFIRMATION_FIELDS lists the signed fields of a subscription
+ * confirmation, which has no subject, but a token and a URL.
  */
 const NOTIFICATION_FIELDS = ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']
 const CONFIRMATION_FIELDS = [
@@ -42,7 +39,7 @@ const FIELD_MAX_CHARS = 2_000
 const CERTIFICATE_NAME = 'sns.amazonaws.com'
 
 /**
- * Reads the JSON of an SNS message. Reading the JSON of an SNS message does not prove its sender. @throws
+ * Reads the JSON of an SNS message. The function does not prove the sender of the SNS message. @throws
  * {SignedMailError}
  */
 export function readSns(json: string): SnsMessage {
@@ -94,14 +91,13 @@ export function isSnsUrl(text: string, region: string): boolean {
   )
 }
 
-/** Tells whether a URL may hold a certificate of SNS. */
+/** Tells whether a URL may be the URL of an SNS certificate. */
 export const isCertificateUrl = (text: string, region: string): boolean =>
   isSnsUrl(text, region) && /^\/[\w-]{1,200}\.pem$/.test(new URL(text).pathname)
 
 /**
  * Checks the signature of an SNS message. The SNS message itself names the URL of the signer's certificate.
- * @param pem is the certificate of the signer of the SNS message. TLS has proven the host from which the certificate
- * was read.
+ * @param pem is the certificate of the SNS message's signer. TLS has proven the host that served the certificate.
  * @throws {SignedMailError}
  */
 export function proveSns(message: SnsMessage, pem: string, nowMs: number): void {

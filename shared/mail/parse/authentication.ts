@@ -19,19 +19,19 @@ export type Authentication = {
   dmarc: AuthenticationWord
   arc: AuthenticationWord
   /**
-   * Tells whether an inbox of this service sent the message. SPF, DKIM and DMARC are not checked for a message from an
-   * inbox of this service, because its sender has used the inbox's API key.
+   * Tells whether an inbox of this service sent the message. The service does not check SPF, DKIM and DMARC of such a
+   * message, because the sender has used the inbox's API key.
    */
   internal: boolean
   /**
-   * Holds the SPF result of the mail service that delivered the message over HTTP. The service only shows this SPF
-   * result, and bases no decision on it. For mail over HTTP, `spf` is `none`, because this service does not know the IP
-   * address of the sending host.
+   * Holds the SPF result of the mail provider that delivered the message over HTTP. The service only shows the
+   * provider's SPF result, and bases no decision on it. For mail over HTTP, `spf` is `none`, because this service does
+   * not know the IP address of the sending host.
    */
   providerSpf?: AuthenticationWord
   /**
    * Tells whether SPF or DKIM passes for the domain in From, even without a DMARC policy, or whether the mail is
-   * internal. The field is absent if an earlier version stored the message.
+   * internal. The field `aligned` is absent if an earlier version of the service stored the message.
    */
   aligned?: boolean
 }
@@ -46,35 +46,35 @@ const unchecked = (word: AuthenticationWord, internal: boolean): Authentication 
 
 /** Holds the authentication results for a message between two inboxes of this service. */
 export const INTERNAL = unchecked('none', true)
-/** Holds the authentication results of a message whose SPF, DKIM and DMARC were not checked. */
+/** Holds the authentication results of a message without a check of SPF, DKIM and DMARC. */
 export const UNCHECKED = unchecked('temperror', false)
 /** Holds the authentication results for a message that the checks cannot read. */
 export const UNREADABLE = unchecked('permerror', false)
 
-/** Reads a result word of email authentication. @returns `none` for a word that RFC 8601 does not define. */
+/** Reads a result word of email authentication. @returns `none` if RFC 8601 does not define the word. */
 export const authenticationWord = (word: string | undefined): AuthenticationWord =>
   AUTHENTICATION_WORDS.find((known) => known === word) ?? 'none'
 
-/** Holds the label of a message whose From is not authenticated. */
+/** Holds the label of a message with an unauthenticated From field. */
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
-/** Holds the authentication results of a message, and whether they prove the author. */
+/** Holds the authentication results of a message, and tells whether the results prove the author. */
 export type CheckedSender = {
   authentication: Authentication
   /**
-   * Tells whether the domain in From is proven: by SPF or DKIM (RFC 7489 §3.1), or because an inbox of this service
-   * sent the mail. The domain in From can be proven even without a DMARC policy.
+   * Tells whether the domain in From is proven by SPF or DKIM (RFC 7489 §3.1), or by an inbox of this service that sent
+   * the mail. The proof of the domain in From does not need a DMARC policy.
    */
   isAligned: boolean
 }
 
-/** Tells whether an authentication check got no DNS answer. If the check is repeated, it may get the DNS answer. */
+/** Tells whether an authentication check got no DNS answer, so that a later check may have another result. */
 export const isUnsure = ({ spf, dkim, dmarc }: Authentication): boolean =>
   [spf, dkim, dmarc].includes('temperror')
 
 /**
- * Tells whether the address in From may be forged. From may be forged if nothing proves its domain. From may also be
- * forged if DMARC fails or does not apply to it, or if mail from outside names an address of this service.
+ * Tells whether the address in From may be forged. From may be forged if nothing proves the domain in From, or if DMARC
+ * fails or finds a malformed policy. From may also be forged if mail from outside names a domain of this service.
  */
 export function isForged(
   { authentication, isAligned }: CheckedSender,
@@ -82,7 +82,7 @@ export function isForged(
 ): boolean {
   const { internal, dmarc } = authentication
   if (internal || dmarc === 'pass') return false
-  // A mail without a From field claims no author, so nothing can be forged.
+  // A mail without a From field claims no author, so its missing author does not count as forged.
   if (dmarc === 'fail' || dmarc === 'permerror' || (!isAligned && fromDomains.length > 0))
     return true
   return fromDomains.some((domain) => ownDomains.includes(domain))

@@ -1,14 +1,15 @@
 /**
  * Sets the maximum number of header bytes that the authentication checks may read. Real mail has a few kilobytes of
- * header. Unfolding a header field takes time that is quadratic in the number of its lines.
+ * header. The bytes are limited because the unfolding of a header field takes quadratic time in the number of its
+ * lines.
  */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
 /** Sets the maximum number of bytes of all From fields of a message together. */
 const FROM_MAX_BYTES = 16 * 1024
 /**
- * Sets the maximum number of lines of a body that is hashed for DKIM. RFC 5321 §4.5.3.1.6 limits a line to 1,000 bytes,
- * and no real mail has 10,000 blank lines.
+ * Sets the maximum number of lines of a message body that the DKIM check hashes. RFC 5321 §4.5.3.1.6 limits a line to
+ * 1,000 bytes, and no real mail has 10,000 blank lines.
  */
 const BODY_LINES_MAX = 1_000_000
 const LINE_MAX_BYTES = 64 * 1024
@@ -17,11 +18,11 @@ const BLANK_LINES_MAX = 10_000
 const [CR, LF] = [0x0d, 0x0a]
 
 /**
- * Decides which part of a message the authentication checks may read. For hostile mail, the authentication checks take
- * quadratic time. The authentication checks took a minute for a header of 400 KB in folded lines. The authentication
- * checks took 30 s and 10 GB for a signed body of 30 MB of blank lines.
- * @returns `whole` if the authentication checks may read the whole message. `unsigned` means that the checks must not
- * hash the body for DKIM. `no` means that the checks must not even read the header.
+ * Decides about the part of a message that the authentication checks may read. For hostile mail, the authentication
+ * checks take quadratic time. The checks took a minute for a header of 400 KB in folded lines. The checks took 30 s and
+ * 10 GB for a signed body of 30 MB of blank lines.
+ * @returns `whole` if the authentication checks may read the whole message. The result `unsigned` means that the checks
+ * must not hash the body for DKIM. The result `no` means that the checks must not even read the header.
  */
 export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
   let lines = 0
@@ -54,18 +55,21 @@ function endOfLine(raw: Buffer, at: number): number {
 }
 
 /**
- * Recognises a From field as mailauth does. In such a mail header, blanks may surround the field name From, and the
- * colon may stand on the next line.
+ * Recognises a From field as the library mailauth does. Blanks may surround the field name From, and the colon may be
+ * on the next line.
  */
 const isFromField = (line: string): boolean =>
   line.split(':', 1)[0]!.trim().toLowerCase() === 'from'
 
-/** mailauth folds a field at more kinds of blank than RFC 5322 allows: tab, VT, FF, space and NBSP. */
+/**
+ * Lists the blanks at which the library mailauth folds a header field: tab, VT, FF, space and NBSP. RFC 5322 allows
+ * fewer kinds of blanks.
+ */
 const FOLDS = [0x09, 0x0b, 0x0c, 0x20, 0xa0]
 
 /**
- * Tells whether a folded line of a header field begins at this offset. A folded line that holds only blanks still
- * belongs to its header field.
+ * Tells whether a folded line of a header field begins at a given offset. A folded line of only blanks still belongs to
+ * its header field.
  */
 const isFolded = (raw: Buffer, at: number): boolean =>
   FOLDS.includes(raw[at]!) || (raw[at] === CR && raw[at + 1] !== LF)

@@ -1,8 +1,8 @@
 /** Recognises automatic replies (RFC 3834) and list mail (RFC 2369, RFC 2919). */
 
 /**
- * Names the labels of automatic mail and of list mail. The labels warn an agent that a reply would reach a machine or
- * hundreds of people.
+ * Names the label of automatic replies. LIST_LABEL names the label of list mail. The labels warn an agent that a reply
+ * would reach a machine or hundreds of people.
  */
 const AUTO_REPLY_LABEL = 'auto-reply'
 const LIST_LABEL = 'list'
@@ -10,7 +10,7 @@ const LIST_LABEL = 'list'
 type Header = { key: string; value: string }
 
 /**
- * Returns the labels of automatic and list mail that the header fields of a message give.
+ * Returns the labels for automatic replies and list mail by the header fields of a message.
  * @param headers lists the header fields of the message, with names in lower case.
  */
 export function automaticLabels(headers: readonly Header[]): string[] {
@@ -33,11 +33,11 @@ export function automaticLabels(headers: readonly Header[]): string[] {
   return labels
 }
 
-/** Recognises an automatic reply by RFC 3834 §5, and by header fields of mail programs that do not follow RFC 3834. */
+/** Recognises an automatic reply by RFC 3834 §5, and by the header fields of mail programs that ignore RFC 3834. */
 function isAutoReply(first: (name: string) => string | undefined): boolean {
   const autoSubmitted = first('auto-submitted')
-  // In the field Auto-Submitted, parameters may follow the keyword. The keyword `no` in Auto-Submitted means that a
-  // person wrote the message.
+  // Parameters may follow the keyword in the field Auto-Submitted. The keyword `no` means that a person wrote the
+  // message.
   if (autoSubmitted !== undefined && !/^no\b/.test(autoSubmitted)) return true
   return (
     first('precedence') === 'auto_reply' ||

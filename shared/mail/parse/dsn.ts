@@ -1,9 +1,9 @@
 /**
- * Reads bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and the free-text bounces of older
+ * Reads bounces, which are delivery status notifications (RFC 3464 in RFC 6522 reports) or free-text bounces of older
  * programs.
  *
  * Anybody can write a mail that looks like a bounce. A bounce counts only if it names a message of this service and a
- * recipient of that message. A bounce is proven only by the address to which it was sent (bounceAddress.ts).
+ * recipient of that message. Only the recipient address of a bounce can prove the bounce (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
@@ -12,8 +12,8 @@ import { parseReferences } from '../threading.ts'
 /** Describes one recipient that a bounce names. */
 export type BouncedRecipient = {
   /**
-   * Holds the addresses of the field Original-Recipient, then those of Final-Recipient. A mail host behind a forwarder
-   * may know only the address in Final-Recipient.
+   * Holds the addresses of the field Original-Recipient, and then the addresses of Final-Recipient. A mail host behind
+   * a forwarder may know only the address in Final-Recipient.
    */
   addresses: string[]
   action: 'failed' | 'delayed'
@@ -25,24 +25,24 @@ export type BouncedRecipient = {
 
 export type Bounce = {
   /**
-   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. If the bounce
-   * names no recipients in these fields, the recipients are guessed from the free text of the bounce.
+   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. If a bounce has
+   * none of these fields, the reader guesses the recipients from the bounce's free text.
    */
   isReport: boolean
   /** Lists possible Message-IDs of the returned message, the most certain first. */
   messageIds: string[]
   recipients: BouncedRecipient[]
   /**
-   * Identifies the copy of a sent message that came back in the bounce. The envelope recipient of the bounce proves
-   * which copy of the sent message came back. Null means that nothing proves which sent message the bounce is about.
+   * Identifies the returned copy of a sent message. The envelope recipient of the bounce proves which copy came back.
+   * Null means that the bounce is not proven.
    */
   proof: ReturnedCopy | null
 }
 
-/** Identifies the copy of a sent message for one recipient. */
+/** Identifies one recipient's copy of a sent message. */
 export type ReturnedCopy = { messageId: string; address: string }
 
-/** Sets the maximum number of characters that are read from a bounce report. */
+/** Sets the maximum number of characters that the code reads from a bounce report. */
 const TEXT_MAX_CHARS = 256 * 1024
 const RECIPIENTS_MAX = 100
 const IDS_MAX = 20
@@ -58,11 +58,14 @@ const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
 /**
- * Matches header lines such as Return-Path. A mail program does not show these header lines, so only a mail host
- * includes them when it returns a message.
+ * Matches header lines such as Return-Path. Only a mail host includes such header lines in a returned message, because
+ * mail programs do not show them.
  */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
-/** Matches a quoted line. Some programs begin their own lines in a bounce with `>>>` and a space. */
+/**
+ * Matches a quoted line. The pattern excludes `>>>` and a space, because some programs begin their own lines in a
+ * bounce with this text.
+ */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
 const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
 
@@ -83,8 +86,8 @@ export function readBounce(email: Email): Bounce | null {
 }
 
 /**
- * Reads the groups of fields in a delivery report (RFC 3464 §2). The first group of fields is about the message, and
- * each other group is about one recipient.
+ * Reads the groups of fields in a delivery report (RFC 3464 §2). The first group of fields concerns the message, and
+ * each other group concerns one recipient.
  */
 function recipientsOfReport(report: string): BouncedRecipient[] {
   return report.split(/\n[ \t]*\n/).flatMap((group) => {
@@ -96,8 +99,7 @@ function recipientsOfReport(report: string): BouncedRecipient[] {
     if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
     const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
     const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
-    // A status code X.0.0 tells only the class of the failure. The diagnostic text of a bounce often contains a more
-    // exact code.
+    // The diagnostic text often contains a more exact code than X.0.0, which tells only the class of the failure.
     const status =
       told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
     return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]
@@ -115,8 +117,8 @@ function readFields(group: string): Map<string, string> {
 }
 
 /**
- * Reads a recipient field such as `rfc822; ada@example.com`. Some programs omit the address type (`rfc822`) or add
- * angle brackets.
+ * Reads a recipient field such as `rfc822; ada@example.com`. The address type (`rfc822`) may be missing, and angle
+ * brackets may surround the address.
  */
 function readAddress(field: string | undefined): string[] {
   const text = (field ?? '').replace(/^[^;]{0,40};/, '').trim()
@@ -125,8 +127,7 @@ function readAddress(field: string | undefined): string[] {
 }
 
 /**
- * Finds the recipients in a bounce without RFC 3464 fields. Bounces without RFC 3464 fields come from qmail, older
- * Exim, Exchange and Gmail.
+ * Finds the recipients in a bounce without RFC 3464 fields, such as a bounce of qmail, older Exim, Exchange or Gmail.
  */
 function recipientsOfText(
   email: Email,
@@ -140,7 +141,7 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A person may also write about errors from the address postmaster, and name addresses. A mail that a person wrote
+  // A person at the address postmaster may also write about errors and name addresses. But the mail of a person
   // contains no error code and returns no message.
   const isSure = statusOf(report) !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
@@ -159,8 +160,8 @@ function recipientsOfText(
     found.set(place[0], { ...failed, addresses: [place[0]] })
   }
   const listed = named?.match(ADDRESS) ?? []
-  // All addresses in X-Failed-Recipients share one status and one diagnostic text, so the report is searched for them
-  // only once.
+  // All addresses in X-Failed-Recipients share one status and one diagnostic text, so the function searches the report
+  // for both only once.
   const whole =
     listed.length === 0 ? null : { status: statusOf(report), diagnostic: oneLine(report) }
   for (const address of listed) {
@@ -175,12 +176,10 @@ function recipientsOfText(
   return [...found.values()]
 }
 
-/** Matches words for a delivery failure. A bounce without a status code must hold one of the words for a failure. */
+/** Matches words for a delivery failure. A bounce without a status code must contain such a word. */
 const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
 
-/**
- * Tells whether a message contains a returned message, because mail hosts send returned messages and persons do not.
- */
+/** Tells whether a message contains a returned message. Mail hosts return messages, and persons do not. */
 const returnsMessage = (email: Email, text: string): boolean =>
   email.attachments.some(({ mimeType }) => RETURNED.test(mimeType)) || TRACE_HEADER.test(text)
 
@@ -194,7 +193,7 @@ function statusOf(text: string): string | null {
 
 const POSTMASTER = /^(?:mailer[-_]?daemon|postmaster|mail[-_]?delivery[\w-]*)(?:@|$)/i
 
-/** Tells whether a message claims to come from the mail system itself. */
+/** Tells whether a message claims to come from a mail system. */
 const isPostmaster = (email: Email): boolean =>
   headerOf(email, 'return-path')?.trim() === '<>' ||
   POSTMASTER.test(email.from?.address ?? '') ||
@@ -229,10 +228,9 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Tells whether a status code means that an address permanently takes no mail. A status code means a permanently
- * failing address if it is of class 5, and if it concerns neither the one message (size, content) nor the sending
- * service (policy, authentication). If a status code concerns the message or the sending service, it must not suppress
- * the recipient.
+ * Tells whether a status code means that an address permanently accepts no mail. A status code about a permanent
+ * failure is of class 5. A code about the message (size, content) or about the sending service (policy, authentication)
+ * does not count, because it must not suppress the recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)

@@ -1,21 +1,21 @@
 /**
- * Reads complaints about spam (ARF, RFC 5965). A mail host sends a complaint when a person clicks a button such as
- * "this is spam".
+ * Reads complaints about spam (ARF, RFC 5965). A mail host sends a complaint after a person has clicked a button such
+ * as "this is spam".
  *
  * Anybody can write a mail that looks like a complaint. A complaint counts only if it names the envelope sender of a
- * copy of a message that this service has sent. Only the mail hosts that received this copy of the message know its
- * envelope sender (bounceAddress.ts).
+ * copy that this service has sent. Only the mail hosts that received the copy know its envelope sender
+ * (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
 
-/** Describes a recipient's spam complaint about the copy of a sent message. */
+/** Describes a recipient's spam complaint about a sent copy of a message. */
 export type Complaint = {
-  /** Lists the possible envelope senders of the copy that the complaint is about. */
+  /** Lists the possible envelope senders of the copy that caused the complaint. */
   returnPaths: string[]
 }
 
-/** Sets the maximum number of characters that are read from one part of a complaint. */
+/** Sets the maximum number of characters that the code reads from one part of a complaint. */
 const TEXT_MAX_CHARS = 256 * 1024
 const PATHS_MAX = 10
 

@@ -1,8 +1,8 @@
 /** Writes mail as mbox (RFC 4155), with the reversible quoting of the variant mboxrd. */
 
 /**
- * Matches an address that can stand in the separator line of an mbox file. A blank or a line break in the address would
- * end the separator line of the mbox file.
+ * Matches an address that fits into the separator line of an mbox file. The address must not contain a blank or a line
+ * break, because both would break the separator line.
  */
 const ADDRESS = /^[\x21-\x7e]{1,320}$/
 
@@ -10,7 +10,7 @@ const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const twoDigits = (n: number) => String(n).padStart(2, '0')
 
-/** Writes a time in UTC as the C function asctime does: `Mon Jan  5 09:30:00 2026`. */
+/** Writes a UTC time as the C function asctime does: `Mon Jan 5 09:30:00 2026`. */
 function asctime(at: Date): string {
   const time = [at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()].map(twoDigits).join(':')
   const day = String(at.getUTCDate()).padStart(2, ' ')
@@ -19,12 +19,13 @@ function asctime(at: Date): string {
 
 /**
  * Writes one message of an mbox file: the separator line, the message with LF line ends, and an empty line. A line of
- * the message that begins with `From `, after any number of `>`, gets one more `>`. Without this quoting, a mail could
- * hold a forged separator line with a forged message. Some mbox readers also end a line at a lone CR.
+ * the message that begins with `From `, after any number of `>`, gets one more `>`. Without the added `>`, a mail could
+ * contain a forged separator line with a forged message. The function also quotes after a lone CR, because some mbox
+ * readers end a line at a lone CR.
  */
 export function mboxEntry(mail: { sender: string; at: Date; bytes: Uint8Array }): Buffer {
   const sender = ADDRESS.test(mail.sender) ? mail.sender : 'MAILER-DAEMON'
-  // The bytes of the mail are handled as Latin-1 text, because Latin-1 keeps every byte.
+  // The function handles the bytes of the mail as Latin-1 text, because Latin-1 keeps every byte.
   const text = Buffer.from(mail.bytes)
     .toString('latin1')
     .replaceAll('\r\n', '\n')

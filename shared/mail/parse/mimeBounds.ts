@@ -1,20 +1,20 @@
 import PostalMime, { type Email } from 'postal-mime'
 
 /**
- * Sets the maximum number of MIME parts of a message that are parsed. Usual mail has a few MIME parts, and a delivery
- * report has a few dozen. The raw mail is always kept whole.
+ * Sets the maximum number of parsed MIME parts of a message. Usual mail has a few MIME parts, and a delivery report has
+ * a few dozen. The service always keeps the whole raw mail.
  */
 const PARTS_MAX = 2_000
 /**
- * Sets the maximum number of lines of a message that are parsed. The limit is twice the number of lines that a message
- * of the maximum size has if its lines are of usual length.
+ * Sets the maximum number of parsed lines of a message. The limit is twice the number of lines of a message with the
+ * maximum size and usual line lengths.
  */
 const LINES_MAX = 1_000_000
 const NESTING_MAX = 100
 const HEADERS_MAX_BYTES = 1024 * 1024
 const RFC822_NESTING_MAX = 5
 
-/** Describes internals of postal-mime 4.0.0 that its types omit. */
+/** Describes internals of postal-mime 4.0.0 that the types of postal-mime omit. */
 type Steps = {
   av: Uint8Array
   /** Holds the offset in the buffer `av` at which the next line begins. */
@@ -25,12 +25,12 @@ type Steps = {
 }
 
 /**
- * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines of a message. postal-mime makes an object of
- * each part and line: 10 MB of empty parts took 7 s and 2.5 GB, and eleven million lines of one letter took 6 s and 2.3
- * GB. MIME parts are counted inside the parser, because a separate search for boundaries would not find every spelling
- * of a boundary.
- * @returns the parsed mail. `parts` counts the MIME parts below the top level. The number of parts is 0 if the boundary
- * of the multipart does not occur in the message.
+ * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines of a message. The limits exist because
+ * postal-mime makes an object of each part and line. For example, 10 MB of empty parts took 7 s and 2.5 GB, and eleven
+ * million lines of one letter took 6 s and 2.3 GB. The code counts MIME parts inside the parser, because a separate
+ * search would not find every spelling of a boundary.
+ * @returns the parsed mail. The field `parts` counts the MIME parts below the top level. The number of parts is 0 if
+ * the boundary of the multipart does not occur in the message.
  * @throws the errors of postal-mime.
  */
 export async function parseBounded(

@@ -20,7 +20,7 @@ import { type Complaint, readComplaint } from './feedbackReport.ts'
 import { parseBounded } from './mimeBounds.ts'
 import { contentHash, rawBody, rawHeader, rawHeaders } from './rawMail.ts'
 
-/** Describes an attachment as the API does (docs/contract.md §4). */
+/** Describes an attachment in the form of the API (docs/contract.md §4). */
 export type Attachment = {
   attachmentId: string
   filename: string
@@ -29,16 +29,21 @@ export type Attachment = {
   size: number
   contentId: string | null
   disposition: string
-  /** Holds the extracted text of the attachment. The extracted text is absent if no worker reads the attachment. */
+  /**
+   * Holds the result of reading the attachment. The field `text` is absent if no worker process reads the attachment.
+   */
   text?: AttachmentText
 }
 
-/** `pending` means that the attachment has not been read yet. `none` means that the attachment holds no text. */
+/**
+ * Names the state of reading an attachment. The state `pending` means that the attachment has not been read yet. The
+ * state `none` means that the attachment contains no text.
+ */
 export type AttachmentState = 'pending' | 'ready' | 'none' | 'failed'
 
 /**
- * Holds the result of reading an attachment. The field `omitted` lists what the extracted text leaves out
- * (documents/document.ts).
+ * Holds the result of reading an attachment. The field `omitted` lists the kinds of words that the extracted text
+ * leaves out (documents/document.ts).
  */
 export type AttachmentText = {
   state: AttachmentState
@@ -51,7 +56,7 @@ export type AttachmentText = {
 type ReceivedAttachment = Attachment & { content: Uint8Array }
 
 /**
- * Holds the content of a received message. No string in the parsed mail holds U+0000, because Postgres refuses that
+ * Holds the content of a received message. No text in the parsed mail contains U+0000, because PostgreSQL refuses this
  * character.
  */
 export type ParsedMail = {
@@ -76,10 +81,7 @@ export type ParsedMail = {
 }
 
 const MAX_ADDRESSES = 1_000
-/**
- * Sets the maximum number of attachments of a message that are described. The raw mail still holds the attachments
- * above the limit.
- */
+/** Sets the maximum number of described attachments of a message. The raw mail still contains further attachments. */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
 const MAX_SUBJECT_LENGTH = 4_000
@@ -87,7 +89,8 @@ const MAX_FILENAME_LENGTH = 255
 const MAX_CONTENT_TYPE_LENGTH = 255
 const MAX_CONTENT_ID_LENGTH = 998
 /**
- * Sets the maximum number of bytes of an unparseable message that are shown as text. The raw mail is always kept whole.
+ * Sets the maximum number of bytes of an unparseable message that the service shows as text. The service always keeps
+ * the whole raw mail.
  */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
@@ -95,8 +98,7 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
  * Reads a received message (RFC 5322, MIME).
  * @param raw holds the bytes as received.
  * @param domain is the domain of the derived Message-ID that replaces a missing or malformed Message-ID.
- * @throws the errors of the MIME parser. If the MIME parser throws, the caller stores the message with
- * `unparseableMail`.
+ * @throws the errors of the MIME parser. After such an error, the caller stores the message with `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
   const { email, isWhole, parts } = await parseBounded(raw)
@@ -104,8 +106,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
   const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // If the parser finds no MIME part in the mail, the text of the mail is the raw body. A mail may lack its MIME
-  // boundary or its whole header.
+  // If the parser finds no MIME part, the text of the mail is the raw body. A mail may lack its MIME boundary or its
+  // whole header.
   const unfound = isFound
     ? ''
     : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()
@@ -119,7 +121,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const subject = oneLine(email.subject ?? '')
   const text = fromHtml ? seen : plain
   const coded = codeParts({ subject, text, shown: shown?.html ?? null, seen })
-  // A text that was made from the HTML is not searched for links, because the HTML has the same links.
+  // The code does not search a text from the HTML for links, because the HTML has the same links.
   const linked = { subject, text: fromHtml ? '' : plain, html: shown?.html ?? null }
   return {
     links: readLinks(email, raw, domain),
@@ -132,12 +134,12 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     text,
     html,
     extractedText: fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
-    // A bounce is not searched for one-time codes, because bounces quote numbers of mail hosts.
+    // The code does not search a bounce for one-time codes, because bounces quote numbers of mail hosts.
     codes: bounce === null ? findCodes(coded) : [],
     mailLinks: findLinks(linked),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
-    // A bounce gets no label `auto-reply`. A bounce also has the header field Auto-Submitted, but a bounce is no
-    // automatic reply.
+    // A bounce gets no label `auto-reply`, because a bounce is no automatic reply although it has the header field
+    // Auto-Submitted.
     labels: [
       'received',
       'unread',
@@ -152,17 +154,14 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   }
 }
 
-/** Holds the label of a message whose raw mail holds more text or attachments than are shown. */
+/** Holds the label of a message if the raw mail contains more text or attachments than the service shows. */
 const TRUNCATED_LABEL = 'truncated'
-/** Holds the label of a message whose raw bytes are shown as its text, because they could not be parsed. */
+/** Holds the label of an unparseable message, which the service shows as raw text. */
 const UNPARSEABLE_LABEL = 'unparseable'
 
-/**
- * Holds the label of a message that contains text which a person does not see. The field `text` leaves out the text
- * that a person does not see.
- */
+/** Holds the label of a message with text that a person does not see. The field `text` leaves out this hidden text. */
 export const HIDDEN_TEXT_LABEL = 'hidden-text'
-/** Holds the label of a message whose plain text differs from its HTML. */
+/** Holds the label of a message with a difference between its plain text and its HTML. */
 const TEXT_DIFFERS_LABEL = 'text-differs'
 
 /**
@@ -199,8 +198,8 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
 }
 
 /**
- * Derives a Message-ID from the content of a message. The same bytes give the same Message-ID, so a repeated
- * transmission is recognised.
+ * Derives a Message-ID from the content of a message. The same bytes give the same Message-ID, so the service
+ * recognises a repeated transmission.
  */
 function derivedMessageId(raw: Uint8Array, domain: string): string {
   return `<${createHash('sha256').update(contentHash(raw)).digest('hex').slice(0, 32)}@${domain}>`
@@ -216,13 +215,13 @@ function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
 }
 
 /**
- * Replaces U+0000, which Postgres refuses in text, and lone surrogates, which it refuses in JSON, by U+FFFD. The text
- * is cut before its characters are replaced, because the cut can split a surrogate pair.
+ * Replaces U+0000 and lone surrogates by U+FFFD, because PostgreSQL refuses U+0000 in text and lone surrogates in JSON.
+ * The function first cuts the text, because the cut can split a surrogate pair.
  */
 const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
   text.slice(0, maxLength).replaceAll('\u0000', '\ufffd').toWellFormed()
 
-/** Writes a subject in one line, even if an encoded word (RFC 2047) holds line breaks. */
+/** Writes a subject in one line, even if an encoded word (RFC 2047) contains line breaks. */
 const oneLine = (subject: string): string =>
   readable(clean(subject, MAX_SUBJECT_LENGTH))
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
@@ -231,8 +230,8 @@ const oneLine = (subject: string): string =>
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
 /**
- * Returns the distinct bare addresses of a header field in their order. A group of addresses is replaced by its
- * members.
+ * Returns the distinct bare addresses of a header field in their order. The members of an address group replace the
+ * group.
  */
 function addresses(parsed: Address[] | undefined): string[] {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
@@ -243,7 +242,7 @@ function addresses(parsed: Address[] | undefined): string[] {
   return [...new Set(usable)].slice(0, MAX_ADDRESSES)
 }
 
-/** Returns the addresses of all From fields. postal-mime returns only the first field. */
+/** Returns the addresses of all From fields, because postal-mime returns only the first From field. */
 const authors = (fields: string[]): string[] =>
   addresses(fields.slice(0, MAX_ADDRESSES).flatMap((field) => addressParser(field)))
 

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Matches header fields that relays add or rewrite. Two transmissions of one message differ only in the fields that
- * relays add or rewrite (RFC 5321 §4.4 trace fields, RFC 8601, RFC 8617, and the delivery fields of Gmail and
- * Exchange).
+ * Matches the header fields that relays add or rewrite: the trace fields of RFC 5321 §4.4, RFC 8601, RFC 8617, and the
+ * delivery fields of Gmail and Exchange. Two transmissions of one message differ only in these header fields.
  */
 const TRACE_FIELD =
   /^(received|return-path|delivered-to|x-original-to|envelope-to|x-envelope-to|x-received|authentication-results|received-spf|arc-[a-z-]+|x-google-smtp-source|x-ms-exchange-[a-z-]+)[ \t]*:/i
@@ -12,15 +11,15 @@ const LF = 0x0a
 const CR = 0x0d
 
 /**
- * Sets the maximum number of bytes of a header that are read. The MIME parser has the same limit on the bytes of a
- * header. Splitting 30 MB of header fields would take gigabytes of memory.
+ * Sets the maximum number of bytes that the code reads of a header. The MIME parser has the same limit. The limit
+ * exists because the splitting of 30 MB of header fields would take gigabytes of memory.
  */
 const HEADER_MAX_BYTES = 1024 * 1024
 
 /**
- * Returns the offset of the first byte behind the header of a message. If the header exceeds its size limit, the
- * function returns the limit. If the message has no body, the function returns the length of `raw`. A message may have
- * no header field.
+ * Returns the offset of the first byte after the header of a message. If the header exceeds HEADER_MAX_BYTES, the
+ * function returns HEADER_MAX_BYTES. If the message has no body, the function returns the length of `raw`. A message
+ * may have no header field.
  */
 function headerEnd(raw: Uint8Array): number {
   if (raw[0] === LF) return 1
@@ -53,7 +52,7 @@ export function rawBody(raw: Uint8Array, maxBytes: number): string {
   return new TextDecoder().decode(raw.subarray(start, start + maxBytes))
 }
 
-/** Splits a header block into fields, each with its folded lines (RFC 5322 §2.2.3). */
+/** Splits a header into header fields with their folded lines (RFC 5322 §2.2.3). */
 function headerFields(header: string): string[] {
   return header.split(/\r?\n(?![ \t])/).filter((field) => field !== '')
 }
@@ -73,13 +72,13 @@ export function contentHash(raw: Uint8Array): Buffer {
 }
 
 /**
- * Returns the first header field of a name, unfolded, as UTF-8. This function reads the header fields of mail that
- * cannot be parsed.
+ * Returns the unfolded value of the first header field with a name, as UTF-8. The function also reads header fields of
+ * unparseable mail.
  */
 export const rawHeader = (raw: Uint8Array, name: string): string | undefined =>
   rawHeaders(raw, name)[0]
 
-/** Returns all header fields of a name, in their order. */
+/** Returns the values of all header fields with a name, in their order. */
 export function rawHeaders(raw: Uint8Array, name: string): string[] {
   const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('utf8')
   const prefix = `${name.toLowerCase()}:`

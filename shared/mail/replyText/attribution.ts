@@ -1,14 +1,17 @@
 /**
  * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), on one line or wrapped. The
- * file words.ts lists the verbs for "wrote" in many languages. In languages without a listed verb, an attribution is
- * recognised by a date and an address.
+ * file words.ts lists the verbs for "wrote" in many languages. In a language without a listed verb, a date and an
+ * address identify an attribution.
  */
 
 import { isDeviceLine } from './device.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
-/** Sets the maximum number of characters of a line that are searched for an attribution followed by quoted text. */
+/**
+ * Sets the maximum number of characters at the start of a line in which `attributionWithin` searches for an
+ * attribution.
+ */
 const MAX_JOINED_LENGTH = 4000
 const MAX_ADDRESSES = 5
 /** Sets the maximum number of lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
@@ -22,7 +25,7 @@ const MIDLINE_LEAD_IN = new RegExp(
   'u',
 )
 const MIDLINE_RULE = /(?<=\s)-{3,}\s/
-/** Matches the end of a sentence: a full stop, another closing mark, or a smiley. */
+/** Matches the end of a sentence: a full stop, another punctuation mark, or a smiley. */
 const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
 const MAX_SENTENCES = 20
 /**
@@ -34,12 +37,12 @@ const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /**
- * Matches a line that may continue the sentence of the line above. A line that may continue a sentence starts with a
- * time, a year, a lower-case letter, a caseless letter, or an address.
+ * Matches a line that may continue the sentence of the line above. Such a line starts with a time, a year, a lower-case
+ * letter, a caseless letter, or an address.
  */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
-/** Matches a line that starts with a name and an address in brackets. */
+/** Matches a line that starts with a person's name and an email address in brackets. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
 /** Matches a quote mark at the end of a text, directly before an attribution on the same line. */
 const QUOTE_MARK = /\s>\s*$/
@@ -57,14 +60,14 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
   const tokens = lower.split(/[^\p{L}]+/u).filter(Boolean)
   const index = tokens.findLastIndex((token) => WROTE_WORDS.has(token))
   if (index < 0) return 'none'
-  // Two letters may follow the verb "wrote" as a gendered ending: napisał(a), написал(а), כתב/ה.
+  // The verb "wrote" may have a gendered ending of at most two letters: napisał(a), написал(а), כתב/ה.
   const rest = tokens.slice(index + 1)
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }
 
 /**
- * Names what stands below a line that may be an attribution. If a quote or a header block stands below the line, an
- * uncertain attribution (`On …, Bob wrote:`) is credible.
+ * Names the kind of text below a line that may be an attribution. An uncertain attribution (`On …, Bob wrote:`) is
+ * credible if a quote or a header block stands below the line.
  */
 export type Following = 'quote' | 'header' | 'other'
 
@@ -81,7 +84,7 @@ function isAttribution(joined: string, following: Following): boolean {
     if (!closed) return hasTime && LEAD_IN.test(text)
     if (dashed) return true
     if (following === 'quote' && text.length <= 80) return true
-    // `At 8:15 he wrote:` counts as the writer's own sentence, unless quote marks follow.
+    // A line such as `At 8:15 he wrote:` counts as the writer's own sentence, unless quote marks follow.
     if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
     return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
   }
@@ -92,10 +95,10 @@ function isAttribution(joined: string, following: Following): boolean {
     return hasEmail || following === 'quote'
   }
   if (!hasTime || numbers < 3) return false
-  // Gmail in Japanese and Hebrew, Yandex and mutt write a date, a time and an address without a verb.
+  // Some attributions have a date, a time and an address, but no verb: Yandex, mutt, and Gmail in Japanese and Hebrew.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
-  // The line may have a verb for "wrote" in a language that is not listed. The line counts as an attribution if it has
-  // a date and a time, and also either quote marks below or an address in brackets.
+  // The line may have a verb for "wrote" in an unlisted language. The line counts as an attribution if it has a date
+  // and a time, and also either quote marks below or an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
@@ -116,8 +119,8 @@ function endsSentence(view: string): boolean {
 }
 
 /**
- * Joins two lines of an attribution (`On …, Bob wrote:`) into one line. In a mail that was pasted undecoded, a line may
- * end with a quoted-printable soft break: `w=` and `rote:`.
+ * Joins two lines of an attribution (`On …, Bob wrote:`) into one line. If somebody pasted an undecoded mail, a line
+ * may end with a quoted-printable soft break: `w=` and `rote:`.
  */
 function join(upper: string, lower: string): string {
   return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
@@ -173,9 +176,9 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
 }
 
 /**
- * Returns the index at which an attribution begins after the sender's own text on the same line, as in `reply On Wed,
- * Apr 4, 2012 …`. An attribution can also begin after the end of a sentence, after a date, or after a name with an
- * address. The result 0 means that the line holds no text before the attribution.
+ * Returns the index at which an attribution begins behind the sender's own text on the same line, as in `reply On Wed,
+ * Apr 4, 2012 …`. An attribution can follow a drawn rule or the end of a sentence. The result 0 means that the line
+ * holds no text before the attribution.
  */
 export function attributionStart(text: string): number {
   const leadIn = text.search(MIDLINE_LEAD_IN)
@@ -212,8 +215,8 @@ function ownPrefix(view: string): string {
 const MAX_DEVICE_LENGTH = 60
 
 /**
- * Returns a line without a device line that follows its last sentence, as in `Yes. Sent from my iPhone`, or that begins
- * with a capital behind a sentence without a full stop.
+ * Removes a device line from the end of a text line, as in `Yes. Sent from my iPhone`. If no full stop stands before
+ * the device line, the device line must begin with a capital letter.
  */
 function withoutDevice(text: string): string {
   const end = text.search(/(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u)
@@ -228,7 +231,7 @@ function withoutDevice(text: string): string {
  * Finds an attribution (`On …, Bob wrote:`) in a line that also holds the quoted text, and maybe the new text before
  * it. Relays and some phones join the new text, the attribution and the quoted text into one line. An attribution
  * inside a joined line must have a date, a time, a bracketed address and a verb.
- * @returns the new text before the attribution, or undefined if the line has no attribution.
+ * @returns the new text before the attribution, or undefined if the line contains no attribution.
  */
 export function attributionWithin(line: string): string | undefined {
   const text = line.slice(0, MAX_JOINED_LENGTH)

@@ -2,23 +2,23 @@
 import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
 import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 
-/** Sets the maximum number of lines of an attribution that is cut off: date, name and address, each wrapped once. */
+/** Sets the maximum number of lines of an attribution that the end of the mail cuts off: date, name and address. */
 const MAX_CUT_LINES = 3
-/** Sets the maximum number of characters of a text like `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
+/** Sets the maximum number of characters of a cut attribution such as `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
 const MAX_NAMED_LENGTH = 160
 const ALL_TIMES = new RegExp(TIME, 'giu')
 
 /**
- * Matches a text that ends with an address in brackets. The address may be cut off, or up to two words may follow the
- * address.
+ * Matches a text that ends with an email address in brackets. The email address may be incomplete, or up to two words
+ * may follow the email address.
  */
 const ENDS_IN_ADDRESS =
   /(?:<[^\s<>]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
-/** Matches an address in brackets that the end of the mail cuts off, as in `(ann@mail.`. */
+/** Matches an email address without its closing bracket at the end of a mail, as in `(ann@mail.`. */
 const OPEN_ADDRESS = /[<(][^\s<>()@]{1,64}@[^\s<>()@]{0,80}$/
 /**
- * Matches the few words that may stand before the date of an attribution (`On …, Bob wrote:`). In scripts other than
- * Latin, more words may stand before the date, because no sentence of these scripts has this form.
+ * Matches the few words that may stand before the date of an attribution (`On …, Bob wrote:`). In other scripts than
+ * Latin, more words may stand before the date, because ordinary sentences do not have this form.
  */
 const SHORT_LEAD_IN = new RegExp(
   `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}:：]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,
@@ -33,14 +33,16 @@ const WEEKDAY = new RegExp(
   'u',
 )
 /**
- * Matches a date of digits, as in `Le 12/02/2025 à 09:37, Ann Now`. A numeric date that a time follows in this form is
- * not a part of a sentence.
+ * Matches a date of digits, as in `Le 12/02/2025 à 09:37, Ann Now`. An ordinary sentence does not begin with a numeric
+ * date and a time in this form.
  */
 const DIGITS_DATE = new RegExp(
   `^(?:${LEAD_WORDS})?\\p{Nd}{1,4}[./-]\\p{Nd}{1,2}[./-]\\p{Nd}{2,4},?(?:\\s\\p{L}{1,3})?\\s\\p{Nd}`,
   'u',
 )
-/** Matches an attribution that begins with the sender's name, such as `Ann Nowak <ann@x.test> wrote (2 Ma`. */
+/**
+ * Matches an attribution that begins with the sender's name and address, such as `Ann Nowak <ann@x.test> wrote (2 Ma`.
+ */
 const NAMED_THEN_VERB =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>\s(?=\P{Lu}{2,40}(?:\p{Lu}\p{Ll}{0,3}[.,]{0,2})?$)/u
 /** Matches an attribution with the verb between the address and the date, such as `Ann <ann@x.test> ezt írta (2026`. */
@@ -56,15 +58,14 @@ const VERB_THEN_NAME = /^\sتمت كتابة/
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
 /**
- * Matches the text after a time of day if this text belongs to the writer's own sentence, as in `9:14 we got mail from
- * <a@x.test>`. A line with the writer's own sentence is no attribution.
+ * Matches the text after a time of day in the writer's own sentence, as in `9:14 we got mail from <a@x.test>`. A line
+ * with such a sentence is no attribution.
  */
 const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
 const TITLE = /^-{3,}\s?\p{Lu}/u
 
 function isCutAttribution(text: string, above: string, alone: boolean): boolean {
-  // A list of addresses at the end of a mail does not count as an attribution. Such a list has more than one address,
-  // while an attribution has only one address.
+  // A list of addresses at the end of a mail does not count as an attribution. An attribution has only one address.
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
   if (/[.!?。]$/.test(text) && !OPEN_ADDRESS.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
@@ -89,8 +90,8 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
 /**
  * Returns the new text of a mail that ends within an attribution (`On …, Bob wrote:`). The attribution begins on the
  * line `index`.
- * @returns the new text above the attribution that is cut off. The empty text means that the line `index` begins with
- * the attribution. Undefined means that the mail does not end within an attribution.
+ * @returns the new text before the cut attribution. The empty text means that the line `index` begins with the
+ * attribution. The result undefined means that the mail does not end within an attribution.
  */
 export function beforeCutOff(views: readonly string[], index: number): string | undefined {
   if (views.length - index > MAX_CUT_LINES || views[index]!.startsWith('>')) return undefined

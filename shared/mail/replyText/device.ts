@@ -1,7 +1,7 @@
 /**
- * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. Listed names of devices are
- * recognised in any line. An unlisted device is recognised only in a paragraph that has a verb of sending, a word such
- * as `my` or `from`, and a name.
+ * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. A listed device name identifies a
+ * device line anywhere. A line with an unlisted device must have a verb of sending, a word such as `my` or `from`, and
+ * a name.
  */
 import { headerKind } from './headers.ts'
 import { fold, isRule, oneOf, trimDecoration } from './markers.ts'
@@ -18,16 +18,16 @@ const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
 /**
- * Matches words that occur in lines such as `Sent from my iPhone`: each such line with a listed device contains at
- * least one of them. Few other lines of a mail contain one of these words, so this fast test is made first.
+ * Matches the words of lines such as `Sent from my iPhone`. Each device line with a listed device contains at least one
+ * of these words. Few other lines of a mail contain one of these words, so `isDeviceLine` runs this fast test first.
  */
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
-/** Matches a line in which a mail program names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
+/** Matches a line with which a mail program names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
 const NAMED_PROGRAM =
   /^(?:Get (?:\p{Lu}\S* ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
 /**
- * Matches a device line like `Sent with Nine`: one or two words, a preposition and a name. A courier's name like `DHL`
- * does not match.
+ * Matches a device line like `Sent with Nine`: one or two words, a preposition and a name. The pattern does not match
+ * the name of a courier such as `DHL`.
  */
 const SENT_BY_NAME = new RegExp(
   `^(?:\\p{L}+ ){1,2}${oneOf(FROM_WORDS)} (?:(?!\\p{Ll}{5})\\p{Ll}[^\\s,;.]* ){0,2}(?:[\\p{Lu}\\p{Nd}][^\\s,;.]* ){0,3}(?!\\p{Lu}{2,5}$)\\p{Ll}?[\\p{Lu}\\p{Nd}][^\\s,;.]*(?: app| (?:for|für|pour|para|voor|per|dla|för|til) \\p{Lu}\\S*)?$`,
@@ -35,8 +35,8 @@ const SENT_BY_NAME = new RegExp(
 )
 /**
  * Matches a line that a device added, such as `Sent from my Foo 12`: a few words, the word `my` and the name of a
- * device. If a noun follows `my`, the name after the noun must look like the name of a thing. So `my tablet Foo 12`
- * matches, and `my sister Ann` does not.
+ * device. If a noun follows `my`, the name after the noun must look like the name of a thing. So the pattern matches
+ * `my tablet Foo 12`, but not `my sister Ann`.
  */
 const SENT_FROM_MY = new RegExp(
   `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
@@ -51,7 +51,10 @@ const SENT_FROM_THING = new RegExp(
   'u',
 )
 const NAMES_PERSON = new RegExp(` ${oneOf(PERSON_WORDS)} `)
-/** Matches a device line like `Composed with Quillwing Mail`, which may be followed by words of the program's maker. */
+/**
+ * Matches a device line like `Composed with Quillwing Mail`. A short text of the program's maker may follow such a
+ * line.
+ */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
 /** Matches a line that a device added, in a language that puts `my` last: `Trimis de pe Foo-ul meu`. */
 const MY_LAST = new RegExp(
@@ -62,23 +65,23 @@ const MY_LAST = new RegExp(
 const VERB_LAST =
   /^(?:Von|Mit|Aus|Via|Über) (?:meine[mr] )?(?!\p{Lu}{2,5} )(?:\p{Lu}\S* ){1,3}(?:aus )?(?:gesendet|versendet|verschickt)$/u
 /**
- * Matches a device line with a Latin name in another script, such as `ส่งจาก Vivo V29`. A courier's name like `DHL`
- * does not match.
+ * Matches a device line with a Latin name in another script, such as `ส่งจาก Vivo V29`. The pattern does not match the
+ * name of a courier such as `DHL`.
  */
 const FOREIGN_NAME = /(?<![A-Za-z])[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])[A-Za-z]*/
 const FROM_PARTICLE = /[\dA-Za-z\s'’)-](?:から|에서|से |থেকে)/
 const OTHER_SCRIPT = /[^\P{L}\p{Script=Latin}]/u
 /**
  * Matches a device line like `Wysłano z czytnika Sówka Note`: an impersonal verb, a preposition, one or two nouns and a
- * name of two words. If the name has only one word, it is the name of a person or a town.
+ * name of two words. A name of only one word may be the name of a person or a town.
  */
 const IMPERSONAL = new RegExp(
   `^\\p{L}+ ${oneOf(FROM_WORDS)} (?:\\p{Ll}\\S* ){1,2}\\p{Lu}\\S*(?: \\S+){1,2}$`,
   'u',
 )
 /**
- * Matches a device line like `Kumru Posta uygulamasıyla gönderildi`: a name, `with` or `from` as the ending of a word,
- * and the verb for "sent".
+ * Matches a device line like `Kumru Posta uygulamasıyla gönderildi`: a name, a word with an ending for "with" or
+ * "from", and the verb for "sent".
  */
 const NAME_THEN_VERB =
   /^(?:\p{Lu}\S* ){1,3}\p{Ll}\S{2,}(?:[ıiuü]yl[ae]|[dt][ae]n|[rb][óő]l|v[ae]l) \S+$/u
@@ -89,12 +92,12 @@ const MY_THEN_VERB = new RegExp(
   `^(?:Per|Von|Mit|Aus|Via|Über) (?:\\S+ ){0,3}${oneOf(MY_WORDS)} \\p{Lu}\\S*-\\p{Lu}\\S* \\p{Ll}+$`,
   'u',
 )
-/** Matches a line that a mail program added and that names the device by a symbol, `via` and a name: `⌚ via Tikker`. */
+/** Matches a line of a mail program with a symbol, the word `via` and the name of a device: `⌚ via Tikker`. */
 const VIA_NAME = /^\p{So}\ufe0f? ?via \p{Lu}\S*(?: \p{Lu}\S*)?$/u
 const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\b/
 /**
- * Matches a device name whose grammatical case stands for "from": `Foo 12:sta`, `iPhonetik`. The name of the device has
- * a number, or a capital inside the word.
+ * Matches a device name with a case ending for "from": `Foo 12:sta`, `iPhonetik`. The device name has a number, or a
+ * capital letter inside the word.
  */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 const ANY_DEVICE =
@@ -116,15 +119,15 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
 }
 
 /**
- * Tells whether a line that holds only a URL ends its paragraph. The maker of a mail program adds a URL of its own
- * below the device line.
+ * Tells whether a line holds only a URL and ends a paragraph. Some mail programs add the URL of their maker below the
+ * device line.
  */
 export const isClosingAddress = (views: readonly string[], index: number): boolean =>
   /^https?:\S+$/.test(views[index] ?? '') && (views[index + 1] ?? '') === ''
 
 /**
- * Tells whether a full sentence continues after a line such as `Sent from Berlin`. If a sentence follows, the line may
- * be the writer's own heading, and not a line that a device added.
+ * Tells whether a full sentence follows a line such as `Sent from Berlin`. If a sentence follows, the line may be the
+ * writer's own heading and not a device line.
  */
 function goesOn(views: readonly string[], index: number): boolean {
   let next = index + 1
@@ -134,8 +137,8 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends with a verb such as "gesendet" (sent) and does not contain the word "ich" (I). Lines that
- * end with such a verb are lines that devices add.
+ * Tells whether a line ends with a verb such as "gesendet" (sent) and does not contain a word such as "ich" (I) or
+ * "hat" (has). A device line ends with such a verb, but names no person as the subject.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
@@ -148,9 +151,9 @@ function bare(view: string): string {
 }
 
 /**
- * Recognises a line that names a device or program that is not in the list.
- * @param alone is true if the line begins a paragraph. If the line does not begin a paragraph, it counts as a device
- * line only if it says `my`.
+ * Recognises a device line with a device or program that is not in the list of device words.
+ * @param alone is true if the line begins a paragraph. A line inside a paragraph counts as a device line only if it
+ * contains a word such as `my`.
  */
 function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (view.length > 120) return false
@@ -194,8 +197,8 @@ export function isDeviceLine(view: string): boolean {
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
   if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
-  // In a line that a device added, the word for the device stands near the beginning. The writer's own sentence may
-  // name a device later: "Sent from my desk, easier than a phone".
+  // In a device line, the word for the device stands near the beginning. The writer's own sentence may name a device
+  // near its end: "Sent from my desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
   if (STARTS_SENT.test(lower)) {
     return NAMES_DEVICE.test(opening)

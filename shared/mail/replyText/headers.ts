@@ -1,6 +1,6 @@
 /**
- * Recognises the headers (`From:`, `Sent:`) that a mail program writes above a quoted message, on separate lines or
- * joined. Every test for headers reads either one line of limited length, or a few neighbouring lines.
+ * Recognises the headers (`From:`, `Sent:`) that a mail program writes above a quoted message, on separate lines or on
+ * one line. Every test for headers reads either one line of limited length, or a few neighbouring lines.
  */
 import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
@@ -12,7 +12,7 @@ import { HEADER_LABELS, type HeaderKind } from './words.ts'
 export const MAX_HEADER_LINES = 14
 /**
  * Sets the maximum number of characters of a header label such as `From`. The longest header label in the word lists
- * has this number of characters.
+ * has as many characters as this limit.
  */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
@@ -36,8 +36,8 @@ type Label = { kind: HeaderKind; index: number }
 
 /**
  * Tells whether a header label such as `Sent:` begins at this index of a line. A header label must stand at the
- * beginning of a word. A label may follow the value of the header before it without a space, as in `AnnSent: 9:14To:
- * Tom`. Such a label begins with a capital, or its script has no capitals.
+ * beginning of a word. A label may follow the value of the previous header without a space, as in `AnnSent: 9:14To:
+ * Tom`. Such a label begins with a capital letter or with a letter of a script without capitals.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
@@ -65,8 +65,8 @@ function labelsWithin(text: string): Label[] {
 }
 
 /**
- * Tells whether a text has, one after another, the header labels for the sender, for the date, and for the recipient or
- * subject. The labels `From:`, `To:` and `Date:` alone are not enough, because a travel ticket has the same labels.
+ * Tells whether a text has header labels for the sender, for the date, and for the recipient or subject. The labels
+ * `From:`, `To:` and `Date:` alone are not enough, because a travel ticket has the same labels.
  */
 function isHeaderRun(text: string, labels: readonly Label[]): boolean {
   const kinds = new Set(labels.slice(0, 5).map(({ kind }) => kind))
@@ -78,8 +78,8 @@ function isHeaderRun(text: string, labels: readonly Label[]): boolean {
 }
 
 /**
- * Recognises a line that holds all headers of a quoted message on one line. NetEase omits the colons of these headers
- * (`发件人 李<…> 发送日期 … 收件人 …`), and flattened HTML omits the line ends.
+ * Recognises a line that holds all headers of a quoted message on one line. NetEase omits the colons of such headers
+ * (`发件人 李<…> 发送日期 … 收件人 …`). A conversion of HTML to text may drop the line ends between headers.
  */
 function isOneLineHeader(view: string): boolean {
   if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
@@ -113,8 +113,8 @@ export function headersWithin(line: string, below: readonly string[]): number | 
 
 /**
  * Tells whether the headers of a quoted message (Outlook and others) begin on the line `index`. Many header labels are
- * everyday words (`Da:`, `Van:`, `To:`), so one label alone is not enough to recognise a quoted message. The labels
- * `From:` and `To:` together with only a date may also describe a journey.
+ * everyday words (`Da:`, `Van:`, `To:`), so one label alone does not identify a quoted message. The labels `From:` and
+ * `To:` together with only a date may also describe a journey.
  */
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
   if (views[index] === undefined) return false
@@ -144,24 +144,24 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // A block of header labels without a date may be the writer's own instruction to send a mail. A block that names only
-  // a sender is not an instruction to send a mail.
+  // A block of header labels without a date may be the writer's own instruction to send a mail. A header block that
+  // names only a sender is no such instruction.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 
 /**
- * Tells whether a new block of headers begins on a line. Header lines that follow one another below a blank line belong
- * to a new block, while a single line such as `To: be decided` may continue the text above.
+ * Tells whether a new block of headers begins on a line. At least two header lines below a blank line form a new block.
+ * A single line such as `To: be decided` may continue the text above.
  */
 function isNewBlock(views: readonly string[], index: number, from: number): boolean {
   return index > from && views[index - 1] === '' && headerKind(views[index + 1] ?? '') !== undefined
 }
 
 /**
- * Recognises the header block of a quoted message in a language without a word list. A header block in an unlisted
- * language has at least three lines of the form `label: value`. The first line of a header block in an unlisted
- * language holds `Name <address>`, and another line holds a date and a time. The sender's own text must stand above the
- * header block, because a mail with a filled-in form begins with lines of this kind.
+ * Recognises the header block of a quoted message in a language without a word list. Such a header block has at least
+ * three lines of the form `label: value`. The first line of such a block holds `Name <address>`, and another line holds
+ * a date and a time. The sender's own text must stand above the header block, because a mail with a filled-in form also
+ * begins with `label: value` lines.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false
@@ -178,15 +178,12 @@ function isUnlistedHeader(views: readonly string[], index: number): boolean {
 
 /** Matches a name in HCL Notes, such as `Ann Doe/HQ/ACME`. */
 const NOTES_NAME = /^\p{Lu}[^\s/:@]*(?: [^\s/:@]+){0,4}(?:\/[^\s/:@]+){1,4}(?:@\S+)?$/u
-/**
- * Sets the maximum number of lines of a header block of HCL Notes. In a header block of HCL Notes, blank lines stand
- * between the headers.
- */
+/** Sets the maximum number of lines of a header block of HCL Notes, including the blank lines between the headers. */
 const MAX_NOTES_LINES = 16
 
 /**
  * Recognises the header block of HCL Notes: a name with its organization, a date and a time, and the labels for
- * recipient and subject on lines of their own.
+ * recipient and subject on separate lines.
  */
 function isNotesHeader(views: readonly string[], index: number): boolean {
   if (!NOTES_NAME.test(views[index]!)) return false

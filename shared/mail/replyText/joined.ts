@@ -7,28 +7,28 @@ import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './m
 
 const MAX_RULES = 4
 /**
- * Matches a rule of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. A line of
- * underscores that a person draws as a blank to fill in is shorter.
+ * Matches a rule of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. If a person
+ * draws a blank to fill in, the line of underscores is shorter.
  */
 const LONG_RULE = /^_{30,}$/
-/** Matches a separator such as `-----Original Message-----`, even if headers follow it on the same line. */
+/** Matches a separator such as `-----Original Message-----`, even if headers follow the separator on the same line. */
 const TITLE = /^[-_=*]{2,}[^-_=*]{1,60}[-_=*]{2,}/
 const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 
 /**
  * Returns the new text of a line that also holds quoted history: an attribution, headers or a separator such as
  * `-----Original Message-----`.
- * @param below holds the lines below the searched line, without quote marks and decoration. The first of the lines
- * below is not blank.
- * @returns the new text that stands in the line before the quoted message. If the text is empty, the line holds only
- * quoted history. Undefined means that the line holds no quoted history. `forward` means that the line announces a
- * forwarded message.
+ * @param below holds the lines below the searched line, without quote marks and decoration. The first line of `below`
+ * is not blank.
+ * @returns the new text before the quoted message in the line. The empty text means that the line holds only quoted
+ * history. The result undefined means that the line holds no quoted history. The result `forward` means that the line
+ * announces a forwarded message.
  */
 export function beforeHistory(
   line: string,
   below: readonly string[],
 ): string | { forward: true } | undefined {
-  // A line that starts with `>` is a quote, so the line holds no text that the sender wrote anew.
+  // A line that starts with `>` is a quote, so the line holds no new text of the sender.
   if (line.startsWith('>')) return undefined
   const rule = ruleWithin(line)
   if (rule?.forward) return { forward: true }
@@ -41,8 +41,8 @@ export function beforeHistory(
 }
 
 /**
- * Finds a separator of a quoted message that follows the end of a sentence, or a separator with a title that follows
- * any word.
+ * Finds a separator of a quoted message within a line. A separator without a title must follow the end of a sentence,
+ * but a separator with a title may follow any word.
  */
 function ruleWithin(line: string): { index: number; forward: boolean } | undefined {
   if (line.length > 10 * MAX_MARKER_LENGTH) return undefined

@@ -14,7 +14,7 @@ import {
 
 /**
  * Sets the maximum number of characters of a marker line, such as an attribution. A line with more characters is
- * ordinary prose. Attributions with a mailto link reach about 300 characters.
+ * ordinary prose. An attribution with a mailto link has up to about 300 characters.
  */
 export const MAX_MARKER_LENGTH = 400
 
@@ -30,15 +30,15 @@ const MARKED = /^[-–—#=*_~+]{1,8}[\s[(]?[^-–—#=*_~+\s].{8,100}[-–—#=
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 
 /**
- * Matches characters that show nothing: control characters, direction marks, joiners, fillers, and the characters that
- * stand for lost objects. The pattern does not match U+FE0F and U+E007F, which end emoji.
+ * Matches invisible characters: control characters, direction marks, joiners, fillers, and the characters that replace
+ * lost objects. The pattern does not match U+FE0F and U+E007F, because these characters end emoji.
  */
 const UNSEEN =
   '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
 const ALL_UNSEEN = new RegExp(UNSEEN, 'gu')
 const IS_UNSEEN = new RegExp(`^(?:\\s|${UNSEEN})$`, 'u')
 
-/** Returns `text` without the blanks around it and without the unseen characters at its end. */
+/** Returns `text` without the blanks at both ends and without the invisible characters at the end. */
 export function trimUnseen(text: string): string {
   let end = text.length
   while (end > 0) {
@@ -50,15 +50,15 @@ export function trimUnseen(text: string): string {
   return text.slice(0, end).trim()
 }
 
-/** Tells whether a line consists of dashes, underscores, stars, hashes or equal signs. */
+/** Tells whether a line consists only of dashes, underscores, stars, hashes, tildes or equal signs. */
 export function isRule(view: string): boolean {
   return RULE.test(view)
 }
 
 /**
- * Normalises a line before the line is tested for markers such as attributions. The function trims the line, removes
- * direction marks, and makes exotic spaces and escaped angle brackets (Zoho) plain. A line that is too long for a
- * marker becomes `>` or `…`.
+ * Normalises a line before the tests for markers such as attributions. The function trims the line, removes direction
+ * marks, and replaces exotic spaces and escaped angle brackets (Zoho) with plain characters. A line that is too long
+ * for a marker becomes `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -71,7 +71,7 @@ export function lineView(line: string): string {
       .replace(/\s|=E2=80=AF/g, ' ')
       .replaceAll('&lt;', '<')
       .replaceAll('&gt;', '>')
-      // On Japanese keyboards, quote marks, dates and times are often written in full-width characters.
+      // People with Japanese keyboards often write quote marks, dates and times in full-width characters.
       .replace(/^＞/, '>')
       .replace(/[０-９](?:[０-９：／．]{0,3}[０-９])?/g, (wide) => wide.normalize('NFKC'))
       .trim()
@@ -92,7 +92,7 @@ export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
 const BOUNCE_LINE = new RegExp(`^(?:${oneOf(BOUNCE_STARTS)}|status: [45]\\.\\d)`, 'i')
 
-/** Returns `text` without the dashes, stars and underscores that clients and Markdown put around it. */
+/** Returns `text` without the dashes, stars and underscores that clients and Markdown put around a text. */
 export function trimDecoration(text: string): string {
   let start = 0
   let end = text.length
@@ -140,7 +140,7 @@ export function isVendorSeparator(view: string): boolean {
   return ABOVE_THIS_LINE.test(view) || isReplyLine(view)
 }
 
-/** Recognises the line of a ticket system that asks for a reply above this line, in many languages. */
+/** Recognises, in many languages, a ticket system's line that asks for a reply above this line. */
 function isReplyLine(view: string): boolean {
   if (!MARKED.test(view)) return false
   const lower = fold(view)

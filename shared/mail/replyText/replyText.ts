@@ -1,22 +1,22 @@
 /**
- * Extracts the text that a sender wrote, without the quoted history and the signature. The function that extracts the
- * sender's text works line by line on plain text. The function `replyTextFromHtml` first converts HTML to plain text.
- * The extraction of the sender's text is tested with the mails of twelve public test suites
- * (test/shared/mail/replyText/replyText.test.ts).
+ * Extracts the text that a sender wrote, without the quoted history and the signature. The function `replyText` works
+ * line by line on plain text. The function `replyTextFromHtml` first converts HTML to plain text. The test file
+ * test/shared/mail/replyText/replyText.test.ts runs the extraction on the mails of twelve public test suites.
  *
  * The rules apply in this order:
  * - A bounce and a forwarded message stay whole.
- * - An Outlook header block or an "original message" line ends the own text.
- * - An attribution (`On …, Bob wrote:`) ends the own text too, unless `>` lines follow, because they mark their own
- *   end.
- * - A header block or an attribution may begin on the same line as the own text, behind this text. The end of the mail
- *   may cut an attribution (`On …, Bob wrote:`) off.
+ * - An Outlook header block or an "original message" line ends the sender's own text.
+ * - An attribution (`On …, Bob wrote:`) also ends the own text, unless `>` lines follow. The `>` marks themselves show
+ *   the end of the quote.
+ * - A header block or an attribution may begin behind the own text on the same line. The end of the mail may cut off an
+ *   attribution (`On …, Bob wrote:`).
  * - The entries of a ticket system, each with a time and a name, end the own text.
- * - One block of `>` lines is history. Two or more blocks of `>` lines with text between them are an inline reply and
- *   stay.
- * - A line `-- ` starts a signature (RFC 3676 §4.3), which is removed. A line "Sent from my …" and a closing legal
- *   notice are removed too.
- * - A sign-off without the delimiter `-- ` stays. A block that repeats the writer's name below the sign-off is removed.
+ * - One block of `>` lines is history. Two or more blocks of `>` lines with text between the blocks are an inline reply
+ *   and stay.
+ * - A line `-- ` starts a signature (RFC 3676 §4.3). The function removes the signature, a line "Sent from my …" and a
+ *   closing legal notice.
+ * - A sign-off without the delimiter `-- ` stays. The function removes a block that repeats the writer's name below the
+ *   sign-off.
  * - If no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from '../visibleText/htmlToText.ts'
@@ -39,14 +39,14 @@ import { dropFooter, startsSignature } from './signature.ts'
 import { startsTicketHistory } from './ticketEntries.ts'
 
 /**
- * Sets the maximum number of lines that are searched for markers such as attributions. A mail with more lines than this
- * limit is usually a log. In a mail with more lines than this limit, only `>` marks count as signs of quoted text.
+ * Sets the maximum number of lines of a mail that the function searches for markers such as attributions. A longer mail
+ * is usually a log. In a longer mail, only `>` marks count as signs of quoted text.
  */
 const MAX_MARKER_LINES = 10_000
 
 /**
- * Matches a line that is only a punctuation mark. A single punctuation mark may be left alone on its line after the
- * list, quote or table around it was removed.
+ * Matches a line that is only a punctuation mark. A punctuation mark may stand alone on a line after the removal of the
+ * list, quote or table around the mark.
  */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
@@ -65,8 +65,8 @@ type Scan = {
 /**
  * Returns the new text of a plain-text mail body.
  * @param text is the whole body, with any line ends.
- * @returns the sender's own text, trimmed, with lines separated by `\n`. A forwarded message, a bounce, or a mail that
- * consists only of quotes is returned whole. The result is empty only if `text` is blank.
+ * @returns the sender's own text, trimmed, with lines separated by `\n`. The function returns a forwarded message, a
+ * bounce, or a mail that consists only of quotes whole. The result is empty only if `text` is blank.
  * @example replyText('Yes.\n\nOn Mon, 1 Jun 2026 at 9:00, Bob <bob@x.test> wrote:\n> Ok?') // 'Yes.'
  */
 export function replyText(text: string): string {
@@ -74,10 +74,11 @@ export function replyText(text: string): string {
 }
 
 /**
- * Returns the new text of an HTML-only mail. Before the conversion to plain text, the quote containers of Gmail,
- * Outlook, Apple Mail, Yahoo and Thunderbird become quote marks, and signature containers are removed.
+ * Returns the new text of an HTML-only mail. The conversion to plain text replaces the quote containers of Gmail,
+ * Outlook, Apple Mail, Yahoo and Thunderbird by quote marks. The conversion removes signature containers.
  * @param html is the whole HTML body.
- * @returns the new text as plain text. If the mail has no quoted history, links show their URL: `text [https://…]`.
+ * @returns the new text as plain text. If the mail has no quoted history, the text shows the URLs of links: `text
+ * [https://…]`.
  */
 export function replyTextFromHtml(html: string): string {
   const marked = htmlToMarkedText(html, false)
@@ -92,8 +93,7 @@ function tidy(text: string): string {
 }
 
 /**
- * Returns the sender's own text. @returns '' if the sender wrote no text in the mail, or if the mail must be kept
- * whole.
+ * Returns the sender's own text. @returns '' if the sender wrote no text in the mail, or if the mail must stay whole.
  */
 function ownText(text: string, quotesAreHistory: boolean): string {
   const lines = tidy(text).split('\n')
@@ -130,7 +130,7 @@ function followingOf(views: readonly string[], index: number): Following {
 
 /**
  * Tells whether a line begins with a quote mark: `>`, or `|` below an attribution of old Gmail. A table row that begins
- * with `|` is no quote.
+ * and ends with `|` is no quote.
  */
 function isQuoted(view: string, bars: boolean): boolean {
   return (
@@ -140,8 +140,8 @@ function isQuoted(view: string, bars: boolean): boolean {
 }
 
 /**
- * Returns the lines below the line `index`, from the first line that is not blank. The caller tests whether the lines
- * below are the header block of a quoted message.
+ * Returns the lines below the line `index`, from the first line that is not blank. The caller tests whether the
+ * returned lines are the header block of a quoted message.
  */
 function linesBelow(views: readonly string[], index: number): readonly string[] {
   let first = index + 1
@@ -151,7 +151,7 @@ function linesBelow(views: readonly string[], index: number): readonly string[] 
 
 /**
  * Gives each line of a mail a kind: the sender's own text, blank, quote, attribution or dropped. @returns undefined if
- * the whole mail is kept.
+ * the whole mail must stay.
  */
 function scanLines(lines: string[], views: string[]): Scan | undefined {
   const fenced = fencedLines(views)
@@ -220,9 +220,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 }
 
 /**
- * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before its
- * second half. The second half of a wrapped quoted line stands between two `>` lines. If one fragment is certainly part
- * of a quote, every fragment that starts in lower case counts as a quote too.
+ * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before the
+ * second half of the line. The second half of a wrapped line stands between two `>` lines. If one fragment is certainly
+ * part of a quote, every fragment that starts in lower case also counts as a quote.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []
@@ -278,9 +278,9 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 }
 
 /**
- * Treats quoted lines that the sender cites as a part of the sender's own text, so that they are kept. A citation has a
- * line such as `The rule says:` above it, consists of a few `>` lines, and has own text below it. If the line above has
- * a date or an address, it is an attribution and introduces no citation.
+ * Treats the `>` lines of a citation as a part of the sender's own text, so that the citation stays. A citation
+ * consists of a few `>` lines between a line such as `The rule says:` and own text. A line with a date or an address is
+ * an attribution, so this line introduces no citation.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''
@@ -299,7 +299,7 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
 
 /**
  * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. The `>` lines of an example
- * are command prompts or a citation, and no quoted history.
+ * are command prompts or a citation, but no quoted history.
  */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   const lines = lastQuote - lastOwn

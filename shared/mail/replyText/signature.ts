@@ -6,7 +6,7 @@ import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
-/** Sets the number of lines at the end of a mail that are searched for a legal notice. */
+/** Sets the number of lines at the end of a mail in which `dropFooter` searches for a footer or a legal notice. */
 const MAX_FOOTER_LINES = 40
 
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
@@ -25,12 +25,12 @@ const ENVIRONMENT =
 
 /**
  * Tells whether a signature starts on this line. RFC 3676 prescribes `-- ` as the line above a signature. Many clients
- * trim the blank from this delimiter, Outlook and Mailman draw a line of underscores, and people draw lines of other
- * characters. Headings and tables also have drawn lines, so all lines below must look like a signature.
+ * trim the blank from this delimiter. Outlook and Mailman draw a line of underscores, and people draw lines of other
+ * characters. Headings and tables also have drawn lines, so all lines below a drawn line must look like a signature.
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
-  // The line `--` starts no signature if a comment of SQL or Lua follows, such as `-- give the space back`.
+  // The line `--` starts no signature if the next line is a comment of SQL or Lua, such as `-- give the space back`.
   if (/^(?:\*?--\*?|__|—|––|- -)$/.test(view)) return !/^--\s?\p{L}/u.test(views[index + 1] ?? '')
   const above = views[index - 1]
   if (repeatsName(views, index)) return true
@@ -51,15 +51,14 @@ export function startsSignature(views: readonly string[], index: number): boolea
   return contact || (brief && count > 0 && count <= 4)
 }
 
-/** Matches a first name alone on its line, below a sign-off. */
+/** Matches a line that holds only a first name, below a sign-off. */
 const FIRST_NAME = /^\p{Lu}[\p{L}'’-]{1,20}$/u
 const SIGN_OFF = /^[^.!?]{2,40}[,!]?$/u
 const FULL_NAME = /^(?:\p{Lu}[\p{L}.'’-]*(?: |$)){2,4}/u
 
 /**
- * Tells whether a signature without a delimiter starts on this line: the line must hold the writer's full name, below a
- * sign-off and a line with only the first name. Below the writer's full name, a line about the writer's work must
- * follow.
+ * Tells whether a signature without a delimiter starts on this line. The line must hold the writer's full name, below a
+ * sign-off and a line with only the first name. A line about the writer's work must follow below the full name.
  */
 function repeatsName(views: readonly string[], index: number): boolean {
   const name = views[index - 2] ?? ''
@@ -73,7 +72,7 @@ function repeatsName(views: readonly string[], index: number): boolean {
 
 /**
  * Removes the footer of a mailing list or a legal notice from the end of a mail. A legal notice must have an opening
- * phrase and two legal words, because people also write about confidential matters themselves.
+ * phrase and two legal words, because a person may also write a sentence about a confidential matter.
  */
 export function dropFooter(text: string): string {
   const lines = text.split('\n')
@@ -95,7 +94,7 @@ export function dropFooter(text: string): string {
 
 /**
  * Tells whether the footer of a mailing list or newsletter starts on the line `index`. A footer contains an address or
- * a link, or is short. A paragraph with "I" or "we", or with a question mark at its end, is the writer's own text.
+ * a link, or is short. A paragraph with "I" or "we", or with a question mark at the end, is the writer's own text.
  */
 function isFooter(lines: readonly string[], index: number): boolean {
   const footer = lines.slice(index).join(' ').slice(0, 600).trim()
@@ -103,10 +102,7 @@ function isFooter(lines: readonly string[], index: number): boolean {
   return CONTACT.test(footer) || footer.length <= 80
 }
 
-/**
- * Returns the lines that stand above the line `index`. The blank lines and the drawn line at the end of these lines are
- * left out.
- */
+/** Returns the lines that stand above the line `index`, without the blank lines and the drawn lines at their end. */
 function above(lines: readonly string[], index: number): string {
   let end = index
   while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--

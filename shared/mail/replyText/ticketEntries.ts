@@ -1,6 +1,6 @@
 /** Recognises the history that a ticket system writes below a reply: entries that begin with a time and a name. */
 
-/** Sets the maximum number of lines of an entry in a ticket's history that are read to find the next entry. */
+/** Sets the maximum number of lines below a ticket entry in which the function searches for the next entry. */
 const ENTRY_MAX_LINES = 40
 const DAY = String.raw`(?:\p{Nd}{4}-\p{Nd}{1,2}-\p{Nd}{1,2}|\p{Nd}{1,2}[./-]\p{Nd}{1,2}[./-]\p{Nd}{4})`
 const CLOCK = String.raw`\p{Nd}{1,2}[:.]\p{Nd}{2}(?::\p{Nd}{2})?(?: ?[AaPp]\.?[Mm]\.?)?(?: \(?\p{Lu}{2,5}\)?)?`
@@ -14,9 +14,9 @@ const ENTRY = new RegExp(
 )
 
 /**
- * Tells whether the history of a ticket begins on a line. The history begins with a line that has the form of an entry
- * and stands below a blank line. The entry must name an address, or a second entry must follow, because a person may
- * also write a single line with a time and a name.
+ * Tells whether the history of a ticket begins on a line. The first line of the history has the form of an entry and
+ * stands below a blank line. The entry must name an address, or a second entry must follow. A person may also write a
+ * single line with a time and a name.
  */
 export function startsTicketHistory(views: readonly string[], index: number): boolean {
   if (views[index - 1] !== '') return false

@@ -1,7 +1,7 @@
 /**
- * Lists the words that mail clients put around a quoted message, in lower case and NFC, one list per kind of line. The
- * word lists cover these languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru uk sv no da is fi et lv lt hu
- * el tr id ms vi th zh ja ko ar fa he hi eu.
+ * Lists the words that mail clients put around a quoted message, in lower case and in the Unicode form NFC. Each kind
+ * of line has one list. The lists cover these languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru uk sv no
+ * da is fi et lv lt hu el tr id ms vi th zh ja ko ar fa he hi eu.
  */
 
 const words = (text: string) => text.trim().split(/\s+/)
@@ -12,8 +12,8 @@ const phrases = (text: string) =>
     .filter(Boolean)
 
 /**
- * Lists the words for "wrote" that stand alone in a line. The words are the verbs of attribution lines such as `On …,
- * Bob wrote:`.
+ * Lists the words for "wrote" that count only as whole words. These words are the verbs of attribution lines such as
+ * `On …, Bob wrote:`.
  */
 export const WROTE_WORDS: ReadonlySet<string> = new Set(
   words(`
@@ -42,16 +42,14 @@ export const WROTE_WORDS: ReadonlySet<string> = new Set(
 )
 
 /**
- * Lists words for "wrote" in scripts without word spaces, and verbs that take suffixes. The search finds these words
- * anywhere in a line, even inside a longer word.
+ * Lists words for "wrote" in scripts without spaces between words, and verbs that take suffixes. The search finds these
+ * words anywhere in a line, even inside a longer word.
  */
 export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)
 
-/**
- * Lists the beginnings of those attributions that have no verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form.
- */
+/** Lists the beginnings of attributions without a verb, such as Horde's `Quoting Bob <…>:` and Gmail's Catalan form. */
 export const QUOTING_STARTS: readonly string[] = phrases(`
   quoting |zitat von |citando |citant |citazione |citát |cytowanie |quoting: |citerar |citerer
   |missatge de |message de |mensaje de |цитирую |quoted from |citeren |idézet
@@ -89,7 +87,7 @@ const LABELS: Record<HeaderKind, string> = {
     |gaia|विषय|zadeva`,
 }
 
-/** Maps each label of a mail header to the kind of header, so that one lookup tests a line. */
+/** Maps each label of a mail header to the kind of header, so that one lookup finds the kind of a header line. */
 export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
   (Object.keys(LABELS) as HeaderKind[]).flatMap((kind) =>
     phrases(LABELS[kind]).map((label): [string, HeaderKind] => [label, kind]),
@@ -97,8 +95,8 @@ export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
 )
 
 /**
- * Lists the words for "message", as in `-----Original Message-----`. A word for "message" counts only between two runs
- * of dashes.
+ * Lists the words for "message", as in `-----Original Message-----`. A word for "message" counts only in the title
+ * above a quoted message.
  */
 export const MESSAGE_RUNS: readonly string[] = phrases(`
   message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomo|zpráv|správ|sporočil
@@ -115,7 +113,7 @@ export const ORIGINAL_RUNS: readonly string[] = phrases(`
 
 /**
  * Lists the words for "forwarded" in many languages. A line with a word for "forwarded" marks the mail as a forward, so
- * the mail is not shortened.
+ * the function `replyText` does not shorten the mail.
  */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
@@ -176,8 +174,8 @@ export const SENT_ENDS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists names of devices and apps, as in the line "Sent from my iPhone". A line without the name of a device or an app
- * is a sentence of the writer.
+ * Lists names of devices and apps, as in the line "Sent from my iPhone". A line without a listed name may be a sentence
+ * of the writer.
  */
 export const DEVICE_WORDS: readonly string[] = phrases(`
   iphon|ipad|ipod|айфон|אייפון|on the go|on the move|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
@@ -190,8 +188,8 @@ export const DEVICE_WORDS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists opening phrases of a legal notice. A last paragraph with an opening phrase of a legal notice is removed only if
- * it also holds {@link LEGAL_WORDS}.
+ * Lists opening phrases of a legal notice. The function `dropFooter` removes a last paragraph with such a phrase only
+ * if the paragraph also holds {@link LEGAL_WORDS}.
  */
 export const LEGAL_STARTS: readonly string[] = phrases(`
   this e-mail|this email|this message|this communication|this information|this transmission
@@ -218,8 +216,8 @@ export const LEGAL_WORDS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists the first words of a bounce (a delivery report). A bounce stays whole, because the reader needs its headers
- * (RFC 3464).
+ * Lists the first words of a bounce (a delivery report). A bounce stays whole, because the reader needs the headers of
+ * the failed mail (RFC 3464).
  */
 export const BOUNCE_STARTS: readonly string[] = phrases(`
   delivery has failed to these recipients|this is the mail system at host|mail delivery failed

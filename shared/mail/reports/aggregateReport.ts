@@ -13,7 +13,7 @@ export type ReportRow = {
   count: number
   /**
    * Tells whether the mail or the session passed the check that is the subject of the report. In a DMARC report, a mail
-   * has passed if SPF or DKIM proved its domain. In a TLS report, a session has passed if it was encrypted.
+   * has passed if SPF or DKIM proved the domain of the mail. In a TLS report, an encrypted session has passed.
    */
   isPassed: boolean
   /** Holds the result as text, such as `none, dkim=pass, spf=fail`, or the failure type of RFC 8460 §4.3. */
@@ -22,7 +22,7 @@ export type ReportRow = {
 
 export type AggregateReport = {
   kind: ReportKind
-  /** Holds the domain of this service that the report is about, in lower case. */
+  /** Holds the domain of this service as the subject of the report, in lower case. */
   domain: string
   /** Holds the id that the reporter gave to the report. */
   reportId: string
@@ -32,12 +32,12 @@ export type AggregateReport = {
   rows: ReportRow[]
 }
 
-/** Reports that an aggregate report cannot be read. The error message is written to the log. */
+/** Reports that the service cannot read an aggregate report. The service writes the error message to the log. */
 export class ReportError extends Error {
   override readonly name = 'ReportError'
 }
 
-/** Sets the maximum number of rows that are kept of an aggregate report. */
+/** Sets the maximum number of rows that the service keeps of an aggregate report. */
 const ROWS_MAX = 1_000
 /** Sets the maximum number of characters of a name in an aggregate report. */
 export const NAME_MAX = 255
@@ -56,7 +56,7 @@ export function reportTime(text: string): Date {
   return time
 }
 
-/** Reads a count of an aggregate report, up to a billion. Any value that is not a valid count is read as 0. */
+/** Reads a count of an aggregate report, up to a billion. The result is 0 if the value is not a valid count. */
 export const reportCount = (given: unknown): number => {
   const count = typeof given === 'string' && /^\s*\d{1,15}\s*$/.test(given) ? Number(given) : given
   return typeof count === 'number' && Number.isSafeInteger(count) && count > 0

@@ -14,7 +14,7 @@ import {
  * `feedback/record/row/policy_evaluated/reason/comment`.
  */
 const DEPTH_MAX = 12
-/** Sets the maximum number of records that are read of a DMARC report. */
+/** Sets the maximum number of records that the service reads of a DMARC report. */
 const RECORDS_MAX = 100_000
 
 const RECORD = 'feedback/record'
@@ -33,8 +33,8 @@ const READ = new Set([
 ])
 
 /**
- * Reads a DMARC report (RFC 7489, appendix C). Entities that the report defines are not expanded, so they cannot make
- * the text longer.
+ * Reads a DMARC report (RFC 7489, appendix C). The parser does not expand the XML entities that the report defines, so
+ * these entities cannot make the text longer.
  * @throws {ReportError}
  */
 export function readDmarcReport(xml: string): AggregateReport {
@@ -46,7 +46,7 @@ export function readDmarcReport(xml: string): AggregateReport {
       onopentag(name) {
         if (path.length >= DEPTH_MAX) throw new ReportError('its elements are too deep')
         path.push(name.slice(name.indexOf(':') + 1))
-        // If two elements had the same path, their digits would be joined into one wrong number.
+        // Without this deletion, two elements with the same path would join their digits into one wrong number.
         texts.delete(path.join('/'))
       },
       ontext(data) {
@@ -90,7 +90,7 @@ function rowOf(texts: ReadonlyMap<string, string>): ReportRow {
   return {
     source: read('source_ip') || null,
     count: reportCount(read('count')),
-    // RFC 7489 §3: one aligned pass is enough, from either DKIM or SPF.
+    // A mail passes DMARC if either DKIM or SPF gives one aligned pass (RFC 7489 §3).
     isPassed: dkim === 'pass' || spf === 'pass',
     result: `${word('disposition')}, dkim=${dkim}, spf=${spf}`,
   }

@@ -3,7 +3,7 @@ import { readDmarcReport } from './dmarcReport.ts'
 import { readTlsReport } from './tlsReport.ts'
 import { unpackReport } from './unpackReport.ts'
 
-/** Reads a DMARC or TLS report, which may be compressed. @throws {ReportError} */
+/** Reads a DMARC or TLS report, compressed or not. @throws {ReportError} */
 export function readReport(bytes: Uint8Array): AggregateReport {
   const text = unpackReport(bytes).trimStart()
   return text.startsWith('{') ? readTlsReport(text) : readDmarcReport(text)

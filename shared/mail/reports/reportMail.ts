@@ -9,13 +9,13 @@ const REPORT_FILE = /!.*\.(?:xml|json)(?:\.gz|\.zip)?$|\.(?:xml|json)\.gz$|!.*\.
 const REPORT_TYPE = /^application\/tlsrpt\+(?:gzip|json)$/i
 
 /**
- * Sets the maximum number of bytes of an attachment that may be an aggregate report. The reports of hosts with millions
- * of users have a few hundred kilobytes.
+ * Sets the maximum number of bytes of an attachment that the service reads as an aggregate report. The reports of hosts
+ * with millions of users have a few hundred kilobytes.
  */
 export const REPORT_FILE_MAX_BYTES = 2 * 1024 * 1024
 
 /**
- * Tells whether aggregate reports come to an inbox, because of its name, or because it receives the mail of the
+ * Tells whether aggregate reports come to an inbox. Such an inbox has a name for reports, or receives the mail of the
  * postmaster.
  */
 export const isReportInbox = (inboxAddress: string, postmaster: string | undefined): boolean =>

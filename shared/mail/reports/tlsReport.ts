@@ -12,13 +12,13 @@ import {
 const POLICIES_MAX = 100
 const FAILURES_MAX = 10_000
 
-// PostgreSQL refuses the character U+0000 in texts. A name in a JSON report has no control characters, while a name in
-// an XML report may stand between line breaks.
+// PostgreSQL refuses the character U+0000 in texts. A name in a JSON report has no control characters, but a name in an
+// XML report may stand between line breaks.
 const text = z
   .string()
   .max(NAME_MAX)
   .regex(/^\P{Cc}*$/u)
-/** Describes the fields of a TLS report (RFC 8460 §4.4) that are read. */
+/** Describes the fields that the service reads of a TLS report (RFC 8460 §4.4). */
 const schema = z.object({
   'report-id': text,
   'date-range': z.object({ 'start-datetime': text, 'end-datetime': text }),
@@ -44,8 +44,8 @@ const schema = z.object({
 })
 
 /**
- * Reads a TLS report (RFC 8460). The first policy in a TLS report names the domain that the report is about. The
- * policies of other domains in the TLS report are left out.
+ * Reads a TLS report (RFC 8460). The first policy of a TLS report names the domain of the report. The function leaves
+ * out the policies of other domains.
  * @throws {ReportError}
  */
 export function readTlsReport(json: string): AggregateReport {

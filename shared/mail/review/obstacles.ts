@@ -1,21 +1,21 @@
 /**
  * Finds reasons why the review page cannot show an HTML part as its recipients will see it. The rules read the HTML
- * source instead of a parsed tree, because two parsers can differ about the end of a comment (`<!-- --!>`). If in
- * doubt, the rules refuse an HTML part rather than show it wrongly.
+ * source instead of a parsed tree, because two parsers can disagree about the end of a comment (`<!-- --!>`). In doubt,
+ * the rules refuse an HTML part, because the page must not show it wrongly.
  */
 
-/** Sets the maximum number of characters of an HTML part that can be compared with the text. */
+/** Sets the maximum number of characters of an HTML part that the service compares with the mail's text part. */
 export const HTML_MAX_CHARS = 200_000
 
 /**
- * Matches HTML elements that load, run, submit or hold another document. The page for approval leaves out HTML elements
- * that load, run, submit or hold another document.
+ * Matches HTML elements that load, run, submit or hold another document. The page for approval leaves out these HTML
+ * elements.
  */
 const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
 /**
- * Matches HTML attributes that load something, except the `src` of a picture that the mail carries. Before the pattern
- * is applied, the code replaces each run of blanks in the source by one blank.
+ * Matches HTML attributes, other than `src`, that load a resource. The pattern CARRIED matches the `src` of a picture
+ * that the mail carries. Before the test, the code replaces each run of blanks in the source by one blank.
  */
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi
@@ -24,20 +24,20 @@ const CARRIED = /^ ?(?:cid:[^"' ]+|data:image\/(?:png|jpe?g|gif|webp)[;,])/i
 const STYLE_LOADS = /@import|image-set|\bsrc\(|\belement\(|expression\(|-moz-binding|behavior ?:/i
 const STYLE_URL = /url\( ?["']? ?(?!["' ]|data:image\/(?:png|jpe?g|gif|webp)[;,]|#)/i
 const HAS_STYLE = /<style|style ?=/i
-/** Matches styles whose effect depends on the device, the time or the reader. */
+/** Matches styles with an effect that depends on the device, the time or the reader. */
 const CONDITIONAL =
   /@(media|supports|container|keyframes|-webkit-keyframes|document|starting-style|scope|layer)\b|\b(animation|transition)(-[a-z-]+)? ?:|:(hover|focus|active|checked|target|visited|open|popover-open)\b|\b(light-dark|env)\(|prefers-/i
 const CONDITIONAL_COMMENT = /<!-{0,2} ?\[ ?(if|endif)/i
 
-/** Holds the attributes that decide whether an inline picture can be drawn. */
+/** Holds the properties that decide whether the page can draw an inline picture. */
 type Picture = { contentId?: string | null | undefined; contentType: string; size: number }
 
 const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i
 const DRAWN_MAX_BYTES = 8 * 1024 * 1024
 
 /**
- * Finds the reasons why an HTML part of a reviewed mail cannot be shown. @returns the reasons why the HTML part cannot
- * be shown whole. The list of reasons is empty if the HTML part can be shown.
+ * Finds the reasons why the page cannot show an HTML part of a reviewed mail. @returns the list of reasons. The list is
+ * empty if the page can show the whole HTML part.
  */
 export function htmlObstacles(html: string, attachments: readonly Picture[]): string[] {
   if (html.length > HTML_MAX_CHARS) {
@@ -45,7 +45,7 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   }
   const found: string[] = []
   const source = oneBlank(html)
-  // Style sheets are also checked after their entities and CSS escapes are decoded, because a browser decodes them
+  // The rules for styles also read the source with decoded entities and CSS escapes, because a browser decodes both
   // before it loads a URL.
   const styles = HAS_STYLE.test(source) ? [source, oneBlank(withoutEscapes(html))] : []
   const inStyles = (pattern: RegExp) => styles.some((reading) => pattern.test(reading))
@@ -67,7 +67,7 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   return found
 }
 
-/** Tells whether each picture in a `cid:` URL (RFC 2392) can be drawn from an attachment. */
+/** Tells whether the page can draw each picture of a `cid:` URL (RFC 2392) from an attachment. */
 function areDrawn(sources: readonly string[], attachments: readonly Picture[]): boolean {
   const inline = attachments.filter(({ contentId }) => contentId != null)
   const parts = Map.groupBy(inline, ({ contentId }) => contentId!.replace(/^<|>$/g, ''))
@@ -109,7 +109,7 @@ const NAMED: Readonly<Record<string, string>> = {
   dash: '-',
 }
 
-/** Decodes the entities and CSS escapes of HTML source, and removes its CSS comments. */
+/** Decodes the entities and CSS escapes in an HTML source, and removes the CSS comments. */
 function withoutEscapes(html: string): string {
   return withoutComments(
     html.replace(
@@ -125,8 +125,8 @@ function withoutEscapes(html: string): string {
 }
 
 /**
- * Removes CSS comments in one pass. A regular expression would search to the end of the text for each comment that has
- * no end.
+ * Removes CSS comments in one pass. A regular expression would search to the end of the text for each comment without
+ * an end.
  */
 function withoutComments(text: string): string {
   const kept: string[] = []

@@ -6,7 +6,7 @@ import { shownText } from './shownText.ts'
 
 /** Sets the maximum number of characters of one page of a reviewed mail. */
 const PAGE_CHARS = 50_000
-/** Sets the maximum number of pages that a person can be asked to read before a decision about a mail. */
+/** Sets the maximum number of pages that a person may have to read before a decision about a mail. */
 const PAGES_MAX = 20
 
 /** Holds a mail that waits for an owner's decision, with the bytes that will be sent. */
@@ -37,8 +37,8 @@ export type Section = { title: string; note?: string; pieces: Piece[] }
 export type Review = { pages: Section[][]; obstacles: string[] }
 
 /**
- * Makes the pages on which a person reviews a mail. Every character of the mail that will be sent stands on one of the
- * pages. If a part of the mail cannot be shown, an obstacle gives the reason.
+ * Makes the pages on which a person reviews a mail. Every character of the outgoing mail stands on one of the pages. If
+ * the page cannot show a part of the mail, an obstacle gives the reason.
  */
 export function reviewOf(letter: Reviewed): Review {
   const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)
@@ -67,8 +67,8 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // The review leaves out an HTML part that is too long. A mail with a too long HTML part has an obstacle, so the owner
-  // cannot approve the mail by its text alone.
+  // The review leaves out an HTML part that is too long. A mail with such an HTML part has an obstacle, so the owner
+  // cannot approve the mail by the text alone.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }
@@ -114,8 +114,8 @@ const shown = (section: Section): Section => ({
 })
 
 /**
- * Cuts the sections of a reviewed mail into pages of `PAGE_CHARS`. The function stops after the first page that exceeds
- * the maximum number of pages.
+ * Cuts the sections of a reviewed mail into pages of `PAGE_CHARS`. The function stops after the first page beyond the
+ * maximum number of pages.
  */
 function pagesOf(sections: readonly Section[]): Section[][] {
   const pages: Section[][] = [[]]

@@ -4,14 +4,14 @@
  */
 
 /**
- * Sets the maximum number of consecutive blank lines in a shown text, and of consecutive blanks within one line. A run
- * of blanks that exceeds this maximum is shown as a count.
+ * Sets the maximum number of consecutive blank lines in a shown text. The constant BLANKS_MAX limits the consecutive
+ * blanks within one line. A shown text gives the count of a longer run of blanks.
  */
 const LINES_MAX = 20
 const BLANKS_MAX = 200
 
 /**
- * Lists the ranges of invisible characters: controls, direction marks, characters of no width, variation selectors and
+ * Lists the ranges of invisible characters: controls, direction marks, zero-width characters, variation selectors and
  * tags.
  */
 const UNSEEN_RANGES = [
@@ -42,11 +42,11 @@ const UNSEEN = new RegExp(
   'gu',
 )
 // The patterns for blanks set no minimum length for a run. With a minimum length, the regular expression engine would
-// read a run that is too short again from each of its positions.
+// read a short run again from each position in the run.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 
-/** Makes all characters of a text visible. @param text is any text. Line ends may be CRLF. */
+/** Makes all characters of a text visible. @param text is any text. The line ends of the text may be CRLF. */
 export const shownText = (text: string): string =>
   text
     .replace(/\r\n/g, '\n')

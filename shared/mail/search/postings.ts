@@ -1,19 +1,20 @@
 /**
- * Reads and writes the postings of a term, which are the messages that hold the term. In the search index, a project's
- * messages are grouped in leaves of at most LEAF_MESSAGES messages. Each leaf (group of messages) of the search index
- * has a number that is unique in its project, and each message of a leaf has a place (an index) in the leaf.
+ * Reads and writes the postings of a term, which are the messages that hold the term. The search index groups a
+ * project's messages in leaves of at most LEAF_MESSAGES messages. Each leaf (group of messages) has a number that is
+ * unique in the project. Each message of a leaf has a place (an index) in the leaf.
  *
  * For each leaf (group of messages), the postings hold the leaf's number (LEB128), the number of its listed places, and
- * one byte for each place. If the number of places is written as 0, a bitmap of the messages follows. No byte depends
- * on earlier leaves (groups of messages), so the postings of neighbouring search segments can be joined end to end.
+ * one byte for each place. If the number of places is 0, a bitmap of the messages follows. No byte of a leaf's postings
+ * depends on earlier leaves (groups of messages). For this reason, a join of neighbouring search segments only appends
+ * the postings.
  */
 
-/** Sets the maximum number of messages whose words share one leaf (a group of messages) of the search segment. */
+/** Sets the maximum number of messages in one leaf (a group of messages) of a search segment. */
 export const LEAF_MESSAGES = 240
 /**
- * Sets the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if it has
- * few messages. Without this limit, many long messages would wait until their leaf (a group of messages) is full, and
- * each search must read all words of the waiting messages.
+ * Sets the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if the leaf
+ * has few messages. Without this limit, many long messages would wait for a full leaf (a group of messages). Each
+ * search must read all words of the waiting messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Sets the size in bytes of a bitmap with one bit for each message of a leaf (a group of messages). */
@@ -107,7 +108,7 @@ export function leb128(value: number): number[] {
   return bytes
 }
 
-/** Reads a number that {@link leb128} wrote. @returns the number, and the index of the byte after it. */
+/** Reads a number that {@link leb128} wrote. @returns the number, and the index of the byte after the number. */
 export function readLeb128(bytes: Uint8Array, start: number): [value: number, end: number] {
   let value = 0
   let at = start

@@ -16,15 +16,16 @@ import {
 /** Sets the maximum number of terms in one search query. */
 const TERMS_MAX = 64
 /**
- * Sets the maximum number of prefixes (such as begin*) in a search query. A search for a prefix reads every term that
- * begins with the prefix, and a short prefix may be the beginning of very many terms.
+ * Sets the minimum number of characters of a prefix (such as begin*) in a search query. The constant PREFIXES_MAX
+ * limits the number of prefixes. A search for a prefix reads every term that begins with the prefix, and very many
+ * terms may begin with a short prefix.
  */
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
 
 /**
- * Holds search terms that must stand next to each other. The field `prefix` means that the last term of the phrase is
- * only the beginning of a word.
+ * Holds search terms that must stand next to each other. The field `prefix` tells whether the last term of the phrase
+ * is only the beginning of a word.
  */
 export type Phrase = { terms: string[]; prefix: boolean }
 
@@ -39,7 +40,7 @@ export class SearchQueryError extends Error {}
 const ITEM = /(-)?(?:"([^"]*)"?|([^\s"]+))/gu
 
 /**
- * Reads a search query that a person typed: words (all are required), "a phrase", -without, one OR other, begin*.
+ * Reads a search query in the form that people type: words (all required), "a phrase", -without, one OR other, begin*.
  * @throws {SearchQueryError}
  */
 export function parseSearch(q: string): SearchQuery {
@@ -95,7 +96,7 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 
 /**
  * Returns the words of a text as a phrase. If the text is an email address, a second phrase holds the whole address as
- * one search term. With this search term, the address is also found in very long recipient lists.
+ * one search term. Because of this search term, a search also finds the address in very long recipient lists.
  */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
@@ -108,8 +109,8 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. If the same run of letters continues
-  // in a message, its last letter there begins a pair.
+  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. If the same run continues in a
+  // message, the last letter of the query begins a pair in the message.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -154,7 +155,7 @@ const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
 /** Sets the maximum number of characters of one highlight (a shown piece of a message) with several matches. */
 const HIGHLIGHT_MAX_CHARS = 400
-/** Sets the maximum number of characters of a body that are searched for highlights. */
+/** Sets the maximum number of characters of a body in which `highlight` searches for matches. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
 /**
@@ -175,8 +176,8 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
       last.ranges.push([start, end])
       last.end = end + CONTEXT_CHARS
     } else if (pieces.length < HIGHLIGHTS_MAX) {
-      // The previous highlighted piece may be too long to take another match. In that case the previous piece ends
-      // where the new piece starts.
+      // If the previous highlighted piece is too long for another match, the previous piece ends at the start of the
+      // new piece.
       if (last !== undefined && last.end > start) last.end = start
       pieces.push({
         start: Math.max(wordStart(looked, start - CONTEXT_CHARS), last?.end ?? 0),
@@ -191,7 +192,7 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
   }))
 }
 
-/** Sets the maximum number of matches that are searched for highlights, because only three pieces are shown. */
+/** Sets the maximum number of matches that `highlight` collects, because it returns only three pieces. */
 const MATCHES_MAX = 50
 
 function findPhrases(terms: readonly Term[], phrases: readonly Phrase[]): [number, number][] {
@@ -221,7 +222,7 @@ function matchesAt(terms: readonly Term[], at: number, { terms: wanted, prefix }
   })
 }
 
-/** Moves the start of a highlighted piece to a word boundary nearby. */
+/** Moves the start of a highlighted piece to the next word boundary, if one is near. */
 function wordStart(text: string, wanted: number): number {
   if (wanted <= 0) return 0
   const space = text.slice(wanted, wanted + CONTEXT_CHARS / 2).search(/\s/)

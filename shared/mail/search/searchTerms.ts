@@ -2,16 +2,16 @@
  * Makes the terms of messages and queries for full-text search in any script.
  *
  * Terms are words without case, accents and compatibility forms (Unicode NFKC). Search terms are not stemmed, because a
- * stemmer for one language is wrong for all others. In scripts without word spaces, a run of letters is cut into pairs
- * of letters. A search for a longer run of letters asks for its pairs next to each other. Search engines do the same
- * for Chinese, Japanese, Korean and Thai.
+ * stemmer for one language is wrong for all others. In scripts without spaces between words, the terms are pairs of
+ * neighbouring letters. A search for a longer run of letters asks for the pairs of the run next to each other. Search
+ * engines treat Chinese, Japanese, Korean and Thai in the same way.
  */
 import { createHash } from 'node:crypto'
 import { addressKey, parseAddress } from '../address.ts'
 
 /**
- * Sets the maximum number of characters of a message body that are indexed for search. Message bodies that exceed this
- * limit are usually logs and tables.
+ * Sets the maximum number of characters of a message body that the search index covers. A message body beyond this
+ * limit is usually a log or a table.
  */
 const TEXT_MAX_CHARS = 256 * 1024
 /**
@@ -26,14 +26,14 @@ const TERM_MAX_CHARS = 48
  */
 const PLACES_MAX = 255
 /**
- * Sets the maximum number of bytes of a tsvector. The limit is well below 1 MB, because a term of 48 letters can have
- * 190 bytes.
+ * Sets the maximum number of bytes of a tsvector. The limit stays well below Postgres's limit of 1 MB, because a term
+ * of 48 letters can have 190 bytes.
  */
 const VECTOR_MAX_BYTES = 700_000
 
 const UNSPACED =
   '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}'
-/** Matches a run of letters in a script without word spaces, or one word in any other script. */
+/** Matches a run of letters in a script without spaces between words, or one word in any other script. */
 const RUN = new RegExp(
   `[${UNSPACED}][${UNSPACED}\\p{M}ー]*|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`,
   'gu',
@@ -41,8 +41,8 @@ const RUN = new RegExp(
 const STARTS_UNSPACED = new RegExp(`^[${UNSPACED}]`, 'u')
 
 /**
- * Matches accents of Latin, Greek and Cyrillic, and points of Hebrew and Arabic. Vowel signs of Indic scripts are kept,
- * because they act as letters.
+ * Matches accents of Latin, Greek and Cyrillic, and points of Hebrew and Arabic. The pattern does not match vowel signs
+ * of Indic scripts, because these signs act as letters.
  */
 const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670]/gu
 const LIGATURES: Readonly<Record<string, string>> = {
@@ -60,7 +60,7 @@ const LIGATURES: Readonly<Record<string, string>> = {
 export type Term = { term: string; start: number; end: number }
 
 /**
- * Matches ASCII text. Most mail is ASCII, and finding the words of ASCII text without Unicode rules takes a tenth of
+ * Matches ASCII text. Most mail is ASCII, and a search for words in ASCII text without Unicode rules takes a tenth of
  * the time.
  */
 const ASCII = /^[\0-\x7f]*$/
@@ -119,8 +119,8 @@ function eachWord(text: string, visit: (term: string) => boolean): void {
 }
 
 /**
- * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter is also a term by itself, so that each
- * letter begins a term.
+ * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter of the run is also a term by itself, so
+ * that each letter begins a term.
  */
 function* pairsOf(run: string, start: number): Generator<Term> {
   const letters: Term[] = []
@@ -140,8 +140,8 @@ function* pairsOf(run: string, start: number): Generator<Term> {
 }
 
 /**
- * Returns a whole email address as one search term. The search term of an address contains `@`, which no term of a
- * single word contains. @returns null if the text is no address.
+ * Returns a whole email address as one search term. The search term of an address contains `@`, but the term of a word
+ * never contains `@`. @returns null if the text is no address.
  */
 export function addressTerm(text: string): string | null {
   const address = parseAddress(text)
@@ -149,13 +149,13 @@ export function addressTerm(text: string): string | null {
 }
 
 /**
- * Tells whether a search term is a single letter from a script without word spaces. A single letter as a search term is
- * the end of a run of letters.
+ * Tells whether a search term is a single letter from a script without spaces between words. Such a search term is the
+ * end of a run of letters.
  */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
 
-/** Tells whether a search term is a pair of letters from a script without word spaces. */
+/** Tells whether a search term is a pair of letters from a script without spaces between words. */
 export const isPair = (term: string): boolean =>
   [...term].length === 2 && STARTS_UNSPACED.test(term)
 
@@ -165,7 +165,7 @@ export type SearchedMail = {
   from: readonly string[]
   /** Holds the addresses in To, Cc and Bcc. */
   to: readonly string[]
-  /** Holds the body of the message, and the names of its attachments. */
+  /** Holds the body of the message, and the names of the message's attachments. */
   text: string
 }
 
@@ -174,8 +174,8 @@ export type SearchField = keyof typeof FIELD_WEIGHTS
 
 /**
  * Returns the prefix of a project's terms in the search index. Because of this prefix, a search for a common word reads
- * only the messages of one project. If two projects have the same prefix, searches in them are slower, but a search
- * never shows the other project's messages.
+ * only the messages of one project. If two projects have the same prefix, searches in both projects are slower. A
+ * search never shows messages of another project, even if both projects have the same prefix.
  */
 export function searchKey(projectId: string): string {
   return createHash('sha256').update(projectId).digest('base64url').slice(0, 5)
@@ -183,22 +183,21 @@ export function searchKey(projectId: string): string {
 
 /** Puts the project's prefix before a search term, and quotes it for the text form of a `tsvector` or `tsquery`. */
 export const lexeme = (key: string, term: string): string =>
-  // A search term made from a word holds neither a quote nor a backslash. A search term that is made from an address
-  // may hold quotes and backslashes.
+  // A search term from a word holds neither a quote nor a backslash, but a search term from an address may hold both.
   /[\\']/.test(term)
     ? `'${key}:${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
     : `'${key}:${term}'`
 
 /**
- * Estimates how many bytes a new term takes in a tsvector besides its own letters: the bytes of the project's prefix,
- * one position, the alignment and the term's entry.
+ * Estimates the bytes of a new term in a tsvector without the term's letters: the project's prefix, one position, the
+ * alignment and the entry.
  */
 const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2
 
 /**
- * Maps each search term to its positions in a message, in the order of the text. A position of a term is packed as
- * Postgres packs it: two bits of weight and fourteen bits of position.
+ * Maps each search term to its positions in a message, in the order of the text. A position has the packed form of
+ * Postgres: two bits of weight and fourteen bits of position.
  */
 type Places = Map<string, number[]>
 const POSITION_BITS = 14
@@ -236,8 +235,8 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
   let position = 1
   let bytes = 0
   /**
-   * Adds a term at a position of the message to the search vector. @returns how many positions the term has in the
-   * vector. 0 means that the vector is full.
+   * Adds a term at a position of the message to the search vector. @returns the number of the term's positions in the
+   * vector. The result 0 means that the vector is full.
    */
   const put = (term: string, place: number): number => {
     const found = places.get(term)
@@ -263,7 +262,8 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
     })
     if (isFull) return
     // A field with hundreds of addresses in one domain uses up the positions of the domain's words, so a phrase with
-    // these words no longer matches. For this reason, each whole email address also gets a search term of its own.
+    // these words no longer matches. For this reason, each whole email address of such a field becomes an additional
+    // search term.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)
     // The gap between the positions of two fields keeps a phrase from matching across both fields.

@@ -1,20 +1,23 @@
-/** Finds the messages of a search segment that may match a query, by the postings of the query's words. */
+/** Finds, by the postings of a query's words, the messages of a search segment that may match the query. */
 import { LEAF_MESSAGES, setBits } from './postings.ts'
 import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
 /**
- * Names a search term whose postings (the messages that hold the term) the query reads. With `prefix`, the query reads
- * all terms that begin with the byte string `term`.
+ * Names a search term, so that the query reads the postings of the term (the messages that hold the term). With
+ * `prefix`, the query reads all terms that begin with the byte string `term`.
  */
 export type WantedTerm = { term: string; prefix: boolean }
 
-/** Describes a range of leaves (groups of messages in the search index) whose search terms are stored together. */
+/**
+ * Describes a range of leaves (groups of messages in the search index). One segment stores the search terms of these
+ * leaves together.
+ */
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**
  * Holds a set of messages as a bitmap, with one bit for each message of each leaf (group of messages) in a range of the
- * search index. The loops over the bitmap are written by hand, because iterators would take ten times as long.
+ * search index. The methods use plain loops over the bitmap, because iterators would take ten times as long.
  */
 export class Places {
   readonly #firstLeaf: number
@@ -25,8 +28,8 @@ export class Places {
   }
 
   /**
-   * Returns a set of every place (index of a message) of every leaf (group of messages) in the range, even places
-   * without a message.
+   * Returns the set of all places (indexes of messages) of all leaves (groups of messages) in the range. The set
+   * includes places without a message.
    */
   static all(range: LeafRange): Places {
     const all = new Places(range)
@@ -39,7 +42,7 @@ export class Places {
     setBits(this.#bits, this.#firstLeaf, postings)
   }
 
-  /** Removes the messages that another set of the same segment does not contain. */
+  /** Removes from this set the messages that another set of the same segment does not contain. */
   keep(other: Places): void {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! &= other.#bits[n]!
   }
@@ -50,8 +53,8 @@ export class Places {
   }
 
   /**
-   * Returns the leaves (groups of messages) that have messages in the set, in ascending order. Each returned leaf comes
-   * with the places of its messages.
+   * Returns the leaves (groups of messages) that have messages in the set, in ascending order. Each leaf of the result
+   * comes with the places of the messages in the leaf.
    */
   byLeaf(): [leaf: number, places: number[]][] {
     const found: [number, number[]][] = []
@@ -68,8 +71,8 @@ export class Places {
 }
 
 /**
- * Returns the search terms whose postings decide which messages may match a query. Phrases that a message must not
- * contain give no search terms.
+ * Returns the search terms that decide, by their postings, which messages may match a query. The phrases that a message
+ * must not contain give no search terms.
  */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>
@@ -82,8 +85,8 @@ export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
 }
 
 /**
- * Tells whether a message of a search segment may match a query, because the segment holds the query's whole words. The
- * function does not check the prefixes of the query.
+ * Tells whether a search segment holds the query's whole words, so that a message of the segment may match the query.
+ * The function does not check the prefixes of the query.
  */
 export function mayMatch(
   queries: readonly SearchQuery[],
@@ -96,9 +99,9 @@ export function mayMatch(
 }
 
 /**
- * Returns the messages that contain, for every given query, the words that the query requires. The function does not
- * check the order of words, the fields of the message that hold the words, or excluded words. So the function never
- * leaves out a matching message, but it may return messages that do not match.
+ * Returns the messages that contain the required words of every given query. The function does not check the order of
+ * words, the fields of the words, or excluded words. So the function never leaves out a matching message, but it may
+ * return messages that do not match.
  * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(
@@ -126,7 +129,7 @@ export function segmentMatches(
   )
 }
 
-/** Returns the key under which the messages of a wanted search term are found. */
+/** Returns the key of a wanted search term in the map `placesOf`. */
 export const wantedKey = ({ term, prefix }: WantedTerm): string => `${term}${prefix ? '*' : ''}`
 
 const termsOf = ({ terms, prefix }: Phrase): WantedTerm[] =>

@@ -3,14 +3,14 @@
  * each search term, a block stores how many leading bytes the term has in common with the previous term. After this
  * number, the block stores the remaining bytes of the term and the term's postings.
  *
- * A search term is a byte string: each of its characters is one byte of the term's UTF-8. So JavaScript sorts the terms
+ * A search term is a byte string: each character stands for one byte of the term's UTF-8. So JavaScript sorts the terms
  * in the same order as PostgreSQL sorts `bytea`.
  */
 import { leb128, readLeb128 } from './postings.ts'
 
 /**
- * Sets the maximum number of bytes of a block of search terms. PostgreSQL moves a row of more than 2,032 bytes out of
- * its page. A search term whose postings exceed the limit has a block of its own.
+ * Sets the maximum number of bytes of a block of search terms. PostgreSQL moves parts of a row of more than 2,032 bytes
+ * out of the page. A search term with postings beyond the limit has a separate block.
  */
 const BLOCK_BYTES = 1_900
 
@@ -20,7 +20,7 @@ const BLOCK_BYTES = 1_900
  */
 export type TermBlock = { firstTerm: string; terms: Buffer }
 
-/** Returns the byte string of a text: each character is one byte of the text's UTF-8. */
+/** Returns the byte string of a text, in which each character stands for one byte of the text's UTF-8. */
 export const byteString = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** Cuts search terms into blocks. */
@@ -52,14 +52,14 @@ export class BlockWriter {
     this.#bytes += bytes
   }
 
-  /** Holds the number of full blocks that the writer holds. */
+  /** Returns the number of full blocks that the writer holds. */
   get full(): number {
     return this.#done.length
   }
 
   /**
    * Takes the full blocks out of the writer. With `isLast`, the function also takes the last block out of the writer,
-   * even if it is not full.
+   * even if the last block is not full.
    */
   take(isLast: boolean): TermBlock[] {
     if (isLast) this.#end()

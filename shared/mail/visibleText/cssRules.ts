@@ -1,13 +1,13 @@
 /**
- * Reads those CSS declarations of a mail's `<style>` elements and `style` attributes that decide whether text is seen.
+ * Reads the CSS declarations of a mail's `<style>` elements and `style` attributes that make text visible or hidden.
  *
- * The CSS reader supports selectors of tag, classes and id, in lists, with descendants (`.a .b`, `div > .b`);
- * `!important`; specificity. The CSS reader does not support attribute selectors, pseudo-classes, siblings, variables,
- * and @media with a condition in parentheses.
+ * The CSS reader supports selectors of tag, classes and id, lists of selectors, descendants (`.a .b`, `div > .b`),
+ * `!important` and specificity. The CSS reader does not support attribute selectors, pseudo-classes, siblings,
+ * variables, and @media with a condition in parentheses.
  */
 
 export type Declarations = Map<string, { value: string; important: boolean }>
-/** Holds the parts of an HTML element that CSS selectors compare: its name, id and classes. */
+/** Holds the parts of an HTML element that CSS selectors compare: the element's name, id and classes. */
 export type Selected = { name: string; id: string; classes: readonly string[] }
 
 type Compound = { name: string; id: string; classes: string[] }
@@ -15,16 +15,16 @@ type Rule = { compounds: Compound[]; weight: number; order: number; declarations
 
 /**
  * Sets the maximum number of characters of a mail's style sheets. The constants below limit the number of CSS selectors
- * and the steps of matching them. These limits exist because the sender of a mail chooses how many characters,
- * selectors and matching steps its style sheets have.
+ * and the steps of the matching. The limits protect the service, because a hostile sender can write style sheets of any
+ * size.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
 const MAX_COMPOUNDS = 6
 const MAX_STEPS = 300_000
 /**
- * Sets the maximum number of elements whose CSS declarations are cached. Most elements of a mail have the same name, id
- * and classes as an earlier element.
+ * Sets the maximum number of elements for which the style sheet caches the CSS declarations. Most elements of a mail
+ * have the same name, id and classes as an earlier element.
  */
 const MAX_KNOWN = 1_000
 
@@ -79,7 +79,7 @@ function plainCss(text: string): string {
 const NONE: Declarations = new Map()
 const HIDDEN: Declarations = new Map([['display', { value: 'none', important: true }]])
 
-/** Holds the CSS rules of a mail that can decide whether text is seen. */
+/** Holds the CSS rules of a mail that can make text visible or hidden. */
 export class StyleSheet {
   readonly #rules = new Map<string, Rule[]>()
   #count = 0
@@ -101,9 +101,8 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The rules inside an @media block without a condition are read like all other rules. The closing brace of an
-      // unconditional
-      // @media block is skipped like a blank.
+      // The reader reads the rules inside an @media block without a condition like all other rules. The reader skips
+      // the closing brace of such a block like a blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
         continue
@@ -140,13 +139,13 @@ export class StyleSheet {
     }
   }
 
-  /** Tells whether no rule of the style sheet hides an element. */
+  /** Tells whether the style sheet has no rule that can hide an element. */
   get isEmpty(): boolean {
     return this.#rules.size === 0
   }
 
   /**
-   * Returns the CSS declarations that apply to an element after the cascade. If matching the selectors has taken too
+   * Returns the CSS declarations that apply to an element after the cascade. If the matching of the selectors takes too
    * many steps, every element counts as hidden.
    * @param ancestors lists the ancestors of the element, from the root.
    */

@@ -2,20 +2,19 @@
 import type { Declarations } from './cssRules.ts'
 
 /**
- * Describes a colour of three bytes (red, green and blue), or `unknown`. Text in an unknown colour is never judged to
- * be invisible.
+ * Describes a colour of three bytes (red, green and blue), or `unknown`. Text in an unknown colour always counts as
+ * visible.
  */
 type Colour = readonly [number, number, number] | 'unknown'
 
 /**
- * Describes how a person can see an HTML element. Child elements inherit their parent's description of how they are
- * seen.
+ * Describes how a person can see an HTML element. A child element inherits this description from its parent element.
  */
 export type Sight = {
   /** Tells whether the element and all elements inside it are invisible. */
   gone: boolean
   invisible: boolean
-  /** Tells that the text of the element is too small to read. */
+  /** Tells whether the text of the element is too small to read. */
   tiny: boolean
   transparent: boolean
   colour: Colour
@@ -32,7 +31,7 @@ export const PAGE: Sight = {
   background: [255, 255, 255],
 }
 
-/** Lists the HTML elements whose content a mail program does not show. */
+/** Lists the HTML elements with content that a mail program does not show. */
 const UNSEEN = new Set([
   'template',
   'noscript',
@@ -43,7 +42,7 @@ const UNSEEN = new Set([
   'dialog',
 ])
 
-/** Tells whether the name of an element alone makes a mail program hide the element. */
+/** Tells whether a mail program hides every element of the given name. */
 export const isUnseen = (name: string): boolean => UNSEEN.has(name)
 
 const NAMED: Record<string, Colour> = {
@@ -71,7 +70,9 @@ const COLOUR_STEP = 10
 const OFF_SCREEN_PX = -400
 const TINY_PX = 2
 
-/** Computes how a person can see an element, from the element's attributes, its CSS declarations and its parent. */
+/**
+ * Computes how a person can see an element, from the attributes, the CSS declarations and the parent of the element.
+ */
 export function sightOf(
   name: string,
   attributes: ReadonlyMap<string, string>,
@@ -148,7 +149,7 @@ const sizeOfFont = (value: string): string =>
 
 /**
  * Tells whether the font size is too small to read. A relative font size counts as tiny if the parent's font is tiny.
- * An absolute font size is judged without regard to the parent's font.
+ * For an absolute font size, the parent's font does not matter.
  */
 function isTiny(size: string, parent: boolean): boolean {
   const [, number = '', unit = ''] = /^([\d.]{1,10})([a-z%]*)/.exec(size) ?? []
@@ -174,7 +175,8 @@ function backgroundOf(
   styled: (property: string) => string,
   parent: Colour,
 ): Colour {
-  // Text on a background picture has an unknown contrast, so its colour is not compared with the background.
+  // Text on a background picture has an unknown contrast, so the code does not compare the text colour with the
+  // background.
   if (
     attributes.has('background') ||
     /url\(|gradient/.test(styled('background') + styled('background-image'))
@@ -190,7 +192,7 @@ function backgroundOf(
 
 /** Returns the colour that a person sees if a background of the given opacity lies on another background. */
 function mixed(colour: Colour, alpha: number, below: Colour): Colour {
-  // On an almost opaque white background, white text stays invisible, whatever picture lies below.
+  // On an almost opaque white background, white text stays invisible, even if a picture lies below the background.
   if (colour === 'unknown' || (1 - alpha) * 255 <= COLOUR_STEP) return colour
   if (below === 'unknown') return 'unknown'
   const [red, green, blue] = colour.map((part, n) => part * alpha + below[n]! * (1 - alpha))
@@ -199,7 +201,7 @@ function mixed(colour: Colour, alpha: number, below: Colour): Colour {
 
 const HEX = /^#?([\da-f]{3,8})(?=\s|$)/
 
-/** Returns the numbers of a colour such as `rgb(0 0 0 / 50%)`. The fourth number of a CSS colour is its opacity. */
+/** Returns the numbers of a colour such as `rgb(0 0 0 / 50%)`. The fourth number of a CSS colour is the opacity. */
 const numbersOf = (value: string): string[] | undefined =>
   /^rgba?\(([^)]{1,60})\)/
     .exec(value)?.[1]
@@ -218,7 +220,7 @@ function alphaOf(value: string): number {
   return Number.parseInt(digits, 16) / 255
 }
 
-/** Holds the opacity up to which a colour counts as transparent. */
+/** Holds the highest opacity at which a colour still counts as transparent. */
 const ALPHA_MIN = 0.05
 
 /** Reads a colour of CSS in lower case. */

@@ -1,16 +1,20 @@
 /**
- * Converts HTML mail bodies to plain text with html-to-text. The size and the nesting of the HTML are limited first,
- * because the parser is recursive and takes quadratic time in the depth of the nesting.
+ * Converts HTML mail bodies to plain text with html-to-text. The functions first limit the size and the nesting of the
+ * HTML. The parser of html-to-text is recursive and takes quadratic time in the depth of the nesting.
  */
 import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
 import { announcedMessage } from '../replyText/markers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
-/** Sets the maximum number of characters of HTML that are converted. HTML that exceeds this limit is cut off. */
+/**
+ * Sets the maximum number of characters of HTML that the functions convert. The functions ignore the HTML beyond this
+ * limit.
+ */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
- * Sets the maximum depth of nested quotes and lists in the text, because each level rewrites all lines inside it.
- * Quotes and lists that are nested more deeply are shown at the deepest level.
+ * Sets the maximum depth of nested quotes in the text. The constant MAX_LIST_DEPTH limits the depth of nested lists.
+ * The conversion rewrites all lines inside a quote or list for each level. The text shows more deeply nested quotes and
+ * lists at the deepest level.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
@@ -57,7 +61,7 @@ const HISTORY = [
  */
 const ATTRIBUTIONS = ['[class*=gmail_attr]', '[class*=moz-cite-prefix]']
 
-/** Lists the blockquotes that Gmail and Apple Mail use only to indent the writer's own text. */
+/** Lists CSS selectors for the blockquotes with which Gmail and Apple Mail only indent the writer's own text. */
 const INDENTS = ['blockquote.webkit-indent-blockquote', 'blockquote[style*="0 0 0 40px"]']
 
 let quoteDepth = 0
@@ -83,8 +87,8 @@ const formatQuote: FormatCallback = (element, walk, builder) => {
 }
 
 /**
- * A forwarded message must not become a quote. Apple Mail puts a forwarded message into the same element as a quoted
- * message, below the text `Begin forwarded message:`.
+ * Formats a quote, but keeps a forwarded message without quote marks. Apple Mail puts a forwarded message into the same
+ * element as a quoted message, below the text `Begin forwarded message:`.
  */
 const formatMarkedQuote: FormatCallback = (element, walk, builder, options) => {
   const first = leadingText(element)
@@ -105,8 +109,8 @@ const formatList: FormatCallback = (element, walk, builder, options) => {
 }
 
 /**
- * Many mails use a table only for their layout, so its cells hold ordinary text. In the converted text, a space
- * separates the words of two table cells.
+ * Formats a table cell as ordinary text, because many mails use a table only for the layout. In the converted text, a
+ * space separates the words of two table cells.
  */
 const formatCell: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
@@ -127,8 +131,8 @@ const formatHistory: FormatCallback = (element, walk, builder) => {
 }
 
 /**
- * Gmail puts the header lines of a forwarded message into the same kind of container as an attribution. The header
- * lines of a forwarded message are kept in the text.
+ * Removes an attribution, but keeps the header lines of a forwarded message. Gmail puts these header lines into the
+ * same kind of container as an attribution.
  */
 const formatAttribution: FormatCallback = (element, walk, builder) => {
   if (!leadingText(element).startsWith('-')) return
@@ -180,9 +184,7 @@ const OPTIONS: HtmlToTextOptions = {
 
 const convertAll = compile(OPTIONS)
 
-/**
- * The text shows the description of a picture in place of the picture, like a mail program that loads no pictures.
- */
+/** Writes the description of a picture in place of the picture, like a mail program that loads no pictures. */
 const formatPicture: FormatCallback = (element, _walk, builder) => {
   const description = element.attribs?.alt ?? ''
   if (description !== '') builder.addInline(description)
@@ -223,10 +225,10 @@ function bounded(html: string, convert: (html: string) => string): string {
 }
 
 /**
- * Returns the whole text of an HTML mail. In the text, paragraphs and line breaks are kept, links become `text
- * [https://…]`, each line of a quote begins with `> `, and images are left out.
- * @param html is the HTML of a mail, which may be hostile. The HTML may be hostile. The converter reads at most
- * 2,000,000 characters of the HTML.
+ * Returns the whole text of an HTML mail. The text keeps paragraphs and line breaks, and leaves out images. Links
+ * become `text [https://…]`, and each line of a quote begins with `> `.
+ * @param html is the HTML of a mail. The HTML may be hostile. The converter reads at most 2,000,000 characters of the
+ * HTML.
  * @returns plain text with lines separated by `\n`.
  * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
  */
@@ -242,8 +244,8 @@ export function htmlToDescribedText(html: string): string {
 /**
  * Converts HTML to text like {@link htmlToText}, but removes the containers of signatures. A separator line marks the
  * beginning of each container with quoted history.
- * @param links is true if the text shows the URL of each link. If `links` is false, the text shows only the words of
- * each link.
+ * @param links is true if the text must show the URL of each link. If `links` is false, the text shows only the words
+ * of each link.
  */
 export function htmlToMarkedText(html: string, links: boolean): string {
   return bounded(html, links ? convertMarked : convertMarkedPlain)

@@ -7,8 +7,8 @@ import { Tokenizer } from 'htmlparser2'
 const ATTRIBUTE_MAX_CHARS = 8_000
 
 /**
- * Receives the tokens of HTML in their order. The names of elements and attributes are in lower case. Comments in the
- * HTML are left out.
+ * Receives the tokens of HTML in their order. The names of elements and attributes are in lower case. The sink does not
+ * receive the comments of the HTML.
  */
 export type HtmlSink = {
   /**
@@ -16,13 +16,17 @@ export type HtmlSink = {
    * piece of text.
    */
   text?(text: string, isEntity: boolean): void
-  /** Receives the name of an HTML tag that opens at `start`. The attributes of the HTML tag follow in later calls. */
+  /**
+   * Receives the name of an HTML tag that begins at the index `start`. The attributes of the HTML tag follow in later
+   * calls.
+   */
   name?(name: string, start: number): void
   /**
-   * Receives an HTML attribute with its entities decoded. The value of an HTML attribute is cut at 8,000 characters.
+   * Receives an HTML attribute with decoded entities. The reader cuts the value of an HTML attribute at 8,000
+   * characters.
    */
   attribute?(name: string, value: string): void
-  /** Receives the index of the `>` of an opening tag. */
+  /** Receives the index of the `>` at the end of an opening tag. */
   begin?(end: number): void
   end?(name: string): void
   /**

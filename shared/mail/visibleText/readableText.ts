@@ -6,11 +6,11 @@
  */
 const UNSEEN = /[\u{e0000}-\u{e007f}\u202a-\u202e\u2066-\u2069]/gu
 /**
- * Matches several variation selectors in a row. A character takes only one variation selector, and further selectors
+ * Matches several variation selectors in a row. A character takes only one variation selector, so further selectors
  * carry hidden bytes.
  */
 const SELECTORS = /([\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]+/gu
-/** Matches the flags of England, Scotland and Wales, which are spelled with tag characters. */
+/** Matches the flags of England, Scotland and Wales, because these emoji consist of tag characters. */
 const FLAG = /\u{1f3f4}[\u{e0061}-\u{e007a}]{2,6}\u{e007f}/gu
 const TAG = /[\u{e0020}-\u{e007e}]/u
 
@@ -18,22 +18,26 @@ const TAG = /[\u{e0020}-\u{e007e}]/u
 export const readableText = (text: string): string =>
   text.replace(UNSEEN, '').replace(SELECTORS, '$1')
 
-/** Tells whether a text holds words that are hidden in tag characters. */
+/** Tells whether a text hides words in tag characters. */
 export const holdsTags = (text: string): boolean =>
   TAG.test(text) && TAG.test(text.replace(FLAG, ''))
 
-/** Sets the maximum number of words that the comparison reads of the plain text and of the HTML. */
+/**
+ * Sets the maximum number of words that the comparison reads of the plain text. Of the HTML, the comparison reads at
+ * most twice as many words.
+ */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000
-/** A plain text with fewer words than this is too short to be compared with the HTML. */
+/** Sets the minimum number of words of a plain text for a comparison with the HTML. */
 const MIN_WORDS = 5
 /**
- * The plain text and the HTML differ if a larger fraction than this of the plain text's words is missing in the HTML.
+ * Sets the maximum fraction of the plain text's words that may be missing in the HTML. Above this fraction, the plain
+ * text and the HTML count as different.
  */
 const OWN_SHARE_MAX = 0.5
 
 /**
- * Matches a word. In scripts that put no spaces between words, each character counts as a word. The comparison does not
+ * Matches a word. In scripts without spaces between words, each character counts as a word. The comparison does not
  * count URLs of links as words.
  */
 const WORD =

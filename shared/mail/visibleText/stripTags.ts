@@ -3,13 +3,13 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Converts HTML to text in one pass, for HTML whose nesting would make a tree builder take quadratic time or overflow
- * the stack. The conversion makes one pass and builds no tree.
+ * Converts deeply nested HTML to text. The nesting would make a tree builder take quadratic time or overflow the stack.
+ * The conversion makes one pass and builds no tree.
  */
 
 /**
- * Sets the maximum number of HTML elements that are open at once. In mail threads of a hundred replies, the HTML
- * elements nest about 400 deep.
+ * Sets the maximum number of HTML elements that are open at once. In a mail thread of a hundred replies, about 400 HTML
+ * elements are open at once.
  */
 const MAX_DEPTH = 500
 /**
@@ -24,8 +24,8 @@ const INLINE = new Set(
 const HIDDEN = new Set(['script', 'style', 'head', 'title'])
 
 /**
- * Tells whether an HTML text has too many tags, too many lines or too deep a nesting to be parsed into a tree in time.
- * The counted nesting depth is at least the depth that the parser reaches.
+ * Tells whether an HTML text has too many tags, too many lines or too deep a nesting for a parser that builds a tree.
+ * The counted nesting depth is never less than the depth that the parser reaches.
  */
 export function tooComplex(html: string): boolean {
   const open = new OpenElements<{ name: string }>()
@@ -55,8 +55,8 @@ export function tooComplex(html: string): boolean {
 }
 
 /**
- * Returns the text of `html` without its tags. Each block element of the HTML gets separate lines of text, and scripts
- * and styles are left out.
+ * Returns the text of `html` without the tags. Each block element of the HTML gets separate lines of text. The function
+ * leaves out scripts and styles.
  */
 export function stripTags(html: string): string {
   const parts: string[] = []

@@ -1,6 +1,6 @@
 /**
- * Returns the HTML of a mail without the text that a reader does not see. The function makes one pass over the HTML, in
- * time linear in the input.
+ * Returns the HTML of a mail without the text that is invisible to a reader. The function makes one pass over the HTML,
+ * in time linear in the input.
  */
 import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules.ts'
 import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
@@ -9,21 +9,21 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Sets the maximum number of open HTML elements whose state is recorded at the same time. HTML elements that are nested
- * more deeply are only counted. If one of the deeply nested elements is hidden, all text counts as hidden until all of
- * these elements have ended.
+ * Sets the maximum number of open HTML elements for which the function records a state. The function only counts more
+ * deeply nested HTML elements. If one of these elements is hidden, all text counts as hidden until all of these
+ * elements have ended.
  */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
 const MAX_CLASSES = 30
 
-/** Lists HTML elements whose start tag ends a paragraph (`<p>`) that has no end tag. */
+/** Lists HTML elements with a start tag that ends a paragraph (`<p>`) without an end tag. */
 const BLOCKS = new Set(
   'address article aside blockquote center div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section table ul'.split(
     ' ',
   ),
 )
-/** Lists HTML elements whose content no reader ever sees as text. */
+/** Lists HTML elements with content that no reader ever sees as text. */
 const CODE = new Set(['script', 'style'])
 const LETTER = /[\p{L}\p{N}]/u
 
@@ -36,10 +36,10 @@ const NONE: readonly string[] = []
 const ROOT: Open = { name: '', id: '', classes: [], sight: PAGE, isCode: false }
 
 /**
- * Removes comments and invisible text from HTML. cssRules.ts and hiddenStyle.ts decide which text a person does not
- * see.
+ * Removes comments and invisible text from HTML. The files cssRules.ts and hiddenStyle.ts decide which text is
+ * invisible to a person.
  * @param html is the HTML of a mail. The function reads only the first `maxLength` characters of the HTML.
- * @returns the visible HTML. The field `hidesText` tells whether letters or digits were removed.
+ * @returns the visible HTML. The field `hidesText` tells whether the function removed letters or digits.
  */
 export function visibleHtml(html: string, maxLength: number): { html: string; hidesText: boolean } {
   const input = html.slice(0, maxLength)
@@ -64,7 +64,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     if (name === 'tr' && (top().name === 'td' || top().name === 'th')) open.pop()
     if (BLOCKS.has(name) && top().name === 'p') open.pop()
     const element = elementOf(name, attributes, sheet, open.all)
-    // The start tag of a hidden element is written without attributes, so that a hidden link loses its URL.
+    // The function writes the start tag of a hidden element without attributes, so that a hidden link loses its URL.
     if (isSeen(element.sight)) out.push(input.slice(start, end + 1))
     else if (!element.sight.gone) out.push(`<${name}>`)
     if (VOID_ELEMENTS.has(name)) return
@@ -82,7 +82,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     } else open.close(name)
   }
   readHtml(input, {
-    // An HTML entity in the text is decoded for the search and written as an entity again.
+    // The function decodes an HTML entity in the text to judge the text, and writes the entity again.
     text: (shown, isEntity) => text(isEntity ? escaped(shown) : shown),
     begin,
     end,

@@ -1,14 +1,11 @@
 /** Checks the depth and the length of JSON that a stranger wrote. */
 
-/**
- * Sets the maximum depth of nested JSON. A JSON value that is nested more deeply does not count as an example of a
- * call.
- */
+/** Sets the maximum depth of nested JSON. A more deeply nested JSON value does not count as an example of a call. */
 const DEPTH_MAX = 20
 
 /**
- * Describes the fault of a JSON value that is nested too deeply or is too long. Null means that the JSON value has no
- * fault. The check of a JSON value stops as soon as a limit is exceeded.
+ * Returns the fault of a JSON value that is nested too deeply or is too long. Null means that the JSON value has no
+ * fault. The check of a JSON value stops as soon as the value exceeds a limit.
  * @param charsMax is the approximate maximum length of the value's JSON text.
  */
 export function jsonFault(value: unknown, charsMax: number): string | null {

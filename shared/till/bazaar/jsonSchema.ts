@@ -1,14 +1,14 @@
 /**
  * Implements a small part of JSON Schema 2020-12, without references and without patterns. The time to check each
- * keyword is proportional to the size of the checked value. A library that compiles whole schemas would run code and
- * regular expressions that a stranger wrote.
+ * keyword is proportional to the size of the checked value. The service does not use a library that compiles whole
+ * schemas, because such a library would run a stranger's code and regular expressions.
  */
 
-/** Describes a fault in a JSON value by the path to the faulty part and the rule that it breaks. */
+/** Describes a fault in a JSON value by the path to the faulty part and by the broken rule. */
 export type SchemaFault = { path: string; must: string }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
-/** Lists the keywords of JSON Schema that are only notes for human readers, so they forbid no value. */
+/** Lists the keywords of JSON Schema that are only notes for human readers and forbid no value. */
 const NOTES = new Set(
   [
     '$schema',
@@ -27,19 +27,19 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 type Json = Record<string, unknown>
 
 /**
- * Tells whether a value of `enum` or `const` is anything other than an object. The check does not compare values with
- * objects in the schema, because that would take longer the larger these objects are.
+ * Tells whether a value of `enum` or `const` is anything other than an object. The check of a value ignores objects in
+ * `enum` and `const`, because a comparison with a large object would take long.
  */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
-/** Caches the values of each `enum` as a set, because many array items are checked against the same `enum`. */
+/** Caches the values of each `enum` as a set, because the check may compare many array items with the same `enum`. */
 const choicesOf = new WeakMap<unknown[], Set<unknown>>()
 
 function isChoice(choices: unknown[], value: unknown): boolean {
   const known = choicesOf.get(choices) ?? new Set(choices.every(isPlain) ? choices : [])
   choicesOf.set(choices, known)
-  // A JSON value is not compared with the objects in an `enum` of the schema. If an `enum` holds only objects, every
-  // value is allowed.
+  // The check does not compare a JSON value with objects in an `enum` of the schema. So an `enum` with an object allows
+  // every value.
   return known.has(value) || (known.size === 0 && choices.length > 0)
 }
 
@@ -50,7 +50,7 @@ const areTexts = (value: unknown): value is string[] =>
 const at = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`)
 
 /**
- * Describes the fault of a JSON Schema that has an unknown keyword or misuses a known keyword. @returns null if {@link
+ * Returns the fault of a JSON Schema that has an unknown keyword or misuses a known keyword. @returns null if {@link
  * valueFault} can check values against the whole schema.
  */
 export function schemaFault(schema: unknown, path = ''): SchemaFault | null {
@@ -102,9 +102,9 @@ function keywordFault(keyword: string, value: unknown, path: string): SchemaFaul
 }
 
 /**
- * Describes how a JSON value breaks a schema. Null means that the JSON value follows the schema. The check ignores
- * keywords of the schema that it does not know.
- * @param schema is any JSON. The check ignores a keyword of the schema whose own value is malformed.
+ * Returns the fault by which a JSON value breaks a schema. Null means that the JSON value follows the schema. The check
+ * ignores unknown keywords of the schema.
+ * @param schema is any JSON. The check ignores a keyword of the schema if the value of the keyword is malformed.
  */
 export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFault | null {
   if (schema === false) return { path, must: 'not stand here' }

@@ -1,6 +1,6 @@
 /**
- * Describes how clients call a paid resource and how catalogues list it: the x402 extension `bazaar` of version 2, and
- * `outputSchema` of version 1.
+ * Describes the calls of a paid resource for clients and catalogues, in the x402 extension `bazaar` (version 2) and in
+ * `outputSchema` (version 1).
  *
  * Standard: x402 specs/extensions/bazaar.md.
  */
@@ -49,13 +49,13 @@ export type Metadata = {
   serviceName?: string
   tags?: string[]
   iconUrl?: string
-  /** Holds the URL of the MCP server that has the tool. */
+  /** Holds the URL of the MCP server that offers the tool. */
   mcpUrl?: string
   input?: HttpInput | McpInput
   output?: Output
 }
 
-/** Describes the seller's service, as `resource` of x402 version 2 does. */
+/** Holds the metadata fields about the seller's service, which `resource` of x402 version 2 also has. */
 export type ServiceWords = Pick<Metadata, 'serviceName' | 'tags' | 'iconUrl'>
 
 /** Describes the value of `extensions.bazaar` in an x402 challenge. */
@@ -64,14 +64,16 @@ export type Bazaar = { info: Json; schema: Json; routeTemplate?: string }
 const isBodyMethod = (method: Method): boolean => BODY_METHODS.some((one) => one === method)
 const TOOL = 'mcp://tool/'
 
-/** Returns only the metadata fields that describe the service. */
+/** Returns only the metadata fields that describe the seller's service. */
 export const serviceWords = ({ serviceName, tags, iconUrl }: Metadata): ServiceWords => ({
   ...(serviceName !== undefined && { serviceName }),
   ...(tags !== undefined && { tags }),
   ...(iconUrl !== undefined && { iconUrl }),
 })
 
-/** Returns the extension `bazaar` of a resource. @returns null if the metadata do not say how to call the resource. */
+/**
+ * Returns the extension `bazaar` of a resource. @returns null if the metadata do not describe a call of the resource.
+ */
 export function bazaarOf({ input, output }: Metadata, url: string): Bazaar | null {
   if (input === undefined) return null
   const built = 'method' in input ? httpInput(input) : mcpInput(input, url.slice(TOOL.length))

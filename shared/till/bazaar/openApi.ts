@@ -1,8 +1,8 @@
 /**
- * Reads from a seller's OpenAPI 3 document how clients call one URL.
+ * Reads the description of one URL's calls from a seller's OpenAPI 3 document.
  *
- * Standard: OpenAPI Specification 3.0 and 3.1. References inside of the OpenAPI document are followed. References to
- * other documents are not followed and are left out.
+ * Standard: OpenAPI Specification 3.0 and 3.1. The code follows references inside the OpenAPI document, and leaves out
+ * references to other documents.
  */
 import { jsonFault } from './jsonBounds.ts'
 import { valueFault } from './jsonSchema.ts'
@@ -10,7 +10,7 @@ import { type HttpInput, type HttpPart, METHODS, type Metadata, type Output } fr
 import { readSchema } from './openApiSchema.ts'
 import { distinctTags, isWord } from './words.ts'
 
-/** Sets the maximum number of bytes of an OpenAPI document that are read. */
+/** Sets the maximum number of bytes that the service reads of an OpenAPI document. */
 export const OPEN_API_BYTES_MAX = 1024 * 1024
 
 const SERVERS_MAX = 5
@@ -23,7 +23,10 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** Holds the metadata that an OpenAPI document has for a URL, or the reason why the document has none. */
+/**
+ * Holds the metadata of an OpenAPI document for a URL, or the reason why the OpenAPI document has no metadata for the
+ * URL.
+ */
 export type OpenApiRead = { metadata: Metadata } | { fault: string }
 
 /**
@@ -75,7 +78,7 @@ export function readOpenApi(text: string, url: string): OpenApiRead {
 type FoundPath = { item: Json; template: string | null; pathParams: Record<string, string> }
 
 /**
- * Finds the entry of a path in an OpenAPI document. A path without variable parts is preferred to a path template
+ * Finds the entry of a path in an OpenAPI document. A path without variable parts takes precedence over a path template
  * (OpenAPI 3.1 §4.8.8).
  */
 function findPath(root: Json, pathname: string): FoundPath | null {
@@ -102,8 +105,8 @@ function basePath(url: unknown): string {
 }
 
 /**
- * Returns the values of a path template's variable parts in a path. @returns null if the path does not match the
- * template.
+ * Returns the values that the variable parts of a path template have in a path. @returns null if the path does not
+ * match the template.
  */
 function matchPath(template: string, wanted: readonly string[]): Record<string, string> | null {
   const parts = template.split('/')
@@ -123,10 +126,7 @@ const PLACES = new Map<unknown, HttpPart>([
   ['header', 'headers'],
 ])
 
-/**
- * Returns the examples and schemas of an operation's parameters, grouped by the part of the HTTP request in which they
- * stand.
- */
+/** Returns the examples and schemas of an operation's parameters, grouped by the part of the HTTP request. */
 function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<string, string>) {
   const examples: Partial<Record<HttpPart, Json>> = {}
   const forms: Partial<Record<HttpPart, { properties: Json; required: string[] }>> = {}
@@ -138,11 +138,11 @@ function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<s
     const schema = readSchema(root, parameter.schema)
     forms[part] ??= { properties: {}, required: [] }
     forms[part].properties[name] = schema
-    // A parameter of the operation replaces the parameter of its path with the same name (OpenAPI 3.1 §4.8.10).
+    // A parameter of the operation replaces a parameter of the path with the same name (OpenAPI 3.1 §4.8.10).
     const { required } = forms[part]
     if (parameter.required === true && !required.includes(name)) required.push(name)
     const example = part === 'pathParams' ? pathParams[name] : exampleOf(root, parameter)
-    // The example of a path parameter is always a text, because its value is taken from the path.
+    // The example of a path parameter is always a text, because the example comes from the path of the URL.
     if (part === 'pathParams' ? example !== undefined : isExample(schema, example)) {
       examples[part] = { ...examples[part], [name]: example }
     }
@@ -215,8 +215,8 @@ function exampleOf(root: Json, of: Json): unknown {
 }
 
 /**
- * Returns an object of an OpenAPI document, and follows its reference. A reference in the document is replaced by the
- * object that it names.
+ * Returns an object of an OpenAPI document. If the object is a reference, the function returns the object that the
+ * reference names.
  */
 function readReference(root: Json, value: unknown): Json {
   const object = asObject(value)
@@ -238,8 +238,8 @@ function pointed(root: Json, reference: string): unknown {
 }
 
 /**
- * Returns ever shorter forms of the metadata, beginning with the complete form. An x402 challenge uses the first of the
- * shortened forms that fits into its header.
+ * Returns the complete metadata and ever shorter forms of the metadata. An x402 challenge uses the first form that fits
+ * into its header.
  */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata

@@ -7,8 +7,8 @@ const KEPT = ['type', 'required', 'enum', 'const', 'minimum', 'maximum', 'exclus
   ['exclusiveMaximum', 'minLength', 'maxLength', 'minItems', 'maxItems'],
 )
 /**
- * The constants below limit the depth and the number of nested schemas. A schema that exceeds these limits is replaced
- * by a schema that allows anything.
+ * DEPTH_MAX limits the depth of nested schemas, and SCHEMAS_MAX limits their number. A schema that allows anything
+ * replaces a schema beyond these limits.
  */
 const DEPTH_MAX = 6
 const SCHEMAS_MAX = 200
@@ -20,9 +20,9 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 
 /**
- * Returns a form of a schema that has no references and only known keywords. A part of the schema that cannot be kept
- * is replaced by a part that allows anything.
- * @param root is the whole OpenAPI document. The references in the schema point into the whole OpenAPI document.
+ * Returns a form of a schema that has no references and only known keywords. A part that allows anything replaces each
+ * part of the schema that the function cannot keep.
+ * @param root is the whole OpenAPI document, into which the references of the schema point.
  */
 export function readSchema(root: Json, schema: unknown): Json {
   let left = SCHEMAS_MAX
@@ -35,7 +35,7 @@ export function readSchema(root: Json, schema: unknown): Json {
       if (value === undefined || (Array.isArray(value) && value.length > LIST_MAX)) continue
       if (schemaFault({ [keyword]: value }) === null) kept[keyword] = value
     }
-    // OpenAPI 3.0 uses the flag `nullable` for a value that may be null. OpenAPI 3.1 uses a list of types instead of
+    // OpenAPI 3.0 marks a value that may be null with the flag `nullable`. OpenAPI 3.1 uses a list of types instead of
     // the flag `nullable`.
     if (found.nullable === true && typeof kept.type === 'string') kept.type = [kept.type, 'null']
     const properties = entriesOf(asObject(found.properties))

@@ -1,9 +1,9 @@
-/** Reads the x402 extension `bazaar` that an endpoint declares in the 402 response of its own server. */
+/** Reads the x402 extension `bazaar` in the 402 response of an endpoint's own server. */
 import { valueFault } from './jsonSchema.ts'
 import { BAZAAR, type Bazaar, type ServiceWords } from './metadata.ts'
 import { distinctTags, iconUrlFault, isRouteTemplate, isWord } from './words.ts'
 
-/** Describes a seller's service, and holds the extension `bazaar` of the seller's 402 response. */
+/** Holds the metadata about a seller's service and the extension `bazaar` from the seller's 402 response. */
 export type SeenMetadata = ServiceWords & { bazaar?: Bazaar }
 
 type Json = Record<string, unknown>
@@ -13,7 +13,7 @@ const asObject = (value: unknown): Json =>
 const REFERENCES = ['$ref', '$id', '$dynamicRef']
 
 /**
- * Tells whether a schema has an external reference, because a program that reads the schema would fetch the referenced
+ * Tells whether a schema has an external reference, because a program that reads the schema might fetch the referenced
  * URL.
  */
 function pointsOutside(node: unknown): boolean {
@@ -26,8 +26,8 @@ function pointsOutside(node: unknown): boolean {
 }
 
 /**
- * Reads the x402 extension `bazaar` of a seller. @returns null if the value is no extension `bazaar`, or if its info
- * does not follow its schema.
+ * Reads the x402 extension `bazaar` of a seller. @returns null if the value is no extension `bazaar`, or if the member
+ * `info` does not follow the member `schema`.
  */
 export function readBazaar(value: unknown): Bazaar | null {
   const { info, schema, routeTemplate } = asObject(value)
@@ -39,7 +39,7 @@ export function readBazaar(value: unknown): Bazaar | null {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
   } catch {
     // JSON with thousands of nested levels makes the check throw a RangeError. JSON with so many nested levels does not
-    // count as an extension.
+    // count as an extension `bazaar`.
     return null
   }
   const template =
@@ -48,8 +48,8 @@ export function readBazaar(value: unknown): Bazaar | null {
 }
 
 /**
- * Returns the metadata of an endpoint that a `PAYMENT-REQUIRED` header holds. The result is empty if the header holds
- * no metadata.
+ * Returns the metadata of an endpoint from a `PAYMENT-REQUIRED` header. The result is empty if the header contains no
+ * metadata.
  */
 export function readSeen(header: string | undefined): SeenMetadata {
   let challenge: Json

@@ -1,5 +1,5 @@
 /**
- * Checks the short texts in the metadata of an endpoint, with the limits of all programs that read the extension
+ * Checks the short texts in the metadata of an endpoint against the limits of all programs that read the extension
  * `bazaar`.
  */
 
@@ -8,8 +8,8 @@ export const TAGS_MAX = 5
 export const ICON_URL_MAX_LENGTH = 2_048
 
 /**
- * Matches a short text of printable ASCII. Different programming languages can count a different length for a text that
- * is not ASCII.
+ * Matches a short text of printable ASCII. Other characters are not allowed, because programming languages count the
+ * length of non-ASCII texts differently.
  */
 export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
 
@@ -19,15 +19,18 @@ const LOOPBACK = /^(?:localhost|localhost\.localdomain|ip6-localhost|ip6-loopbac
 export const isWord = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= CHARS_MAX && WORD.test(value)
 
-/** Keeps the first of several tags that differ only in case, and returns at most {@link TAGS_MAX} tags. */
+/**
+ * Returns at most {@link TAGS_MAX} tags. Of several tags that differ only in upper and lower case, the function keeps
+ * the first tag.
+ */
 export function distinctTags(tags: readonly string[]): string[] {
   const byLower = Map.groupBy(tags, (tag) => tag.toLowerCase())
   return [...byLower.values()].map(([first]) => first!).slice(0, TAGS_MAX)
 }
 
 /**
- * Returns the fault of the URL of a seller's icon. Null means that the URL of the icon has no fault. An icon URL with
- * an IP address is refused, because it could point into the network of the program that reads it.
+ * Returns the fault of a seller's icon URL. Null means that the icon URL has no fault. An icon URL must not have an IP
+ * address, because the URL could point into the network of the program that reads it.
  */
 export function iconUrlFault(text: string): string | null {
   if (text.length > ICON_URL_MAX_LENGTH) return `be at most ${ICON_URL_MAX_LENGTH} characters`
@@ -36,7 +39,7 @@ export function iconUrlFault(text: string): string | null {
   }
   const { hostname, username, password } = new URL(text)
   if (username !== '' || password !== '') return 'hold no user name or password'
-  // Before this check, the URL parser has already turned every spelling of an IPv4 address into four numbers.
+  // The URL parser has already turned every spelling of an IPv4 address into four numbers.
   const isAddress = hostname.startsWith('[') || /^[\d.]+$/.test(hostname)
   if (isAddress || LOOPBACK.test(hostname)) return 'name a host, and no IP address'
   return null
@@ -50,7 +53,7 @@ const DECODINGS_MAX = 5
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text
-  // The path must also be free of encoded `..` and `://`, however often they are encoded.
+  // The path must also be free of `..` and `://` after repeated decoding.
   for (let n = 0; n < DECODINGS_MAX; n++) {
     let next: string
     try {

@@ -1,5 +1,6 @@
 /**
- * Checks the hosts that a request with a secret may reach: an exact host, or any name below a domain (`*.example.com`).
+ * Checks the host of a request with a secret. An allowed host is an exact host, or any name below a domain
+ * (`*.example.com`).
  */
 import type { Meet } from './narrowing.ts'
 
@@ -7,8 +8,8 @@ import type { Meet } from './narrowing.ts'
 export const ALLOWED_HOSTS_MAX = 20
 const ENTRY_MAX_LENGTH = 260
 /**
- * Matches an allowed host with a wildcard. A wildcard directly before a top-level label (`*.com`) is refused, because
- * it would allow strangers' hosts.
+ * Matches an allowed host with a wildcard. The pattern refuses a wildcard directly before a top-level label (`*.com`),
+ * because such a wildcard would allow strangers' hosts.
  */
 const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 
@@ -21,8 +22,8 @@ export const ALLOWED_HOST_RULE =
   'be a host such as api.example.com, *.example.com or api.example.com:8443, without scheme and path'
 
 /**
- * Returns the host of an https URL as `URL` writes it: lower case, no default port. @returns null if the text is no
- * https URL.
+ * Returns the host of an https URL in the form of `URL.host`: in lower case and without the default port. @returns null
+ * if the text is no https URL.
  */
 function httpsHost(text: string): string | null {
   if (!URL.canParse(text)) return null
@@ -42,7 +43,7 @@ export function parseAllowedHost(text: string): string | null {
   if (name === '' || /[\s/?#@\\*%]/.test(name)) return null
   const host = httpsHost(`https://${name}/`)
   if (host === null || host.endsWith('.')) return null
-  // A wildcard before an IP address is refused, because no names exist below an IP address.
+  // The function refuses a wildcard before an IP address, because no names exist below an IP address.
   if (below !== undefined && (host.startsWith('[') || /^[\d.]+(?::\d+)?$/.test(host))) return null
   return below === undefined ? host : `*.${host}`
 }
@@ -60,7 +61,7 @@ export function effectiveHosts(
 const isWildcard = (entry: string) => entry.startsWith('*.')
 
 /**
- * Tells whether the allowed host `wide` includes every host that `narrow` allows. An allowed host without a wildcard
+ * Tells whether the allowed host `wide` allows every host that the allowed host `narrow` allows. An exact allowed host
  * never includes an allowed host with a wildcard.
  */
 const covers = (wide: string, narrow: string): boolean => {
@@ -69,7 +70,7 @@ const covers = (wide: string, narrow: string): boolean => {
 }
 
 /**
- * Returns the narrower of two allowed hosts. Either two allowed hosts have no host in common, or one of them includes
+ * Returns the narrower of two allowed hosts. Two allowed hosts have no host in common, unless one allowed host includes
  * the other.
  */
 export const meetHosts: Meet = (one, other) =>

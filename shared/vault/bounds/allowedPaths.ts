@@ -1,6 +1,6 @@
 /**
- * Checks the path of the URL to which a request with a secret goes. The allowed paths of a credential are prefixes,
- * which are compared segment by segment.
+ * Checks the URL path of a request with a secret. The allowed paths of a credential are prefixes, which the check
+ * compares segment by segment.
  */
 import type { Meet } from './narrowing.ts'
 
@@ -8,8 +8,7 @@ import type { Meet } from './narrowing.ts'
 export const ALLOWED_PATHS_MAX = 20
 const ENTRY_MAX_LENGTH = 1_024
 /**
- * Sets the maximum number of times that a path may be percent-encoded. A path that is percent-encoded more often than
- * that is refused.
+ * Sets the maximum number of percent-encodings of a path. The check refuses a path with more nested percent-encodings.
  */
 const DECODINGS_MAX = 4
 
@@ -38,14 +37,14 @@ const isPrefix = (prefix: string, path: string): boolean => {
 }
 
 /**
- * Writes the hexadecimal digits of each percent-encoding in upper case. RFC 3986 §6.2.2.1: the percent-encodings `%c3`
- * and `%C3` are equivalent.
+ * Writes the hexadecimal digits of each percent-encoding in upper case, because the percent-encodings `%c3` and `%C3`
+ * are equivalent (RFC 3986 §6.2.2.1).
  */
 const upperEscapes = (path: string): string =>
   path.replace(/%[\da-f]{2}/gi, (encoded) => encoded.toUpperCase())
 
 /**
- * Returns the narrower of two allowed paths. Either two allowed paths have no path in common, or one of them includes
+ * Returns the narrower of two allowed paths. Two allowed paths have no path in common, unless one allowed path includes
  * the other.
  */
 export const meetPaths: Meet = (one, other) =>
@@ -53,16 +52,16 @@ export const meetPaths: Meet = (one, other) =>
 
 /**
  * Tells whether one of the allowed paths is a prefix of a URL's path, as `URL.pathname` writes the path. Some servers
- * and proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. If a path
- * could leave its allowed prefix when a server changes it in one of these ways, the path is refused.
+ * and proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. The function
+ * refuses a path that such a server could move out of its allowed prefix.
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||
   (entries.some((entry) => isPrefix(entry, pathname)) && isClear(pathname))
 
 /**
- * Tells whether a path stays free of dot segments, empty segments and control characters, whichever way a server
- * decodes it.
+ * Tells whether a path stays free of dot segments, empty segments and control characters, in every way in which a
+ * server may decode the path.
  */
 function isClear(path: string): boolean {
   let text = path
@@ -85,7 +84,7 @@ function decodedOnce(text: string): string | null {
 }
 
 function hasPlainSegments(path: string): boolean {
-  // Some servers replace similar letters, so that U+FF0E becomes a dot and U+FF0F a slash.
+  // The code normalises the path, because some servers turn U+FF0E into a dot and U+FF0F into a slash.
   const folded = path.normalize('NFKC')
   if (/\p{Cc}/u.test(folded)) return false
   const segments = folded.slice(1).split(/[/\\]/)

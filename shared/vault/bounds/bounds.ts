@@ -1,7 +1,7 @@
 /**
- * Checks the bounds of a credential: the hosts, methods and paths of the requests that may carry its secret, and the
- * allowed places of the secret in these requests. Every operation that uses a secret makes these checks. If the list of
- * any bound of a credential is empty, the credential allows no request.
+ * Checks the bounds of a credential. The bounds are the allowed hosts, methods and paths of requests with its secret,
+ * and the allowed places of the secret in these requests. Every operation that uses a secret checks the bounds of the
+ * credential. A credential with an empty list for any bound allows no request.
  */
 
 import { defaultPlacement, meetPlacements, PLACEMENT_MAX } from '../placement.ts'
@@ -13,12 +13,12 @@ import { USE_METHODS, type UseMethod } from './useMethods.ts'
 export const BOUNDS = ['allowedHosts', 'allowedMethods', 'allowedPaths', 'placement'] as const
 
 /**
- * Holds the bounds of a credential (hosts, methods, paths and places of its secret) as they are stored. Null means that
- * the default of the bound applies.
+ * Holds the stored bounds of a credential: hosts, methods, paths and places of its secret. A null bound means that the
+ * default of the bound applies.
  */
 export type Bounds = Record<(typeof BOUNDS)[number], readonly string[] | null>
 
-/** Holds the bounds of a credential after each null is replaced by the default of the bound. */
+/** Holds the bounds of a credential with the default of the bound in place of each null. */
 export type EffectiveBounds = Record<(typeof BOUNDS)[number], readonly string[]>
 
 type Bounded = Bounds & { type: string; metadata: Record<string, unknown> }
@@ -30,7 +30,7 @@ const MEET: Record<(typeof BOUNDS)[number], Meet> = {
   placement: meetPlacements,
 }
 
-/** Sets the maximum number of entries in the list of each bound (limit on use) of a credential. */
+/** Sets the maximum number of list entries of each bound (limit on use) of a credential. */
 const MOST: Record<(typeof BOUNDS)[number], number> = {
   allowedHosts: ALLOWED_HOSTS_MAX,
   allowedMethods: USE_METHODS.length,
@@ -38,10 +38,7 @@ const MOST: Record<(typeof BOUNDS)[number], number> = {
   placement: PLACEMENT_MAX,
 }
 
-/**
- * Returns those bounds (limits on use) of a credential that apply to a request. If a bound (limit on use) is stored as
- * null, its default value is used.
- */
+/** Returns the bounds (limits on use) of a credential, with the default value of the bound in place of each null. */
 export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   allowedHosts: effectiveHosts(credential.allowedHosts, credential.metadata),
   allowedMethods: credential.allowedMethods ?? USE_METHODS,
@@ -53,11 +50,11 @@ export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
 export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): boolean =>
   BOUNDS.every((bound) => isWithin(MEET[bound], wanted[bound], present[bound]))
 
-/** Returns bounds that allow a request if and only if all the given bounds allow the request. */
+/** Returns bounds that allow only the requests that all given bounds allow. */
 export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   return all.reduce((one, other) => {
-    // The two lists of bounds may have more entries in common than a credential may hold. The extra entries are
-    // dropped, and this can only make the bounds (limits on use) narrower.
+    // The common bounds of two lists may have more entries than a credential may hold. The function drops the extra
+    // entries, which can only make the bounds (limits on use) narrower.
     const both = (bound: keyof Bounds) =>
       common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
     return {
@@ -70,14 +67,15 @@ export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
 }
 
 /**
- * Reports that a request is outside of a credential's bounds. The error's `message` continues a sentence that begins
- * with the credential's name, and names the violated bound.
+ * Reports that a request violates a credential's bounds. The error's `message` continues a sentence that begins with
+ * the credential's name, and names the violated bound.
  */
 export class OutOfBoundsError extends Error {}
 
 /**
- * Checks host, method and path of a request that is sent or signed with a secret.
- * @param request.url is the URL after its placeholders are filled in, because the path is checked as it is sent.
+ * Checks the host, the method and the path of a request that the service sends or signs with a secret.
+ * @param request.url is the URL with the values of its placeholders, because the function must check the path that the
+ * service sends.
  * @throws {OutOfBoundsError}
  */
 export function checkBounds(

@@ -1,8 +1,8 @@
 /**
- * Compares lists of allowed hosts, methods or paths. `Meet` takes two entries and returns the entry that allows exactly
- * the requests that both entries allow. Null means that the two entries allow no common request. One entry is within
- * another entry if it equals the result of `Meet` for both. So the test for narrower bounds and the intersection of
- * bounds always agree.
+ * Compares lists of allowed hosts, methods or paths. The function type `Meet` takes two entries and returns the entry
+ * that allows exactly the requests that both entries allow. Null means that the two entries allow no common request. An
+ * entry is within another entry if the result of `Meet` for both equals the first entry. So the test for narrower
+ * bounds and the intersection of bounds always agree.
  */
 export type Meet = (one: string, other: string) => string | null
 

@@ -5,27 +5,27 @@ import { notifyKeysChanged } from '../../events/events.ts'
 import { type Lsn, parseLsn } from '../../operations/replica.ts'
 import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
-/** Is what an API key stands for: one project, or the platform. */
+/** Describes the identity that an API key proves: one project, or the platform. */
 export type Identity = {
   /**
-   * Holds the kind of the API key: for a project, for the platform, or `oauth`. `oauth` means an OAuth access token,
-   * which is valid at the MCP endpoint only.
+   * Holds the kind of the API key: `project`, `platform` or `oauth`. The kind `oauth` means an OAuth access token,
+   * which is valid only at the MCP endpoint.
    */
   kind: KeyKind | 'oauth'
   keyId: string
   /**
-   * Holds the public part of the API key: its kind and twelve digits. For an OAuth access token, the public part is
-   * `oauth:` and the id of its grant.
+   * Holds the public part of the API key: the kind of the API key and twelve digits. For an OAuth access token, the
+   * public part is `oauth:` and the id of the OAuth grant.
    */
   keyPrefix: string
-  /** Holds the project on whose behalf a project key acts. For a platform key, the project is null. */
+  /** Holds the project for which a project key acts. For a platform key, the project is null. */
   projectId: string | null
   /** Holds the inbox address of the API key's project. Null means that the API key is a platform key. */
   inboxAddress: string | null
   scopes: string[]
   /**
-   * Tells whether mail that this OAuth client sends waits for the owner's approval. If the field is absent, the
-   * project's policy decides whether mail waits for approval.
+   * Tells whether the mail of an OAuth client waits for the owner's approval. If `holdsMail` is absent, the project's
+   * policy decides whether mail waits for approval.
    */
   holdsMail?: boolean
 }
@@ -44,8 +44,8 @@ type KeyRow = {
 }
 
 /**
- * Describes an API key to look up, and the project's rate window in which the request is counted. '' is the window for
- * all requests that have no separate window.
+ * Describes an API key to look up, and the project's rate window that counts the request. The rate window '' counts all
+ * requests that have no separate rate window.
  */
 export type WantedKey = { key: string; budget: '' | ':x402' }
 /** Holds the identity of a live API key, and the number of requests of its project in the current minute. */
@@ -53,16 +53,16 @@ export type FoundKey = {
   identity: Identity
   usage: Usage
   /**
-   * Holds the position in the primary's write-ahead log after the project's last write. Null means that no write of the
-   * project is known.
+   * Holds the position in the write-ahead log of the primary database after the project's last write. Null means that
+   * no write of the project is known.
    */
   writtenTo: Lsn | null
 }
 
 /**
- * Finds API keys and counts their requests. Each request counts separately, so the first request of a batch sees the
- * lowest count. The subjects of the rate limit are locked in a fixed order, so that two batches of requests cannot
- * deadlock.
+ * Finds API keys and counts their requests. The SQL counts each request separately, so the first request of a batch
+ * sees the lowest count. The SQL locks the rate windows in the order of `subject`, so that two batches of requests
+ * cannot deadlock.
  */
 const FIND_KEYS = `
   with asked as (
@@ -84,10 +84,10 @@ const FIND_KEYS = `
   from candidate c join counted w on w.subject = c.subject`
 
 /**
- * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. API keys are not
- * cached. So every API process notices a changed or deleted API key at the next request.
- * @returns one result for each API key of `wanted`, in the order of `wanted`. Null means that no live API key matches
- * the wanted key.
+ * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. The service does
+ * not cache API keys, so every API process notices a changed or revoked API key at the next request.
+ * @returns one result for each API key of `wanted`, in the order of `wanted`. A null result means that no live API key
+ * matches the wanted API key.
  */
 export async function authenticateAll(
   db: Queryable,
@@ -148,7 +148,7 @@ export async function insertProjectKey(
   )
 }
 
-/** Stores a platform key. If the key is already stored, nothing changes. */
+/** Stores a platform key. If the platform key is already stored, the call changes nothing. */
 export async function insertPlatformKey(
   db: Queryable,
   key: string,
@@ -161,7 +161,7 @@ export async function insertPlatformKey(
   )
 }
 
-/** Tells whether this exact API key was ever stored, live or revoked. */
+/** Tells whether an API key is stored, even if the API key is revoked. */
 export async function isKnownKey(db: Queryable, key: string): Promise<boolean> {
   const { rowCount } = await db.query('select from api_keys where key_hash = $1', [hashKey(key)])
   return rowCount === 1

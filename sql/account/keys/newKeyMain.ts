@@ -11,13 +11,13 @@ import { AddressTakenError, createProject } from '../projects/projects.ts'
 import { createPlatformKey, listPlatformKeys, PLATFORM_KEYS_MAX } from './platformKeys.ts'
 
 const USAGE = 'usage: bun run keys:new --platform NAME, or bun run keys:new --project NAME'
-/** Matches a name for `keys:new`, in one line. */
+/** Matches a valid NAME argument of `keys:new`, which has no line break. */
 const NAME = /^[\p{L}\p{N} ._-]{1,100}$/u
 
 /**
  * Runs the command `bun run keys:new`, which creates an API key. With `--platform NAME`, the command creates a platform
- * key. With `--project NAME`, the command creates a project with the inbox NAME@MAIL_DOMAIN and a key with every scope.
- * The command prints the new API key only once.
+ * key. With `--project NAME`, the command creates a project with the inbox NAME@MAIL_DOMAIN, and a project key with
+ * every scope. The command `bun run keys:new` prints the new API key only once.
  */
 async function create(): Promise<void> {
   const { platform, project } = readArguments()

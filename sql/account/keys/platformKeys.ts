@@ -16,7 +16,7 @@ const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", r
 /** Sets the maximum number of platform keys of a service. Revoked platform keys also count towards this maximum. */
 export const PLATFORM_KEYS_MAX = 200
 
-/** Lists the platform keys: live keys first, then newest first. */
+/** Lists the platform keys: live platform keys before revoked ones, and newer before older ones. */
 export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   const { rows } = await db.query<PlatformKey>(
     `select ${COLUMNS} from api_keys where kind = 'platform'
@@ -25,7 +25,7 @@ export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   return rows
 }
 
-/** Creates a platform key. @returns the whole platform key. The database holds only the hash of the key. */
+/** Creates a platform key. @returns the whole platform key. The database holds only the hash of the platform key. */
 export async function createPlatformKey(
   db: Queryable,
   name: string,
@@ -39,7 +39,7 @@ export async function createPlatformKey(
   return { created: rows[0]!, rawKey }
 }
 
-/** Revokes a platform key. @returns the revoked key, or null if there is no such live key. */
+/** Revokes a platform key. @returns the revoked platform key, or null if no live platform key has the id. */
 export async function revokePlatformKey(db: Queryable, id: string): Promise<PlatformKey | null> {
   const { rows } = await db.query<PlatformKey>(
     `update api_keys set revoked_at = clock_timestamp()

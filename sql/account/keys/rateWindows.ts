@@ -1,14 +1,15 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Holds the number of API requests in the current minute, including the present request, and the end of that minute.
+ * Holds the number of API requests in the current minute, including the present request, and the end of the current
+ * minute.
  */
 export type Usage = { used: number; resetsAt: Date }
 
 /**
- * Writes a statement that counts one request for each rate limit subject in the current minute, or as many requests as
- * `weight` (an SQL integer) says. The parameter `subjects` is a query with a text column `subject`. The database's
- * clock decides when a minute begins, so the limit is exact across API processes.
+ * Writes an SQL statement that adds `weight` requests to each rate limit subject in the current minute. The parameter
+ * `weight` is an SQL integer. The parameter `subjects` is an SQL query with a text column `subject`. The database's
+ * clock decides when a minute begins, so the rate limit is exact across API processes.
  */
 export function rateWindowUpsert(subjects: string, weight = '1'): string {
   return `
@@ -21,8 +22,8 @@ export function rateWindowUpsert(subjects: string, weight = '1'): string {
 }
 
 /**
- * Counts the second and later calls of an HTTP request that contains a batch of calls. The batch holds at least one
- * call after its first call.
+ * Counts the second and later calls of an HTTP request that contains a batch of calls. The batch must hold at least two
+ * calls.
  */
 export async function countRequests(
   db: Queryable,

@@ -18,15 +18,18 @@ export type ClientDocument =
  */
 const DOCUMENTS_MAX = 5_000
 /**
- * Sets the number of seconds after which a fetch of a client metadata document has certainly ended, either by its
- * result or by the death of its worker.
+ * Sets the number of seconds after which a fetch of a client metadata document has certainly ended. The fetch ends with
+ * a result, or because its worker process dies.
  */
 const FETCH_SECONDS = 15
 
 export const documentId = (url: string): string =>
   `ocd_${createHash('sha256').update(url).digest('hex').slice(0, 24)}`
 
-/** Returns the stored client metadata document of a URL. @returns null if nobody has requested the document. */
+/**
+ * Returns a stored client metadata document by its id. @returns null if nobody has requested the client metadata
+ * document.
+ */
 export async function findDocument(db: Queryable, id: string): Promise<ClientDocument | null> {
   const { rows } = await db.query<{
     state: 'wanted' | 'ready' | 'failed'
@@ -47,8 +50,8 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
 }
 
 /**
- * Asks a worker to fetch a client metadata document. Concurrent requests for one client metadata document share one
- * fetch. @returns false if too many client metadata documents are stored already.
+ * Asks a worker process to fetch a client metadata document. Concurrent requests for the same client metadata document
+ * share one fetch. @returns false if too many client metadata documents are stored already.
  */
 export async function wantDocument(pool: Pool, id: string, url: string): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -78,8 +81,8 @@ export async function wantDocument(pool: Pool, id: string, url: string): Promise
 }
 
 /**
- * Returns the URL of a client metadata document that must be fetched. @returns null if the document was fetched
- * already.
+ * Returns the URL of a client metadata document that waits for a fetch. @returns null if no fetch of the document is
+ * wanted.
  */
 export async function findWantedUrl(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ url: string }>(
@@ -89,7 +92,7 @@ export async function findWantedUrl(db: Queryable, id: string): Promise<string |
   return rows[0]?.url ?? null
 }
 
-/** Records the fetch of a client metadata document, and wakes the requests that wait for the document. */
+/** Records the result of a fetch of a client metadata document, and wakes the requests that wait for the document. */
 export async function recordDocument(
   db: Queryable,
   id: string,

@@ -3,8 +3,8 @@ import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes an OAuth client with its metadata. The field `host` is the host of the client's metadata document. Null
- * means that the client registered itself, and that the service has verified no field of the client.
+ * Describes an OAuth client with its metadata. The field `host` is the host of the client's metadata document. A null
+ * `host` means that the OAuth client registered itself, so the service has verified no field of the client.
  */
 export type OAuthClient = ClientMetadata & { id: string; host: string | null }
 

@@ -23,7 +23,8 @@ export type OAuthGrant = {
 const GRANTS_MAX = 500
 
 /**
- * Lists the live OAuth grants, newest first, at most 500. @param projectIds selects projects. Null means every project.
+ * Lists the live OAuth grants, newest first, at most 500. @param projectIds selects the projects with the listed
+ * grants. Null means every project.
  */
 export async function listGrants(
   db: Queryable,
@@ -43,8 +44,8 @@ export async function listGrants(
 }
 
 /**
- * Ends an OAuth grant at once. @param projectIds selects projects. Null means every project. @returns false if the
- * given projects have no such live grant.
+ * Ends an OAuth grant at once. @param projectIds limits the call to grants of these projects. Null means every project.
+ * @returns false if the projects have no live OAuth grant with the id.
  */
 export async function revokeGrant(
   pool: Pool,

@@ -45,7 +45,7 @@ const toRequest = (row: Row): OAuthRequest => ({
   resource: row.resource,
 })
 
-/** Stores an OAuth client's request for consent. @param browser is the secret of the browser's cookie. */
+/** Stores an OAuth client's request for consent. @param browser is the secret that the browser's cookie holds. */
 export async function createRequest(
   db: Queryable,
   browser: string,
@@ -75,8 +75,8 @@ export async function createRequest(
 const OPEN = `id = $1 and browser_hash = $2 and decided_at is null and expires_at > clock_timestamp()`
 
 /**
- * Finds a request for consent that this browser opened and that is not decided. @returns null if there is no such
- * request, or if it is decided or too old.
+ * Finds an OAuth client's open request for consent. @returns null if the request for consent does not exist, was opened
+ * by another browser, is decided, or has expired.
  */
 export async function findRequest(
   db: Queryable,
@@ -96,16 +96,16 @@ export type Consent = {
   scopes: string[]
   redirectHost: string
   expiresAt: Date
-  /** Tells whether mail of the OAuth client waits for the owner's approval. */
+  /** Tells whether the mail of the OAuth client waits for the owner's approval. */
   holdsMail: boolean
 }
 
 /**
- * Records the decision about a request for consent, which can be decided only once. If the owner allows the request, it
- * becomes a grant and an authorization code.
- * @param consent describes what the owner allows. Null means that the owner denies the request.
- * @returns the request for consent, with the authorization code if the owner consents. Null means that the request is
- * no longer open, or that the project is deleted.
+ * Records the decision about a request for consent, which can be decided only once. If the owner allows the request,
+ * the function creates an OAuth grant and an authorization code.
+ * @param consent describes the rights that the owner allows. A null `consent` means that the owner denies the request.
+ * @returns the request for consent, with the authorization code if the owner consents. A null result means that the
+ * request for consent is no longer open, or that the project is deleted.
  */
 export async function decideRequest(
   pool: Pool,

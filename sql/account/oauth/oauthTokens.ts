@@ -7,14 +7,14 @@ import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
 /**
- * The constants below set the lifetimes of OAuth tokens. A refresh token expires REFRESH_DAYS after its last use, or
- * earlier if its grant ends.
+ * The constants below set the lifetimes of OAuth tokens. A refresh token expires REFRESH_DAYS after it was issued, or
+ * earlier if its OAuth grant ends.
  */
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Holds the time during which a refresh token that was just exchanged can be exchanged again, because responses get
- * lost and chat hosts refresh in parallel.
+ * Holds the number of seconds in which an exchanged refresh token can be exchanged again. A second exchange is allowed
+ * because responses get lost, and because chat hosts refresh tokens in parallel.
  */
 const ROTATION_SECONDS = 60
 
@@ -37,8 +37,8 @@ export const LIVE_GRANT = `
 type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live: boolean }
 
 /**
- * Exchanges an authorization code for tokens, which is possible only once (OAuth 2.1 §4.1.3). A second use of the
- * authorization code ends the grant.
+ * Exchanges an authorization code for tokens, which is possible only once (OAuth 2.1 §4.1.3). A second use of an
+ * authorization code ends the OAuth grant.
  * @param redirectUri is the redirect URI that the client repeats. Null means that the client repeats no redirect URI.
  * @param isProven gets the stored PKCE challenge, and tells whether the client's code verifier fits that challenge.
  */
@@ -91,10 +91,10 @@ export async function exchangeCode(
 }
 
 /**
- * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). If a client uses a refresh token that was exchanged
- * before, the grant ends.
- * @param scopes lists the scopes of the new token pair, which must be scopes of the present pair. Null means that the
- * new pair has the same scopes.
+ * Exchanges a refresh token for a new token pair (OAuth 2.1 §4.3). The OAuth grant ends if a client uses a refresh
+ * token over ROTATION_SECONDS after its first exchange.
+ * @param scopes lists the scopes of the new token pair, which must be scopes of the old token pair. Null means that the
+ * new token pair has the same scopes as the old one.
  */
 export async function refreshTokens(
   pool: Pool,
@@ -143,7 +143,7 @@ async function issue(db: Queryable, grant: GrantRow, scopes: string[]): Promise<
   return { access, refresh, scopes, resource: grant.resource }
 }
 
-/** Ends an OAuth grant. The tokens of the ended grant are invalid at the next request, in every process. */
+/** Ends an OAuth grant. From the next request on, the tokens of the ended grant are invalid in every process. */
 export async function endGrant(db: Queryable, grantId: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'update oauth_grants set revoked_at = clock_timestamp() where id = $1 and revoked_at is null',
@@ -184,8 +184,8 @@ type TokenRow = {
 }
 
 /**
- * Finds the identity of an OAuth access token, and counts the request as a request of its project. The identity of an
- * access token is not cached.
+ * Finds the identity of an OAuth access token, and counts the request as a request of the token's project. The service
+ * does not cache the identity of an access token.
  */
 export async function authenticateToken(
   db: Queryable,
@@ -230,8 +230,8 @@ export async function authenticateToken(
 }
 
 /**
- * Deletes old rows of OAuth: requests for consent, authorization codes a day after their use, old tokens, ended grants,
- * and clients that nobody has used.
+ * Deletes old rows of OAuth: requests for consent, authorization codes, tokens, ended grants, client metadata documents
+ * and unused clients. An authorization code or a token is deleted a day after its expiry.
  */
 export async function deleteStaleOAuth(db: Queryable): Promise<void> {
   for (const text of [

@@ -1,6 +1,6 @@
 /**
- * Stores the sign-ins at the company's identity provider (OpenID Connect). Worker processes make the requests to the
- * identity provider.
+ * Stores the sign-ins at the company's identity provider (OpenID Connect). Worker processes send the HTTP requests to
+ * the identity provider.
  */
 
 import { newCompanySignInId } from '../../../shared/ids.ts'
@@ -11,8 +11,8 @@ import { addJob } from '../../queue/jobs.ts'
 
 const MINUTES = 10
 /**
- * Sets the maximum number of sign-ins at the identity provider that may be in progress, because strangers can begin any
- * number.
+ * Sets the maximum number of sign-ins in progress at the identity provider, because strangers can begin any number of
+ * sign-ins.
  */
 const UNDER_WAY_MAX = 5_000
 
@@ -20,8 +20,8 @@ const UNDER_WAY_MAX = 5_000
 export type CompanySignIn = {
   id: string
   /**
-   * Holds the person who connects a company account (at the identity provider) to the person's account in this service.
-   * Null means that the browser signs a person in instead of connecting an account.
+   * Holds the person who connects an account at the identity provider to the person's account in this service. Null
+   * means that the sign-in signs a person in and connects no account.
    */
   personId: string | null
   state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
@@ -37,7 +37,8 @@ export type CompanySignIn = {
 const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answer, fault, issuer, subject`
 
 /**
- * Begins a sign-in at the company's identity provider, and asks a worker to find the address of the provider's page.
+ * Begins a sign-in at the company's identity provider, and asks a worker process to find the URL of the provider's
+ * sign-in page.
  * @returns null if too many sign-ins are in progress.
  */
 export async function beginCompanySignIn(
@@ -61,7 +62,7 @@ export async function beginCompanySignIn(
 const addStep = (db: Queryable, signInId: string) =>
   addJob(db, { task: 'sign_in_company', payload: { signInId }, key: `sign_in_company:${signInId}` })
 
-/** Finds for a worker a sign-in at the company's identity provider that has not expired. */
+/** Returns an unexpired sign-in at the company's identity provider to a worker process. */
 export async function findCompanySignIn(db: Queryable, id: string): Promise<CompanySignIn | null> {
   const { rows } = await db.query<CompanySignIn>(
     `select ${COLUMNS} from company_sign_ins where id = $1 and expires_at > clock_timestamp()`,
@@ -70,7 +71,7 @@ export async function findCompanySignIn(db: Queryable, id: string): Promise<Comp
   return rows[0] ?? null
 }
 
-/** Finds a sign-in at the company's identity provider that this browser began and that has not expired. */
+/** Returns an unexpired sign-in at the company's identity provider if the given browser began the sign-in. */
 export async function findOwnSignIn(
   db: Queryable,
   id: string,
@@ -84,7 +85,7 @@ export async function findOwnSignIn(
   return rows[0] ?? null
 }
 
-/** Records the URL of the identity provider's page for a sign-in. */
+/** Records the URL of the identity provider's sign-in page for one sign-in. */
 export async function openSignIn(
   db: Queryable,
   id: string,
@@ -98,8 +99,8 @@ export async function openSignIn(
 }
 
 /**
- * Stores the response that the identity provider sent through the browser. Only the first response of the identity
- * provider to a sign-in is stored. @returns false if the sign-in does not wait for a response.
+ * Stores the identity provider's response to a sign-in, which comes through the browser. The function stores only the
+ * first response to a sign-in. @returns false if the sign-in does not wait for a response.
  */
 export async function answerSignIn(pool: Pool, id: string, answer: string): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -113,8 +114,8 @@ export async function answerSignIn(pool: Pool, id: string, answer: string): Prom
 }
 
 /**
- * Records who signed in at the identity provider, or why the sign-in failed. The function deletes data that only the
- * exchange with the identity provider needed.
+ * Records who signed in at the identity provider, or why the sign-in failed. The function also deletes the answer,
+ * verifier and nonce of the sign-in, which nothing else needs.
  */
 export async function endSignIn(
   db: Queryable,
@@ -141,9 +142,9 @@ const tell = (db: Queryable, id: string) =>
   db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
 
 /**
- * Uses the result of a company sign-in, and can do so only once. @returns the person to whom the account at the
- * identity provider is connected. Null means that nobody has connected the account, or that the result of the sign-in
- * was used before.
+ * Uses the result of a company sign-in, which can be used only once. @returns the person who has connected the account
+ * at the identity provider. Null means that nobody has connected the account, or that the result of the sign-in was
+ * used before.
  */
 export async function takeSignIn(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ person_id: string }>(
@@ -158,8 +159,8 @@ export async function takeSignIn(db: Queryable, id: string): Promise<string | nu
 }
 
 /**
- * Connects the identity provider's account of a sign-in to the person who began the sign-in. @returns false if the
- * provider's account is already connected to another person.
+ * Connects the account that signed in at the identity provider to the person who began the sign-in. @returns false if
+ * another person has already connected the account.
  */
 export async function connectAccount(
   pool: Pool,
@@ -194,8 +195,8 @@ export async function disconnectAccount(db: Queryable, personId: string): Promis
 }
 
 /**
- * Returns the issuer of the identity provider's account that a person has connected. Null means that the person has
- * connected no account.
+ * Returns the issuer (OpenID Connect) of a person's connected account at the identity provider. Null means that the
+ * person has connected no account.
  */
 export async function findAccount(db: Queryable, personId: string): Promise<string | null> {
   const { rows } = await db.query<{ issuer: string | null }>(

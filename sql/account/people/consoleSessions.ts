@@ -1,4 +1,4 @@
-/** Stores sessions of the console, and the one-time sign-in links that start some of them. */
+/** Stores the sessions of the console, and the one-time sign-in links that can start a console session. */
 import { randomBytes } from 'node:crypto'
 import { newSessionId } from '../../../shared/ids.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
@@ -7,7 +7,7 @@ import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson }
 
 /** Holds the lifetime of a sign-in link in minutes. */
 export const LINK_MINUTES = 15
-/** A console session ends this many hours after its start, or IDLE_HOURS after the person's last action. */
+/** Limits a console session to this number of hours. A session also ends IDLE_HOURS after the person's last action. */
 const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 const AGENT_MAX_CHARS = 300
@@ -16,20 +16,22 @@ const AGENT_MAX_CHARS = 300
 const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
- * Returns the stored form of a sign-in link's token or a session's secret. The secret of the first operator is stored
- * in the same form as in release 0.2, so that an upgrade signs nobody out. The secrets of other people are stored in
- * another form, because a process of release 0.2 knows no roles and would treat everyone as an operator.
+ * Returns the stored hash of a sign-in link's token or of a console session's secret. The hash for the first operator
+ * is the hash of release 0.2, so that an upgrade signs nobody out. The hash for other people differs, because a process
+ * of release 0.2 knows no roles and would treat everyone as an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
 
-/** Returns both stored forms of a secret, by which the row of a sign-in link or a session is found. */
+/**
+ * Returns both possible hashes of a secret, with which a query finds the row of a sign-in link or a console session.
+ */
 const eitherHash = (secret: string): Buffer[] => [
   hashSecret(secret),
   hashSecret(`person ${secret}`),
 ]
 
-/** Matches the format of a sign-in link's token and of a session's secret. */
+/** Matches the format of a sign-in link's token and of a console session's secret. */
 export const SECRET_FORM = /^[A-Za-z0-9_-]{43}$/
 
 /** Tells how a person signed in: by a printed link, a link by mail, a passkey, or the company's identity provider. */
@@ -49,8 +51,8 @@ const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): Console
 
 /**
  * Stores a sign-in link for a person.
- * @param browserHash is the hash of the secret of the browser that requested a link by mail. Only the browser with this
- * secret can use the link. Null means that any browser can use the link.
+ * @param browserHash is the hash of a browser's secret. The browser requested the sign-in link by mail, and only this
+ * browser can use the sign-in link. Null means that any browser can use the sign-in link.
  */
 export async function storeSignInLink(
   db: Queryable,
@@ -64,8 +66,8 @@ export async function storeSignInLink(
 }
 
 /**
- * Creates a sign-in link to print. @returns the token of the sign-in link. The database holds only the hash of the
- * token.
+ * Creates a sign-in link that a command or the log prints. @returns the token of the sign-in link. The database holds
+ * only the hash of the sign-in token.
  */
 export async function createSignInLink(
   db: Queryable,
@@ -76,13 +78,13 @@ export async function createSignInLink(
   return token
 }
 
-/** Tells whether a sign-in link was ever used. */
+/** Tells whether anybody has ever used a sign-in link. */
 export async function hasSignedIn(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query('select from console_links where used_at is not null limit 1')
   return rowCount === 1
 }
 
-/** Describes the browser of a new console session. */
+/** Describes the browser in which a console session starts. */
 export type Browser = {
   /** Holds the secret in the browser's sign-in cookie. Null means that the browser sent no sign-in cookie. */
   secret: string | null
@@ -90,8 +92,8 @@ export type Browser = {
 }
 
 /**
- * Uses a sign-in link and starts a session, in one statement. So if a sign-in link is used twice at the same time, only
- * one use signs in.
+ * Uses a sign-in link and starts a console session, in one SQL statement. So if two browsers use a sign-in link at the
+ * same time, only one browser is signed in.
  * @returns the console session and the secret for the browser's cookie. Null means that the sign-in link is unknown,
  * used, expired or made for another browser.
  */
@@ -131,8 +133,8 @@ export async function useSignInLink(
 }
 
 /**
- * Starts a console session of a person who has proven their identity. @returns null if the person has been removed
- * since the proof.
+ * Starts a console session of a person who has proven their identity. @returns null if the person was removed after
+ * proving their identity.
  */
 export async function startSession(
   db: Queryable,
@@ -161,11 +163,11 @@ export async function startSession(
 }
 
 /**
- * Finds the live console session that has the given secret. The session has the role and the projects that its person
- * has at this moment.
- * @returns null if no live session has this secret.
- * @param active tells that the person acted, so the console session is prolonged. A page that only refreshes itself
- * must not prolong the console session.
+ * Finds the live console session that has the given secret. The returned console session has the role and the projects
+ * that its person has at this moment.
+ * @returns null if no live console session has the given secret.
+ * @param active tells that the person acted, so that the function prolongs the console session. A page that only
+ * refreshes itself does not prolong the console session.
  */
 export async function findSession(
   db: Queryable,
@@ -206,8 +208,8 @@ export type ListedSession = {
 const SESSIONS_MAX = 500
 
 /**
- * Lists live console sessions, the last used first, at most 500. @param personId selects a person. Null means that the
- * sessions of all people are listed.
+ * Lists at most 500 live console sessions, the most recently used first. @param personId selects the person with the
+ * listed sessions. Null means that the function lists the sessions of all people.
  */
 export async function listSessions(
   db: Queryable,
@@ -226,9 +228,9 @@ export async function listSessions(
 }
 
 /**
- * Ends a console session. @param personId is the person to whom the session must belong. Null means that the session
- * may belong to any person.
- * @returns false if there is no such console session to end.
+ * Ends a console session. @param personId is the person who must own the console session. Null means that any person
+ * may own the console session.
+ * @returns false if the console session does not exist, or if another person owns the console session.
  */
 export async function endSession(
   db: Queryable,
@@ -248,8 +250,8 @@ export async function endSessionsOf(db: Queryable, personId: string): Promise<vo
 }
 
 /**
- * Deletes expired sign-in links and sessions. The newest used sign-in link is kept, because {@link hasSignedIn} reads
- * it.
+ * Deletes expired sign-in links and console sessions. The function keeps the newest used sign-in link, because {@link
+ * hasSignedIn} looks for a used sign-in link.
  */
 export async function deleteStaleSessions(db: Queryable): Promise<void> {
   await db.query(
@@ -263,8 +265,7 @@ export async function deleteStaleSessions(db: Queryable): Promise<void> {
   for (const table of ['passkey_challenges', 'company_sign_ins'] as const) {
     await db.query(`delete from ${table} where expires_at < clock_timestamp()`)
   }
-  // Requests for sign-in mails are kept for an hour, because an address may request only a limited number of mails in
-  // an hour.
+  // The service keeps requests for sign-in mails for an hour, because a limit counts the requests of the last hour.
   await db.query(
     `delete from sign_in_mails where created_at < clock_timestamp() - interval '1 hour'`,
   )

@@ -1,4 +1,4 @@
-/** Stores the passkeys of people, and the challenges that wait for the signature of a passkey. */
+/** Stores the passkeys of people, and the challenges that a passkey has not signed yet. */
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 
@@ -9,7 +9,7 @@ const CHALLENGE_MINUTES = 5
 /** Describes a passkey without its public key. */
 export type Passkey = { id: string; name: string; createdAt: Date; usedAt: Date | null }
 
-/** Holds the data of a passkey that is needed to check a signature. */
+/** Holds the data with which the service checks the signature of a passkey. */
 export type StoredPasskey = {
   credentialId: string
   personId: string
@@ -21,7 +21,7 @@ export type StoredPasskey = {
 
 /**
  * Stores a passkey challenge (random bytes to sign) for a browser. @param personId is the person who adds a passkey.
- * Null means that the challenge is for signing in.
+ * Null means that a person signs in with a passkey.
  */
 export async function storeChallenge(
   db: Queryable,
@@ -35,8 +35,8 @@ export async function storeChallenge(
 }
 
 /**
- * Uses a passkey challenge, and can do so only once. @returns false if this browser did not get the challenge for this
- * purpose, or if the challenge has expired.
+ * Uses a passkey challenge, which can be used only once. @returns false if the browser did not get the challenge, if
+ * the challenge was for another purpose, or if the challenge has expired.
  */
 export async function useChallenge(
   db: Queryable,
@@ -62,8 +62,8 @@ export async function listPasskeys(db: Queryable, personId: string): Promise<Pas
 }
 
 /**
- * Adds a passkey. @returns false if a person already has this passkey, or if the person already has {@link
- * PASSKEYS_MAX} passkeys.
+ * Adds a passkey. @returns false if anybody already has the passkey, or if the person already has {@link PASSKEYS_MAX}
+ * passkeys.
  */
 export async function addPasskey(
   db: Queryable,
@@ -113,8 +113,8 @@ export async function findPasskey(
 }
 
 /**
- * Records a use of a passkey. @returns false if another use of the passkey has set the signature counter since the
- * challenge (WebAuthn §7.2 step 22).
+ * Records a use of a passkey. @returns false if another use of the passkey has changed the signature counter in the
+ * meantime (WebAuthn §7.2 step 22).
  */
 export async function recordPasskeyUse(
   db: Queryable,

@@ -4,12 +4,12 @@ import type { Role } from '../../../shared/people/roles.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
 /**
- * Holds the id of the first operator, whom every service has. The command `bun run console:login` signs the first
- * operator in.
+ * Holds the id of the first operator, a person who exists in every installation. The command `bun run console:login`
+ * signs the first operator in.
  */
 export const FIRST_OPERATOR = 'per_000000000000000000000000'
 
-/** Sets the maximum number of people who may sign in to the console of a service. */
+/** Sets the maximum number of people who may sign in to the console of an installation. */
 export const PEOPLE_MAX = 1_000
 
 /** Describes a person who signs in to the console. */
@@ -22,16 +22,16 @@ export type Person = {
   name: string
   role: Role
   /**
-   * Lists the projects of an owner or a viewer. The list of an operator is empty, because an operator sees all
+   * Lists the projects of an owner or a viewer. For an operator, `projectIds` is empty, because an operator sees all
    * projects.
    */
   projectIds: string[]
 }
 
-/** Describes a person in a list. */
+/** Describes a person as the console's list of people shows the person. */
 export type ListedPerson = Person & { createdAt: Date; signedInAt: Date | null; passkeys: number }
 
-/** Reports that another person already has the email address. */
+/** Reports that another person already has an email address. */
 export class EmailTakenError extends Error {}
 /** Reports that a project does not exist. */
 export class UnknownProjectError extends Error {}
@@ -57,12 +57,15 @@ export const toPerson = ({ personId, email, name, role, projectIds }: PersonRow)
   projectIds,
 })
 
-/** Writes the SQL condition that the person `person` may decide for the project `project`. */
+/**
+ * Writes the SQL condition that a person may decide approval requests and OAuth requests of a project. The parameters
+ * `person` and `project` are SQL expressions for the ids.
+ */
 export const mayDecide = (person: string, project: string): string => `exists (
   select from people pe where pe.id = ${person} and (pe.role = 'operator' or pe.role = 'owner' and exists (
     select from person_projects pp where pp.person_id = pe.id and pp.project_id = ${project})))`
 
-/** Lists all people, oldest first, at most {@link PEOPLE_MAX}. */
+/** Lists all people, the earliest added first. The list holds at most {@link PEOPLE_MAX} people. */
 export async function listPeople(db: Queryable): Promise<ListedPerson[]> {
   const { rows } = await db.query<
     PersonRow & { createdAt: Date; signedInAt: Date | null; passkeys: number }
@@ -79,7 +82,7 @@ export async function listPeople(db: Queryable): Promise<ListedPerson[]> {
   }))
 }
 
-/** Finds a person. @returns null if there is none. */
+/** Finds a person by id. @returns null if the person does not exist. */
 export async function findPerson(db: Queryable, id: string): Promise<Person | null> {
   const { rows } = await db.query<PersonRow>(
     `select ${PERSON_COLUMNS} from people pe where pe.id = $1`,
@@ -88,7 +91,7 @@ export async function findPerson(db: Queryable, id: string): Promise<Person | nu
   return rows[0] === undefined ? null : toPerson(rows[0])
 }
 
-/** Finds the person with an email address in lower case. @returns null if there is none. */
+/** Finds a person by an email address in lower case. @returns null if no person has the email address. */
 async function findPersonByEmail(db: Queryable, email: string): Promise<Person | null> {
   const { rows } = await db.query<PersonRow>(
     `select ${PERSON_COLUMNS} from people pe where pe.email = $1`,
@@ -124,9 +127,9 @@ export async function addPerson(
 }
 
 /**
- * Changes the given fields of a person. Two concurrent changes of different fields both take effect. A person whose
- * email address changes is signed out, because somebody who read mail at the old address must not stay signed in.
- * @returns null if there is no person with this id.
+ * Changes the given fields of a person. Two concurrent changes of different fields both take effect. A change of the
+ * email address signs the person out, because a reader of the old mailbox must not stay signed in.
+ * @returns null if no person has the id.
  * @throws {EmailTakenError} @throws {UnknownProjectError}
  */
 export async function changePerson(
@@ -175,7 +178,10 @@ async function setProjects(
   if (rowCount !== projectIds.length) throw new UnknownProjectError()
 }
 
-/** Removes a person, with their sessions, passkeys and OAuth grants. The first operator cannot be removed. */
+/**
+ * Removes a person, with the person's console sessions, passkeys and OAuth grants. The first operator cannot be
+ * removed.
+ */
 export async function removePerson(
   pool: Pool,
   id: string,

@@ -1,6 +1,6 @@
 /**
- * Stores requests for a sign-in link by mail. The service stores each request for a sign-in link, even if nobody has
- * the address.
+ * Stores requests for a sign-in link by mail. The service stores a request for a sign-in link even if no person has the
+ * email address.
  */
 
 import { newSignInMailId } from '../../../shared/ids.ts'
@@ -10,18 +10,18 @@ import { addJob } from '../../queue/jobs.ts'
 import { LINK_MINUTES } from './consoleSessions.ts'
 
 /**
- * Limits how many sign-in mails one address may get in an hour, and how many sign-in mails may be requested in an hour
- * in total.
+ * MAILS_PER_HOUR limits the sign-in mails to one email address in an hour. REQUESTS_MAX limits the requests for sign-in
+ * mails in an hour in total.
  */
 const MAILS_PER_HOUR = 10
 const REQUESTS_MAX = 20_000
-/** Sets the time after which the service sends a sign-in mail again if the recipient's mail host deferred it. */
+/** Sets the time after which the service sends a sign-in mail again if the recipient's mail host deferred the mail. */
 const RETRY_SECONDS = 30
 
 /**
- * Requests a sign-in link by mail. If a limit is exceeded, no mail is sent, but the response to the browser is the
- * same.
- * @param email is the address of the person, in lower case.
+ * Requests a sign-in link by mail. If a limit on sign-in mails is exceeded, the service sends no mail but gives the
+ * browser the same response.
+ * @param email is the person's email address in lower case.
  */
 export async function askSignInMail(
   pool: Pool,
@@ -29,7 +29,8 @@ export async function askSignInMail(
 ): Promise<void> {
   await transaction(pool, async (db) => {
     const id = newSignInMailId()
-    // The lock makes concurrent requests for one address wait, so that each request counts all earlier requests.
+    // The advisory lock makes concurrent requests for one email address wait, so that each request counts all earlier
+    // requests.
     await db.query(`select pg_advisory_xact_lock(hashtextextended('sign-in mail ' || $1, 0))`, [
       email,
     ])
@@ -53,7 +54,7 @@ const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Describes a sign-in link that must be sent by mail. */
+/** Describes a sign-in link that a worker process must send by mail. */
 export type WantedSignInMail = {
   personId: string
   name: string
@@ -64,8 +65,8 @@ export type WantedSignInMail = {
 }
 
 /**
- * Returns the facts that are needed to write a requested sign-in mail. @returns null if the request has expired, or if
- * no person has the address.
+ * Returns the facts that a requested sign-in mail contains. @returns null if the request is done or has expired, or if
+ * no person has the email address.
  */
 export async function findSignInMail(db: Queryable, id: string): Promise<WantedSignInMail | null> {
   const { rows } = await db.query<WantedSignInMail>(
@@ -79,8 +80,8 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
 }
 
 /**
- * Records an attempt to send a sign-in mail. @param isDeferred tells that the mail host asks for another attempt later.
- * After the sign-in link has expired, the service makes no further attempt to send the link.
+ * Records an attempt to send a sign-in mail. @param isDeferred tells that the recipient's mail host asked for another
+ * attempt later. After a sign-in link has expired, the service does not try to send its mail again.
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {

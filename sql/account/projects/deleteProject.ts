@@ -5,16 +5,16 @@ import { revokeProjectKey } from '../keys/keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
 /**
- * Sets the smallest balance that prevents the deletion of a project when the project's purse holds it: one cent. A
- * smaller balance does not count, because anybody could send a small amount to prevent the deletion of a project.
+ * Sets the smallest balance of a project's purse that prevents the deletion of the project: one cent. A smaller balance
+ * does not count, because anybody could send a small amount to prevent the deletion of a project.
  */
 const PURSE_KEPT_ATOMIC = 10_000n
 
 /**
  * Deletes a project. The API key, the address and the endpoints of a deleted project stop working at once. A later job
- * deletes the data of the project. The lock `for update` waits until mail that is being stored for the project is
- * committed. Mail that arrives later finds that the project is already deleted. A project whose purse holds money
- * cannot be deleted, because nobody could move the money without the purse's key.
+ * deletes the data of the project. The row lock `for update` waits for transactions that store mail for the project. A
+ * transaction that stores mail later finds that the project is deleted. The function does not delete a project with
+ * money in the purse, because nobody could move the money without the purse's private key.
  */
 export async function deleteProject(
   pool: Pool,
@@ -42,7 +42,8 @@ export async function deleteProject(
 }
 
 /**
- * Returns the last known USDC balances of a project's purse, at its address and at retired addresses, in atomic units.
+ * Returns the total USDC of a project's purse in atomic units, by the last known balances. The total includes the
+ * present address and the retired addresses of the purse.
  */
 async function heldBy(db: Queryable, projectId: string): Promise<bigint> {
   const { rows } = await db.query<{ held: string }>(

@@ -2,11 +2,11 @@ import { IDLE_MAX_S } from '../../blobs/sweepBlobs.ts'
 import type { Queryable } from '../../db.ts'
 import { MAIL_TABLES, OWN_TABLES } from './purgeProject.ts'
 
-/** Lists the classes of rows in the report about a project's erasure. */
+/** Lists the classes of database rows that the report about a project's erasure counts. */
 const ERASED_CLASSES = ['mail', 'vault', 'deliveries', 'logs', 'other'] as const
 type ErasedClass = (typeof ERASED_CLASSES)[number]
 
-/** Sets the maximum number of rows that the report about an erasure counts in one table. */
+/** Sets the maximum number of rows that the report about a project's erasure counts in one table. */
 export const COUNTED_MAX = 10_000
 
 const CLASS_OF: Readonly<Record<string, ErasedClass>> = {
@@ -24,11 +24,11 @@ const CLASS_OF: Readonly<Record<string, ErasedClass>> = {
 export type Erasure = {
   requestedAt: Date | null
   completedAt: Date | null
-  /** Counts the rows that still have to be deleted, up to {@link COUNTED_MAX} of each table. */
+  /** Counts the project's rows that the erasure has not deleted yet, up to {@link COUNTED_MAX} rows of each table. */
   left: Record<ErasedClass, number>
   /** Counts the project's rows that remain after the erasure. */
   kept: { payments: number; endpoints: number; keys: number }
-  /** Tells whether the object store holds objects that must still be removed, and whether some of them are overdue. */
+  /** Tells whether the object store holds objects that the service must still remove, and whether a removal is late. */
   objects: 'none' | 'on time' | 'late'
 }
 
@@ -41,7 +41,7 @@ const KEPT = [
 const countOf = (table: string): string =>
   `(select count(*) from (select from ${table} where project_id = $1 limit ${COUNTED_MAX}) rows)::int`
 
-/** Counts in SQL the rows of a project that are not erased yet, for each class of rows, as JSON. */
+/** Counts in SQL a project's rows that are not erased yet, as a JSON object with one number for each class of rows. */
 const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
   const tables = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => table)
@@ -51,15 +51,18 @@ const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
 
 const LATE = `interval '${2 * IDLE_MAX_S} seconds'`
 
-/** Computes in SQL the state of the objects of all projects together, because an object does not name its project. */
+/**
+ * Computes in SQL the removal state of the object store's objects. The state covers all projects together, because an
+ * object does not name its project.
+ */
 const OBJECTS = `case
   when exists (select from blobs where idle_since < clock_timestamp() - ${LATE})
     or exists (select from dead_blobs where died_at < clock_timestamp() - ${LATE}) then 'late'
   when exists (select from blobs) or exists (select from dead_blobs) then 'on time' else 'none' end`
 
 /**
- * Returns the state of a project's erasure, even if the project is not deleted. @returns null if a project with this id
- * never existed.
+ * Returns the state of a project's erasure, even if the project is not deleted. @returns null if no project ever had
+ * the id.
  */
 export async function findErasure(db: Queryable, projectId: string): Promise<Erasure | null> {
   const { rows } = await db.query<Erasure>(

@@ -6,22 +6,22 @@ import { type ExportedRow, exportRows } from './exportRows.ts'
 import { findProject, type Project } from './projects.ts'
 
 /**
- * Sets the maximum number of project exports that run at once in all processes together. Each export holds a database
- * snapshot, for which the database must keep old row versions.
+ * Sets the maximum number of project exports that run at once in all processes together. Each project export holds a
+ * database snapshot, which makes PostgreSQL keep old row versions.
  */
 export const EXPORTS_MAX = 4
 /**
- * Holds the first key of the two-part advisory lock that each running export holds, so that the number of running
- * exports stays limited. The value of this key is arbitrary.
+ * Holds the first key of the two-part advisory lock that each running export holds. The advisory locks limit the number
+ * of running exports. The value of EXPORT_LOCK_CLASS is arbitrary.
  */
 const EXPORT_LOCK_CLASS = 1_163_413_580
-/** Sets the time after which an export ends if its client stops reading. */
+/** Sets the time after which a project export ends if the HTTP client stops reading. */
 const IDLE_LIMIT = '60s'
 
 /** Describes the data of a project at one moment. */
 export type ProjectExport = {
   project: Project
-  /** Holds the moment of the export, by the database's clock. */
+  /** Holds the time of the database snapshot, by the database's clock. */
   at: Date
   rows(): AsyncGenerator<ExportedRow>
   mails(): AsyncGenerator<ExportedMail>
@@ -29,11 +29,11 @@ export type ProjectExport = {
 }
 
 /**
- * Opens a database snapshot for the export of a project. All rows of the export are from one moment, however long the
- * export takes.
- * @param entry is the audit entry for the export. The project's audit log records the export before the first byte is
- * sent.
- * @returns null if there is no project with this id. `busy` means that the maximum number of exports is already
+ * Opens a database snapshot for the export of a project. All exported rows are from one moment, even if the export
+ * takes long.
+ * @param entry is the audit entry for the export. The service writes this audit entry before it sends the first byte of
+ * the export.
+ * @returns null if no project has the id. The result `busy` means that the maximum number of exports is already
  * running.
  */
 export async function openExport(
@@ -46,8 +46,8 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // PostgreSQL itself ends a transaction that stays idle, and closes its connection. After PostgreSQL has closed the
-    // connection, the rollback fails.
+    // PostgreSQL ends a transaction that stays idle too long, and closes the connection of the transaction. The
+    // rollback fails if PostgreSQL has closed the connection.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,
@@ -83,9 +83,9 @@ export async function openExport(
 }
 
 /**
- * Counts an export as running until its transaction ends, unless the maximum number of exports is already running.
- * @returns the time of the export if fewer than the maximum number of exports are running. Null means that the maximum
- * number of exports is already running.
+ * Counts a project export as running until its transaction ends, unless the maximum number of exports is already
+ * running.
+ * @returns the present time by the database's clock. Null means that the maximum number of exports is already running.
  */
 async function takePlace(db: Client): Promise<Date | null> {
   for (let place = 1; place <= EXPORTS_MAX; place++) {

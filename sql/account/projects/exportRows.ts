@@ -1,4 +1,4 @@
-/** Reads the rows of a project's export, section by section, each in the order of an index. */
+/** Reads the rows of a project's export section by section. The export reads each section in the order of an index. */
 import type { Queryable } from '../../db.ts'
 
 /** Describes one line of a project's export. The field `kind` names the section of the export. */
@@ -7,13 +7,13 @@ export type ExportedRow = { kind: string } & Record<string, unknown>
 type Section = {
   kind: string
   /**
-   * Holds the SQL text that names the table of an export's section, with the alias `x`, and adds the joins that the
-   * section needs.
+   * Holds the SQL text after `from`: the table of the export's section with the alias `x`, and the joins of the
+   * section.
    */
   from: string
   /**
-   * Names the column by which the export orders the rows of a section. Rows with the same value in this column are
-   * ordered by their row number.
+   * Names the column by which the export orders the rows of a section. The export orders rows with the same value in
+   * the column `age` by their row number.
    */
   age: string
   /** Maps each field of an exported row to an SQL expression. */
@@ -25,8 +25,8 @@ type Section = {
 
 const PAGE = 200
 /**
- * Sets the maximum number of bytes of mail that one query of the export reads. Even if a message exceeds this limit, a
- * query reads at least one message.
+ * Sets the maximum number of bytes of mail that one query of the export reads. A query reads at least one message, even
+ * if the message is larger than PAGE_BYTES.
  */
 const PAGE_BYTES = 8 * 1024 * 1024
 
@@ -45,8 +45,8 @@ const SECTIONS: readonly Section[] = [
   },
   {
     kind: 'credential',
-    // Credentials are exported without ciphertext and data keys, because the holder of a platform key must never get a
-    // secret.
+    // The export of credentials leaves out ciphertexts and data keys, because the holder of a platform key must never
+    // get a secret.
     from: `credentials x join lateral (
       select json_agg(json_build_object('version', v.version, 'type', v.type, 'metadata', v.metadata,
         'allowedHosts', v.allowed_hosts, 'allowedMethods', v.allowed_methods, 'allowedPaths', v.allowed_paths,
@@ -93,7 +93,7 @@ const SECTIONS: readonly Section[] = [
     kind: 'draft',
     from: 'drafts x',
     age: 'created_at',
-    // Drafts are read one by one, because all drafts of a project together may have 100 MB.
+    // Each query reads only one draft, because all drafts of a project together may have 100 MB.
     page: 1,
     fields: {
       draftId: 'x.id',
@@ -251,8 +251,8 @@ const columns = ({ fields }: Section): string =>
     .join(', ')
 
 /**
- * Writes the SQL query for one page of an export's section. The page begins after a given position in the order of
- * rows. The parameters are: $1 project, $2 time of the position, $3 row number of the position.
+ * Writes the SQL query for one page of an export's section. The page begins after a given row in the order of the
+ * section. The parameters of the query are $1 the project, $2 the time of the given row and $3 its row number.
  */
 function pageOf(section: Section): string {
   const { from, age, condition = '', page = PAGE } = section
@@ -262,7 +262,7 @@ function pageOf(section: Section): string {
 }
 
 /**
- * Selects a page of messages. The bytes of the page are limited, because a page of the largest messages would have
+ * Selects a page of messages. The SQL limits the bytes of a page, because a page of the largest messages would have
  * gigabytes.
  */
 const MESSAGE_PAGE = `
@@ -297,7 +297,7 @@ export async function* pages<Row extends { _at: Date; _row: string }>(
   }
 }
 
-/** Reads every row of a project's export except the project itself. */
+/** Reads every row of a project's export except the row of the project itself. */
 export async function* exportRows(db: Queryable, projectId: string): AsyncGenerator<ExportedRow> {
   const sections = [
     [MESSAGES, MESSAGE_PAGE],

@@ -1,14 +1,15 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes an SQL expression for the number of bytes of mail that a project may store. If the number of bytes is null,
- * the project has no limit. The parameter `limit` is an SQL expression for the service's default limit.
+ * Writes an SQL expression for the number of bytes of mail that a project may store. If the SQL expression yields null,
+ * the project may store any number of bytes. The parameter `limit` is an SQL expression for the service's default
+ * storage limit.
  */
 export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
 
 /**
- * Holds changes of a project's own limits, which replace the service's default limits. Null restores the service's
- * default limit.
+ * Holds changes of a project's own limits, which replace the service's default limits. The value null restores the
+ * service's default limit.
  */
 export type LimitChange = {
   storageBytes?: number | null
@@ -18,7 +19,7 @@ export type LimitChange = {
   dailyTextSeconds?: number | null
 }
 
-/** Sets the limits of a project that is not deleted. */
+/** Sets the given limits of a project that is not deleted. */
 export async function updateLimits(
   db: Queryable,
   projectId: string,

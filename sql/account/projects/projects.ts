@@ -22,7 +22,7 @@ import { type PolicyChange, type SendPolicyName, updateSendPolicy } from './send
 
 type Purpose = 'SELLER' | 'BUYER'
 
-/** Describes a project in the form in which API operations with a platform key return it. */
+/** Describes a project as API operations with a platform key return the project. */
 export type Project = {
   id: string
   name: string
@@ -49,26 +49,30 @@ export type Project = {
   storedBytes: number
   /** Holds the project's own limit of stored bytes. Null means that the service's limit on stored bytes applies. */
   storageLimitBytes: number | null
-  /** Counts the payments that the project has claimed in this UTC day, and the gas of their transactions. */
+  /**
+   * Counts the payments that the project has claimed in the present UTC day. The field `gasToday` counts the gas of
+   * their transactions.
+   */
   settlementsToday: number
   gasToday: number
   /**
-   * These fields are the project's own limits on claimed payments and gas in a UTC day. Null means that the service's
-   * limits on payments and gas apply.
+   * Holds the project's own limit on claimed payments in a UTC day. The field `dailyGas` holds the project's own limit
+   * on gas in a UTC day. Null means that the service's limit applies.
    */
   dailySettlements: number | null
   dailyGas: number | null
   /**
-   * Counts the bytes and seconds that were spent today (UTC) on reading the project's attachments, with the project's
-   * own limits. If a limit is null, the service's limit applies.
+   * Counts the attachment bytes of the project that the service has read in the present UTC day. The field
+   * `textSecondsToday` counts the seconds of reading. The fields `dailyTextBytes` and `dailyTextSeconds` hold the
+   * limits of the project, and null means that the service's limit applies.
    */
   textBytesToday: number
   textSecondsToday: number
   dailyTextBytes: number | null
   dailyTextSeconds: number | null
   /**
-   * Holds the number of days for which the project's rows of each class are kept. Null means that the rows are kept for
-   * ever.
+   * Holds the number of days for which the service keeps the project's rows of each retention class. Null means that
+   * the service keeps the rows for ever.
    */
   retention: Retention
   createdAt: Date
@@ -77,12 +81,12 @@ export type Project = {
 }
 
 /**
- * Reports that another project has or had the inbox address. The service never gives an inbox address to a second
+ * Reports that another project has or had an inbox address. The service never gives an inbox address to a second
  * project.
  */
 export class AddressTakenError extends Error {}
 
-/** Reports that the domain of the inbox address is not verified. */
+/** Reports that the mail domain of an inbox address is not verified. */
 export class UnverifiedDomainError extends Error {}
 
 type ProjectRow = {
@@ -171,14 +175,14 @@ export type NewProject = {
   /** Holds the inbox address, in lower case. */
   emailAddress: string
   /**
-   * Holds the verified domain of the inbox address. If the field is absent or null, the inbox address is in the
-   * service's own domain.
+   * Holds the verified domain of the inbox address. If `emailDomain` is absent or null, the inbox address is in the
+   * service's own mail domain.
    */
   emailDomain?: string | null
   scopes: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
-  /** Holds the API key of the project. If the field is absent, the service creates a new API key. */
+  /** Holds the API key of the project. If `key` is absent, the service creates a new API key. */
   key?: string
 }
 
@@ -218,7 +222,7 @@ export async function createProject(
   return { project: project!, rawKey }
 }
 
-/** Finds one project that is not deleted. @returns null if there is no such project. */
+/** Finds a project by id. @returns null if the project does not exist or is deleted. */
 export async function findProject(db: Queryable, id: string): Promise<Project | null> {
   const { rows } = await db.query<ProjectRow>({
     name: 'find-project',
@@ -229,16 +233,16 @@ export async function findProject(db: Queryable, id: string): Promise<Project | 
 }
 
 export type ProjectFilter = {
-  /** Selects only the projects with these ids. Null means that all projects are selected. */
+  /** Selects only the projects with the given ids. Null means that the filter selects all projects. */
   only: readonly string[] | null
-  /** Selects projects with this text in the name or the inbox address. */
+  /** Selects projects that have the given text in the name or in the inbox address. */
   text?: string
   paymentsEnabled?: boolean
   after?: Date
   before?: Date
 }
 
-/** Lists projects that are not deleted, in the requested order, at most `limit` after the cursor. */
+/** Lists projects that are not deleted in the requested order, with at most `limit` projects after the cursor. */
 export async function listProjects(
   db: Queryable,
   filter: ProjectFilter & { limit: number; cursor: Cursor | null; order?: Order },
@@ -275,7 +279,7 @@ export type ProjectChange = PolicyChange & {
 
 /**
  * Describes a change of a project for its audit log. The holder of a project key can read the audit log of the project.
- * If a changed value is long, the audit log names only the field of this value.
+ * For a changed name or display name, the audit log holds only the name of the field, because the value may be long.
  */
 const describeChange = ({ name, displayName, retention, limits, ...rest }: ProjectChange): string =>
   [
@@ -287,8 +291,8 @@ const describeChange = ({ name, displayName, retention, limits, ...rest }: Proje
   ].join(', ')
 
 /**
- * Changes a project that is not deleted, and writes the change into the project's audit log. @returns null if there is
- * no such project.
+ * Changes a project and writes the change into the project's audit log. @returns null if the project does not exist or
+ * is deleted.
  */
 export async function updateProject(
   pool: Pool,
@@ -342,7 +346,9 @@ export async function updateProject(
   })
 }
 
-/** Replaces a project's API key and revokes the old key. @returns null if there is no such project. */
+/**
+ * Replaces a project's API key and revokes the old API key. @returns null if the project does not exist or is deleted.
+ */
 export async function rotateProjectKey(
   pool: Pool,
   id: string,

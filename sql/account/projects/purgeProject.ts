@@ -3,14 +3,15 @@ import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Sets the maximum number of rows of a deleted project that one transaction deletes, because a large inbox must not
- * hold locks for minutes.
+ * Sets the maximum number of rows of a deleted project that one transaction deletes, because the deletion of a large
+ * inbox must not hold locks for minutes.
  */
 const PURGE_BATCH = 1_000
 
 /**
- * Deletes the rows of a deleted project, one transaction per batch. If a crash stops the purge of a project, the purge
- * can run again. Payments of a deleted project are kept for audit, with their endpoints and their retention.
+ * Deletes the rows of a deleted project in batches, with one transaction for each batch. If a crash stops the purge of
+ * a project, the purge can run again. The service keeps the payments of a deleted project for audit, with their
+ * endpoints and their retention days.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string) =>
@@ -45,9 +46,8 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
 }
 
 /**
- * Runs the last step when the rows of a deleted project are purged (deleted). This last step deletes rows that no
- * payment needs, and records the end of the purge. If the recorded end is missing, the maintenance queues the purge job
- * again.
+ * Ends the purge of a deleted project: The function deletes endpoints and retention settings that no payment needs, and
+ * records the end of the purge. If the record is missing, the maintenance job queues the purge job again.
  */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(
@@ -62,13 +62,12 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
        and not exists (select from payments where project_id = $1)`,
     [projectId],
   )
-  // The project's API key has been invalid since the project was deleted, so no request can create the rate window
-  // again.
+  // No request can create the rate window of the project again, because the API key of a deleted project is invalid.
   await pool.query('delete from rate_windows where subject = $1', [projectId])
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
     .join(' and ')
-  // The inbox address of a deleted project stays stored, because it is never assigned again.
+  // The database keeps the inbox address of a deleted project, so that no other project gets the inbox address.
   await pool.query(
     `update projects set erased_at = clock_timestamp(), name = '', display_name = null
      where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
@@ -77,15 +76,15 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
 }
 
 /**
- * Sets the time after which the purge (data deletion) of a deleted project counts as lost if the purge has no job.
- * Within this time after a project's deletion, its purge job has ended or is at least in the queue.
+ * Sets the time after which an unfinished purge (data deletion) without a job counts as lost. Within LOST_AFTER after a
+ * project's deletion, the purge job of the project has ended or is in the queue.
  */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
 /**
- * Queues the purge again for deleted projects that still have rows but no purge job. Either the purge job was lost, or
- * an older version of the service ran the purge.
+ * Queues the purge again for deleted projects that still have rows but no purge job. A purge job is missing if it was
+ * lost, or if an older version of the service ran the purge.
  */
 export async function requeueLostPurges(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
@@ -102,15 +101,15 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
 export const queuePurge = (db: Queryable, projectId: string): Promise<void> =>
   addJob(db, { task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` })
 
-/** Lists the tables that hold a project's rows with references to raw mails, each table with its key column. */
+/** Lists the tables that hold a project's references to raw mails, each table with its primary key column. */
 export const MAIL_TABLES = [
   ['inbound_mails', 'id'],
   ['messages', 'row'],
 ] as const
 
 /**
- * Lists the other tables that hold a project's rows, each table with its primary key column. The system column `ctid`
- * stands for a primary key that consists of several columns.
+ * Lists the tables that hold a project's rows without references to raw mails, each table with its primary key column.
+ * The system column `ctid` stands for a primary key that consists of several columns.
  */
 export const OWN_TABLES = [
   ['credentials', 'row'],

@@ -10,8 +10,8 @@ import { type Actor, writeAudit } from '../audit.ts'
 const columnOf = (name: RetentionClass): string => `${RETENTION_CLASSES[name].column}_days`
 
 /**
- * Writes SQL for the number of days for which rows of a retention class are kept, from project_retention (alias r) and
- * service_retention (alias v). Null means for ever.
+ * Writes SQL for the number of days for which the service keeps rows of a retention class. The SQL reads
+ * project_retention (alias r) and service_retention (alias v). Null days mean that the service keeps the rows for ever.
  */
 export const daysOf = (name: RetentionClass): string => {
   const column = columnOf(name)
@@ -22,19 +22,22 @@ export const daysOf = (name: RetentionClass): string => {
 export const retentionJoins = (project: string): string =>
   `left join project_retention r on r.project_id = ${project} left join (select * from service_retention limit 1) v on true`
 
-/** Selects as JSON how many days the rows of each retention class are kept. */
+/** Selects a JSON object with the number of days for which the service keeps the rows of each retention class. */
 export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
   (name) => `'${name}', ${daysOf(name)}`,
 ).join(', ')})`
 
 /**
- * Writes an SQL expression for the time that the rows of a retention class are kept. Null means for ever. The parameter
- * `project` is an SQL expression for the project.
+ * Writes an SQL expression for the interval in which the service keeps the rows of a retention class. A null interval
+ * means that the service keeps the rows for ever. The parameter `project` is an SQL expression for the project.
  */
 export const lifetimeOf = (name: RetentionClass, project: string): string =>
   `(select ${daysOf(name)} * interval '1 day' from (select 1) one ${retentionJoins(project)})`
 
-/** Holds changes of a project's own retention days. Null restores the service's own retention days. */
+/**
+ * Holds changes of a project's own retention days. The value null restores the service's retention days for the
+ * project.
+ */
 export type RetentionChange = { [Name in RetentionClass]?: number | null }
 
 /**
@@ -64,7 +67,10 @@ export async function updateRetention(
   })
 }
 
-/** Stores the operator's retention settings for all processes. Null means that the default number of days applies. */
+/**
+ * Stores the operator's retention settings for all processes. A null setting means that the default number of days
+ * applies.
+ */
 export async function storeServiceRetention(db: Queryable, retention: Retention): Promise<void> {
   const columns = RETENTION_NAMES.map(columnOf)
   await db.query(

@@ -11,17 +11,18 @@ export type SendPolicyName = (typeof SEND_POLICIES)[number]
 export type PolicyChange = {
   sendPolicy?: SendPolicyName
   /**
-   * Holds the owner's mail address for notifications about waiting mail. Null means that nobody is notified about
-   * waiting mail.
+   * Holds the owner's email address for notifications about mail that waits for approval. Null means that the service
+   * notifies nobody about waiting mail.
    */
   approverEmail?: string | null
   approvalHours?: number
 }
 
 /**
- * Changes the send policy of a project, in the transaction of its other changes. After a change to approve-new, a
- * recipient counts as known if the project has already sent mail to the recipient without an approval. Approved mail
- * does not count for this change, because the approval itself has decided which recipients become known.
+ * Changes the send policy of a project, in the same transaction as other changes of the project. After a change to
+ * `approve-new`, a recipient counts as known if the project has already sent the recipient mail without an approval. A
+ * recipient does not become known through approved mail, because the approval already decided whether the recipient
+ * becomes known.
  */
 export async function updateSendPolicy(
   db: Queryable,

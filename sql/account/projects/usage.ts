@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db.ts'
 
-/** Names the project or platform key whose requests are counted. */
+/** Names a project or a platform key, because the service counts the requests of each. */
 export type UsageSubject = { kind: 'project' | 'platform'; id: string }
 /** Counts the requests of one project or platform key. */
 export type UsageCount = UsageSubject & { requests: number; lastUsedAt: Date }
@@ -22,7 +22,10 @@ const STATEMENTS: Record<UsageSubject['kind'], string> = {
     on conflict (key_id) do update set ${ADD}`,
 }
 
-/** Adds request counts that were collected in memory to the database. The time `lastUsedAt` never moves backwards. */
+/**
+ * Adds request counts from a process's memory to the counts in the database. The stored time `lastUsedAt` never moves
+ * backwards.
+ */
 export async function addUsage(
   db: Queryable,
   kind: UsageSubject['kind'],
@@ -36,8 +39,8 @@ export async function addUsage(
 }
 
 /**
- * Returns the name, the age and the number of requests of a platform key. A person at the console has no platform key,
- * so the id of the platform key is empty.
+ * Returns the name, the age and the number of requests of a platform key. For a person at the console, the parameter
+ * `keyId` is empty, because the person has no platform key.
  */
 export async function findPlatformKeyUsage(
   db: Queryable,

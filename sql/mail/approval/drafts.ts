@@ -5,19 +5,19 @@ import { pageStart } from '../../pageStart.ts'
 
 /** Sets the maximum number of drafts that one project may store. */
 export const DRAFTS_MAX = 100
-/** Sets the maximum number of bytes of all drafts of one project. */
+/** Sets the maximum number of bytes of all drafts of one project together. */
 export const DRAFTS_MAX_BYTES = 100 * 1024 * 1024
 
-/** Reports that the project would have more than {@link DRAFTS_MAX} drafts. */
+/** Reports that a project would have more than {@link DRAFTS_MAX} drafts. */
 export class TooManyDraftsError extends Error {}
-/** Reports that the project's drafts would have more than {@link DRAFTS_MAX_BYTES} bytes. */
+/** Reports that a project's drafts would have more than {@link DRAFTS_MAX_BYTES} bytes. */
 export class DraftsTooLargeError extends Error {}
 
 type Content = Record<string, unknown>
 
 /**
- * Describes a draft, a mail that somebody is still writing. The fields `content` and `attachments` are stored in the
- * form in which the caller gave them.
+ * Describes a draft, a mail that somebody is still writing. The service stores the fields `content` and `attachments`
+ * exactly as the caller gave them.
  */
 export type Draft = {
   row: bigint
@@ -51,7 +51,7 @@ const toDraft = (row: DraftRow): Draft => ({
 
 const COLUMNS = 'd.row, d.id, d.version, d.content, d.attachments, d.created_at, d.updated_at'
 
-/** Finds one draft of a project. @returns null if there is no such draft. */
+/** Finds one draft of a project by id. @returns null if the project has no such draft. */
 export async function findDraft(
   db: Queryable,
   projectId: string,
@@ -65,7 +65,10 @@ export async function findDraft(
   return rows[0] === undefined ? null : toDraft(rows[0])
 }
 
-/** Lists drafts of a project without their bodies and attachments, newest first, at most `limit` after the cursor. */
+/**
+ * Lists the drafts of a project without their bodies and attachments, newest first. The list holds at most `limit`
+ * drafts after the cursor.
+ */
 export async function listDrafts(
   db: Queryable,
   { projectId, cursor, limit }: { projectId: string; cursor: Cursor | null; limit: number },
@@ -102,8 +105,8 @@ export async function createDraft(
 }
 
 /**
- * Changes a draft with the function `change`, which receives the present draft. @returns null if there is no such
- * draft.
+ * Changes a draft with the function `change`, which receives the present draft. @returns null if the project has no
+ * such draft.
  * @throws {DraftsTooLargeError}
  */
 export async function changeDraft(
@@ -121,7 +124,7 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // After the first statement had read the draft, another request sent the draft and deleted it.
+    // Another request sent and deleted the draft after `findDraft` had read the draft.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])
@@ -143,8 +146,7 @@ function storedValues({ content, attachments }: DraftContent): [string, string, 
 }
 
 /**
- * Makes concurrent changes of one project's drafts wait for each other, so that the limits on drafts hold for all of
- * them.
+ * Makes concurrent changes of one project's drafts wait for each other, so that no change exceeds the limits on drafts.
  */
 async function lockDrafts(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])

@@ -6,8 +6,8 @@ import { lockUnsent } from '../outbound/unsentMails.ts'
 import { tellOfHeld } from './heldMails.ts'
 
 /**
- * Announces a mail that is held for approval, and does so only once. The function stores the event and the webhook
- * deliveries, and queues the job that ends the approval request when it expires.
+ * Announces only once that a mail is held for approval. The function stores the event and the webhook deliveries, and
+ * queues the job that ends the approval request at its expiry.
  * @returns false if the held mail no longer waits for a decision.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
@@ -31,11 +31,11 @@ export async function announceHeld(pool: Pool, approval: Approval): Promise<bool
   })
 }
 
-/** Describes the notifications about an approval request that must still be sent by mail. */
+/** Describes the notifications about an approval request that the service must still send by mail. */
 export type Notice = {
   /**
-   * Lists the addresses that have not received a notification about the approval request yet. These addresses belong to
-   * the approver and the owners of the project.
+   * Lists the email addresses that have not received a notification about the approval request yet. The email addresses
+   * belong to the approver and the owners of the project.
    */
   addresses: string[]
   projectName: string
@@ -44,8 +44,8 @@ export type Notice = {
 }
 
 /**
- * Returns the notification about a waiting approval request, with the addresses that still need the notification.
- * @returns null if nobody must be notified about the approval request any more.
+ * Returns the notification about a waiting approval request, with the email addresses that still need the notification.
+ * @returns null if the service must notify nobody about the approval request any more.
  */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(
@@ -63,9 +63,10 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
 
 /**
  * Records an attempt to send the notifications about an approval request.
- * @param done lists the addresses that need no further attempt: their notification was sent, or can never be sent.
- * @param again is the time of the next attempt to notify the other addresses. Null means that there is no further
- * attempt to notify anybody.
+ * @param done lists the email addresses that need no further attempt, because their notification was sent or can never
+ * be sent.
+ * @param again is the time of the next attempt to notify the other email addresses. Null means that the service makes
+ * no further attempt to notify anybody.
  */
 export async function recordNotice(
   pool: Pool,

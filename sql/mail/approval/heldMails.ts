@@ -1,6 +1,6 @@
 /**
- * Stores mail that waits for its owner's approval. The approval request and the held mail are changed together, under
- * the lock of the outbound mail.
+ * Stores mail that waits for the owner's approval. The functions below change the approval request and the held mail
+ * together, after they have locked the row of the outbound mail.
  */
 
 import { addressKey, domainOf } from '../../../shared/mail/address.ts'
@@ -19,8 +19,8 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
 
 /**
- * Lists the choices of an owner who approves a mail under the send policy approve-new. The choice decides which later
- * mail needs no approval: mail to the recipients of this mail, to all recipients in their domains, or to no recipient.
+ * Lists the choices of an owner who approves a mail under the send policy `approve-new`. The choice decides which later
+ * mail needs no approval: mail to the recipients of the approved mail, mail to their domains, or no mail.
  */
 export const TRUSTS = ['recipients', 'domains', 'none'] as const
 export type Trust = (typeof TRUSTS)[number]
@@ -36,18 +36,18 @@ export type HeldDecision =
   | { state: 'expired' }
 
 /**
- * Describes the result of an owner's decision. `before` means that an earlier decision about the mail is already
- * recorded. `changed` means that the bytes of the mail differ from the bytes that the owner saw. `late` means that the
- * approval request for the mail has expired.
+ * Describes the result of an owner's decision. The kind `before` means that an earlier decision about the mail is
+ * already recorded. The kind `changed` means that the bytes of the mail differ from the bytes that the owner saw. The
+ * kind `late` means that the approval request for the mail has expired.
  */
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 
 /**
  * Records the first decision about an approval request, and no further decision. If two people decide at the same time,
- * the second decision finds the first one already recorded. An approval counts only for mail bytes with the hash that
- * the approval names.
+ * the function records only the first decision. An approval counts only for mail bytes with the hash that the approval
+ * names.
  * @param within runs in the transaction that records the decision about the mail.
- * @returns null if there is no such approval request.
+ * @returns null if the project has no such approval request.
  */
 export async function decideHeld(
   pool: Pool,
@@ -87,7 +87,8 @@ export async function decideHeld(
 }
 
 /**
- * Returns the SHA-256 of the stored bytes of a message. Null means that the bytes of the message are not composed yet.
+ * Returns the SHA-256 of the stored bytes of a message. Null means that the service has not composed the bytes of the
+ * message yet.
  */
 export async function storedHash(db: Queryable, messageRow: string): Promise<Buffer | null> {
   const { rows } = await db.query<{ hash: Buffer }>(
@@ -100,7 +101,7 @@ export async function storedHash(db: Queryable, messageRow: string): Promise<Buf
 
 type Held = { approval: Approval; messageRow: string }
 
-/** Releases an approved mail, which is then sent at its scheduled time or at once. */
+/** Releases an approved mail, which the service then sends at the scheduled time or at once. */
 async function release(
   db: Queryable,
   actor: Actor,
@@ -170,7 +171,7 @@ const ENDS = {
   expired: { action: 'approval.expire', error: 'expired: nobody decided in time' },
 } as const
 
-/** Ends a held mail without sending it, and notifies the agent. */
+/** Ends a held mail without sending the mail, and notifies the agent. */
 async function endWithout(
   db: Queryable,
   actor: Actor,
@@ -194,8 +195,8 @@ async function endWithout(
 }
 
 /**
- * Records an event of a mail that is held for approval. Callers call this function last in their transaction, because
- * it locks the project's event stream.
+ * Records an event of a mail that is held for approval. Callers call `tellOfHeld` last in their transaction, because it
+ * locks the project's event stream.
  */
 export async function tellOfHeld(
   db: Queryable,
@@ -209,7 +210,7 @@ export async function tellOfHeld(
   )
 }
 
-/** Withdraws a held mail on behalf of its agent. The caller holds the lock of the outbound mail that is withdrawn. */
+/** Withdraws a held mail on behalf of its agent. The caller has locked the row of the withdrawn outbound mail. */
 export async function withdrawHeld(
   db: Queryable,
   actor: Actor,

@@ -1,4 +1,4 @@
-/** Lets an owner read the mail that is held for the owner's approval. */
+/** Reads the mail that is held for the owner's approval, so that the owner can read the mail. */
 import { createHash } from 'node:crypto'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
@@ -20,13 +20,13 @@ export type HeldMail = {
   attachments: Attachment[]
   deliveryStatus: string
   sendAt: Date | null
-  /** Lists the recipients of the held mail that a rule or a suppression refused. */
+  /** Lists the recipients of the held mail whom an email rule or a suppression refused. */
   refused: string[]
 }
 
 /**
- * Returns mails of a project that are held for approval, by Message-ID. @param textMax is the maximum number of
- * characters of each body.
+ * Returns the project's mails that are held for approval, in a map by Message-ID. @param textMax is the maximum number
+ * of characters of a mail's text and of its HTML.
  */
 export async function readHeldMails(
   db: Queryable,
@@ -48,7 +48,8 @@ export async function readHeldMails(
 }
 
 /**
- * Returns the bytes in which a held mail will be sent, and their SHA-256. @returns null if the held mail is deleted.
+ * Returns the bytes that the service will send for a held mail, and the SHA-256 of these bytes. @returns null if the
+ * held mail is deleted.
  */
 export async function heldBytes(
   stores: MailStores,

@@ -12,7 +12,7 @@ import type { Client, Queryable } from '../../db.ts'
 import { placeInstances } from './instances.ts'
 import { uidHash } from './uidHash.ts'
 
-/** Describes a message whose invites are read. */
+/** Describes a message that contains invites. */
 export type InvitingMessage = {
   row: string
   projectId: string
@@ -31,7 +31,7 @@ const WHOLE = '-infinity'
 
 /**
  * Applies the invites of a message to the calendar of its project, in the caller's transaction. A calendar invite that
- * comes late, or that does not come from the organizer, changes nothing.
+ * is outdated, or that does not come from the organizer, changes nothing.
  */
 export async function applyInvites(
   db: Client,
@@ -39,7 +39,8 @@ export async function applyInvites(
   invites: readonly ReadInvite[],
 ): Promise<AppliedInvite[]> {
   const applied: AppliedInvite[] = []
-  // Each message locks the UIDs of its events in the same order, so that two messages never deadlock.
+  // The transaction of each message locks the UIDs of its events in the same order, so that two transactions never
+  // deadlock.
   const hashes = [...new Set(invites.map(({ uid }) => uidHash(uid).toString('hex')))].sort()
   await db.query({
     name: 'lock-calendar-events',
@@ -70,13 +71,13 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
     case 'CANCEL':
       return revise(db, place)
     default:
-      // An attendee, or the attendee's mail program, can only propose a change of the calendar event. Only a mail of
-      // the organizer changes the calendar event.
+      // An attendee, or the attendee's mail program, can only propose a change of the calendar event. A calendar event
+      // changes only through a mail of its organizer.
       return Promise.resolve('proposal')
   }
 }
 
-/** Tells whether the message has this address as its only sender, and whether the sender is proven. */
+/** Tells whether a message has the given address as its only sender, and whether that sender is proven. */
 function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
   if (direction === 'sent') return true
   const isVouched = authentication?.internal === true || authentication?.aligned === true
@@ -110,8 +111,8 @@ async function findEvent(
 }
 
 /**
- * Applies a meeting request or a cancellation to the calendar. The message with the request describes the event in the
- * state that its organizer wants.
+ * Applies a meeting request or a cancellation to the calendar. The message with the meeting request describes the
+ * calendar event in the state that the organizer wants.
  */
 async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
@@ -150,9 +151,9 @@ const revisionOf = ({ sequence, stamp }: Invite): Revision => ({
 })
 
 /**
- * Returns the project's earlier answer to an invitation, if the answer still counts. An attendee answers again when the
- * time of the event changes (RFC 5546 §3.2.2.1). A single instance inherits the answer to the series that it belongs
- * to.
+ * Returns the project's earlier answer to an invitation if the answer still counts. An attendee must answer again when
+ * the time of the event changes (RFC 5546 §3.2.2.1). A single instance inherits the answer to the series of the
+ * instance.
  */
 function keptAnswer(
   invite: Invite,
@@ -207,7 +208,7 @@ async function storeEvent(
   return rows[0]!.row
 }
 
-/** Deletes the instances that a stranger announced before the organizer announced the series. */
+/** Deletes the instances of a calendar event that a stranger announced before the organizer announced the series. */
 async function forgetUnprovenInstances(
   db: Queryable,
   { message: { projectId }, uid }: Place,
@@ -222,7 +223,7 @@ async function forgetUnprovenInstances(
 }
 
 /**
- * Deletes the instances of a calendar event that were changed before the whole series moved, and also deletes the
+ * Deletes the instances of a calendar event that changed before the whole series moved. The function also deletes the
  * answers to the old time.
  */
 async function forgetChangedInstances(
@@ -259,8 +260,8 @@ async function cancelInstances(
 }
 
 /**
- * Records the answer to an invite that this project has sent. An answer to a whole series also counts for the changed
- * instances of the series.
+ * Records this project's own answer to an invite. An answer to a whole series also counts for the changed instances of
+ * the series.
  */
 async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Place) {
   const state = invite.attendees[0]?.state ?? 'needs-action'
@@ -279,8 +280,8 @@ async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Plac
 }
 
 /**
- * Records an attendee's answer to a calendar event that this project organizes. The answer counts only if the sender of
- * the mail is proven to be that attendee.
+ * Records an attendee's answer to a calendar event that this project organizes. The answer counts only if the attendee
+ * is proven to be the sender of the mail.
  */
 async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
@@ -289,7 +290,7 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // The attendee answers an earlier version of the calendar event, which had another time.
+  // The attendee answers an earlier version of the calendar event, when the event had another time.
   if (invite.sequence < event.sequence && !isSameStart(event.invite, invite)) return 'outdated'
   const { rowCount } = await db.query({
     name: 'store-answer',

@@ -3,22 +3,19 @@ import type { AttendeeState, Invite, Status } from '../../../shared/mail/calenda
 import type { Queryable } from '../../db.ts'
 import { uidHash } from './uidHash.ts'
 
-/** Describes the state of a calendar event that an invite is about. */
+/** Describes the state of the calendar event to which an invite belongs. */
 export type EventState = {
   sequence: number
   stamp: Date
   status: Status
   answer: AttendeeState
-  /**
-   * Holds the id of the message that announced the calendar event. Null means that the message that announced the event
-   * is deleted.
-   */
+  /** Holds the id of the message that announced the calendar event. Null means that this message is deleted. */
   messageId: string | null
 }
 
 /**
- * Finds in the project's calendar the event of each invite, in the order of the invites. Null means that the calendar
- * does not have the event of an invite.
+ * Finds the event of each invite in the project's calendar, in the order of the invites. A null entry means that the
+ * calendar lacks the event of the invite.
  */
 export async function findEventStates(
   db: Queryable,
@@ -45,7 +42,7 @@ export async function findEventStates(
   return invites.map((_, at) => found.get(at + 1) ?? null)
 }
 
-/** Describes one instance of an event in the calendar. */
+/** Describes one instance of a calendar event. */
 export type CalendarItem = {
   eventRow: string
   invite: Invite
@@ -55,7 +52,7 @@ export type CalendarItem = {
   endsAt: Date
   local: string
   messageId: string | null
-  /** Lists the answers of attendees to an event of this project. */
+  /** Lists the attendees' answers if this project organizes the event. */
   answers: { address: string; state: AttendeeState; comment: string | null }[]
 }
 
@@ -64,16 +61,16 @@ export type CalendarPage = {
   from: Date
   to: Date
   /**
-   * Holds the position in the list of instances after which the page begins. Null means that the page begins at the
-   * start of the list.
+   * Holds the position after which the page of instances begins. Null means that the page begins at the start of the
+   * list.
    */
   after: { startsAt: Date; eventRow: string } | null
   limit: number
 }
 
 /**
- * Lists instances of calendar events that overlap the time from `from` to `to`, in the order of their starts. If an
- * instance of a series was changed, the changed instance replaces the original one.
+ * Lists instances of calendar events that overlap the time from `from` to `to`, in the order of their starts. A changed
+ * instance of a series replaces the original instance.
  */
 export async function listCalendar(
   db: Queryable,
@@ -106,8 +103,8 @@ export async function listCalendar(
 }
 
 /**
- * Stores a new calendar event that this project organizes. The event is stored at once, so that it can be changed even
- * before a worker has read the invitation mail that the project itself sends.
+ * Stores a new calendar event that this project organizes. The function stores the event at once, so that the event can
+ * change before a worker process has read the project's own invitation mail.
  */
 export async function startOwnEvent(
   db: Queryable,
@@ -123,9 +120,8 @@ export async function startOwnEvent(
 
 /**
  * Raises the SEQUENCE (RFC 5545) of a calendar event that this project organizes, and returns the new SEQUENCE.
- * @returns null if the project organizes no event with this UID.
- * @param event is the new state of the calendar event that the project announces. Null means that the calendar event
- * stays as it is.
+ * @returns null if the project organizes no event with the UID.
+ * @param event is the new state of the calendar event. Null means that the calendar event stays as it is.
  */
 export async function reviseOwnEvent(
   db: Queryable,

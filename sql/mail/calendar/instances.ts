@@ -3,31 +3,32 @@ import type { Pool, Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * AHEAD_DAYS is the number of days for which instances of a calendar event are stored, counted from now or from the
- * event's start. The instances are computed again after AGAIN_DAYS.
+ * Sets the number of days, from now or from the event's start, for which the service stores instances of a calendar
+ * event. The service computes the instances again after AGAIN_DAYS.
  */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
-/** Sets the number of days in the past for which instances of calendar events are kept. */
+/** Sets the number of past days for which the service keeps instances of calendar events. */
 const BEFORE_DAYS = 366
 /** Sets the maximum number of stored instances of one calendar event. */
 export const INSTANCES_MAX = 2_000
 /**
- * Sets the maximum number of times that a run may try to compute the instances of one calendar event. If the recurrence
- * rule of a calendar event kills its worker each time, the event gets no instances.
+ * Sets the maximum number of attempts to compute the instances of one calendar event. If the recurrence rule of a
+ * calendar event kills the worker process each time, the event gets no instances.
  */
 const TRIES_MAX = 3
 /**
- * Sets the number of seconds after which another run may compute an event's instances, because the first run must have
- * died.
+ * Sets the number of seconds after which another job run may compute an event's instances, because the first run must
+ * have died.
  */
 const CLAIM_SECONDS = 10
 
 const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative')`
 
 /**
- * Puts events into the calendar, or removes them from it. The single instance of an event that does not recur is stored
- * at once. A job computes the instances that a recurrence rule gives, because a stranger's rule may have no end.
+ * Puts events into the calendar, or removes events from the calendar. The function stores the single instance of an
+ * event that does not recur at once. A job computes the instances of a recurrence rule, because a stranger's recurrence
+ * rule may have no end.
  */
 export async function placeInstances(db: Queryable, eventRows: readonly string[]): Promise<void> {
   if (eventRows.length === 0) return
@@ -65,7 +66,7 @@ export const queueExpansion = (db: Queryable, projectId: string, runAt?: Date): 
     ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
-/** Describes an event whose instances must be computed. */
+/** Describes a calendar event that still needs its instances computed. */
 export type DueExpansion = {
   row: string
   source: string
@@ -75,10 +76,10 @@ export type DueExpansion = {
 }
 
 /**
- * Reserves for one run of the job a calendar event of a project whose instances must be computed. @returns null if no
- * event of the project needs its instances computed.
- * @param claim identifies the run of the expansion job. If the run asks twice with the same claim, it gets the same
- * event both times.
+ * Reserves a calendar event of a project for one job run, which computes the instances of the event. @returns null if
+ * no calendar event of the project needs new instances.
+ * @param claim identifies the run of the expansion job. A run that asks twice with the same claim gets the same event
+ * both times.
  */
 export async function takeExpansion(
   db: Queryable,
@@ -115,8 +116,8 @@ export async function takeExpansion(
 }
 
 /**
- * Returns the earliest time at which another run may take an event whose run has died. Null means that no run has taken
- * an event of the project.
+ * Returns the earliest time at which another job run may take over an event, because the first job run has died. Null
+ * means that no job run has taken an event of the project.
  */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({
@@ -131,8 +132,8 @@ export async function nextExpansionAt(db: Queryable, projectId: string): Promise
 export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
 /**
- * Stores the instances of a calendar event, unless the event has left the calendar or got another recurrence rule since
- * the job took it.
+ * Stores the instances of a calendar event. The function stores nothing if the event has left the calendar or got
+ * another recurrence rule in the meantime.
  */
 export async function storeInstances(
   db: Queryable,
@@ -168,10 +169,7 @@ export async function storeInstances(
 
 const LOST_BATCH = 100
 
-/**
- * Queues jobs for calendar events whose instances must be computed but that have no job. @returns the number of queued
- * jobs.
- */
+/** Queues missing jobs for calendar events that need their instances computed. @returns the number of queued jobs. */
 export async function requeueExpansions(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (
@@ -185,7 +183,7 @@ export async function requeueExpansions(pool: Pool): Promise<number> {
 
 const FORGOTTEN_BATCH = 1_000
 
-/** Deletes calendar events that nobody answered and whose invitation message is deleted. */
+/** Deletes unanswered calendar events of other organizers if the invitation message is deleted. */
 export async function forgetUnanswered(pool: Pool): Promise<void> {
   await pool.query(
     `delete from calendar_events where row = any (array(

@@ -4,16 +4,16 @@ import type { Client } from '../../db.ts'
 import { type AppliedInvite, applyInvites, type InvitingMessage } from './applyInvites.ts'
 
 /**
- * Returns a text that is equal for two copies of one invite in a message. Mail programs send the same event both as a
- * part of the mail and as an attached file.
+ * Returns a text that is equal for two copies of one invite in a message. A message may have two copies, because mail
+ * programs send the same event both as a part of the mail and as an attached file.
  */
 const keyOf = ({ uid, recurrenceId, method, sequence, stamp }: ReadInvite | AppliedInvite) =>
   JSON.stringify([uid, recurrenceId, method, sequence, stamp])
 
 /**
- * Adds the invites of a calendar file to the invites of its message, and applies these invites to the calendar. The
- * record of the invites and the change of the calendar happen in the caller's transaction.
- * @returns the calendar invites that were not yet recorded for the message.
+ * Adds the invites of a calendar file to the invites of its message, and applies the added invites to the calendar. The
+ * function runs in the caller's transaction.
+ * @returns the invites that are new for the message.
  */
 export async function recordInvites(
   db: Client,

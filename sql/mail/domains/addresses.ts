@@ -1,14 +1,20 @@
 import type { Queryable } from '../../db.ts'
 
-/** Holds the PostgreSQL channel for every created or deleted inbox address. */
+/** Holds the PostgreSQL channel on which the service announces each created or deleted inbox address. */
 export const ADDRESSES_CHANNEL = 'purser_addresses'
 
-/** Notifies the SMTP listeners, on commit, that an inbox address was created or deleted. */
+/**
+ * Notifies the SMTP listeners that an inbox address was created or deleted. PostgreSQL sends the notification on
+ * commit.
+ */
 export async function notifyAddressesChanged(db: Queryable, address: string): Promise<void> {
   await db.query('select pg_notify($1, $2)', [ADDRESSES_CHANNEL, address])
 }
 
-/** Returns those of the given addresses (in lower case) that are inboxes of projects that are not deleted. */
+/**
+ * Returns those of the given email addresses (in lower case) that are inbox addresses of projects. The inbox addresses
+ * of deleted projects are left out.
+ */
 export async function findAddresses(db: Queryable, addresses: string[]): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>({
     name: 'find-addresses',
@@ -18,14 +24,14 @@ export async function findAddresses(db: Queryable, addresses: string[]): Promise
   return rows.map((row) => row.email_address)
 }
 
-/** Lists the inbox addresses that are in use, in alphabetical order, at most `limit` after `after`. */
+/** Lists at most `limit` inbox addresses that are in use, in byte order after the address `after`. */
 export async function listAddresses(
   db: Queryable,
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>(
-    // The addresses are ordered by their bytes, as in SQLite, because each SMTP listener renews its own copy of the
-    // addresses range by range.
+    // The query orders the inbox addresses by their bytes, as SQLite does, because each SMTP listener updates its own
+    // SQLite copy of the addresses range by range.
     `select email_address from projects where email_address collate "C" > $1 and deleted_at is null
      order by email_address collate "C" limit $2`,
     [after, limit],

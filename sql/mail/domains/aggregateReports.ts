@@ -1,19 +1,20 @@
 import type { AggregateReport, ReportKind } from '../../../shared/mail/reports/aggregateReport.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Sets the number of days for which aggregate reports (DMARC and TLS) are kept. */
+/** Sets the number of days for which the service keeps aggregate reports (DMARC and TLS). */
 const KEPT_DAYS = 400
 /**
- * Sets the maximum number of aggregate reports that are stored in a day, because strangers can write any number of
- * reports.
+ * Sets the maximum number of aggregate reports that the service stores in a day, because strangers can send any number
+ * of reports.
  */
 const DAY_MAX = 2_000
 const DELETED_AT_ONCE = 1_000
 
 /**
- * Describes the outcome of storing an aggregate report. `stored` means that the aggregate report is new. `known` means
- * that the reporter had already sent the aggregate report. `foreign` means that the domain of the aggregate report does
- * not belong to the service. `full` means that too many aggregate reports came in one day.
+ * Describes the outcome of storing an aggregate report. The outcome `stored` means that the aggregate report is new.
+ * The outcome `known` means that the reporter had already sent the aggregate report. The outcome `foreign` means that
+ * the domain of the aggregate report does not belong to the service. The outcome `full` means that too many aggregate
+ * reports came in one day.
  */
 export type ReportOutcome = 'stored' | 'known' | 'foreign' | 'full'
 
@@ -61,10 +62,12 @@ export async function storeReport(
   })
 }
 
-/** Counts the mails or TLS sessions that aggregate reports name for one day (UTC). */
+/** Counts the mails or the TLS sessions of one day (UTC) in aggregate reports. */
 export type ReportedDay = { date: string; kind: ReportKind; passed: number; failed: number }
 
-/** Describes a source of mail (or of TLS sessions) with one of its results, summed over all reported days. */
+/**
+ * Describes a source of mails or of TLS sessions with one result. The field `count` is the sum over all reported days.
+ */
 export type ReportedSource = {
   kind: ReportKind
   domain: string
@@ -72,7 +75,7 @@ export type ReportedSource = {
   result: string
   isPassed: boolean
   count: number
-  /** Lists the hosts whose aggregate reports name this source of mail. */
+  /** Lists the reporters that name the source in their aggregate reports. */
   reporters: string[]
 }
 
@@ -80,9 +83,9 @@ const SOURCES_MAX = 100
 const REPORTERS_MAX = 5
 
 /**
- * Sums up the proven aggregate reports about the last days.
- * @returns the sums of the aggregate reports. `unproven` is the number of aggregate reports whose sender is not proven.
- * Reports whose sender is not proven are counted in no other sum.
+ * Sums up the proven aggregate reports of the last `days` days.
+ * @returns the sums of the aggregate reports. The field `unproven` counts the aggregate reports with an unproven
+ * sender. No other sum includes aggregate reports with an unproven sender.
  */
 export async function sumReports(
   db: Queryable,

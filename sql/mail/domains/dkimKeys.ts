@@ -5,13 +5,13 @@ import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envel
 import type { Queryable } from '../../db.ts'
 
 /**
- * Sets the length of a DKIM key in bits. RFC 8301 §3.2: a key must have at least 1024 bits, and 2048 bits are
- * recommended. Programs that verify DKIM need not support keys longer than 2048 bits.
+ * Sets the length of a DKIM key in bits. RFC 8301 §3.2 requires a DKIM key of at least 1024 bits and recommends 2048
+ * bits. A DKIM key must not be longer, because programs that verify DKIM need not support more than 2048 bits.
  */
 const KEY_BITS = 2048
 /**
  * Sets the maximum number of signing keys of a domain. The two newest DKIM keys of a domain both sign its mail. So
- * while a DKIM key is replaced, DNS always has the record of at least one signing key.
+ * during the replacement of a DKIM key, DNS always has the record of at least one signing key.
  */
 const SIGNING_KEYS = 2
 
@@ -24,8 +24,8 @@ export type DkimKey = {
 }
 
 /**
- * Returns the encryption context (associated data) of a DKIM private key. In the encryption context, the DKIM key
- * belongs to no project.
+ * Returns the encryption context (associated data) of a DKIM private key. The encryption context names no project,
+ * because a DKIM key belongs to a domain.
  */
 export const dkimContext = (domain: string, selector: string): SecretContext => ({
   purpose: 'dkim-key',
@@ -34,7 +34,9 @@ export const dkimContext = (domain: string, selector: string): SecretContext => 
   version: 1,
 })
 
-/** Creates a DKIM key. From now on the new key signs the mail of the domain in addition to the previous key. */
+/**
+ * Creates a DKIM key for a domain. The new DKIM key signs the mail of the domain in addition to the previous DKIM key.
+ */
 export async function createDkimKey(
   db: Queryable,
   keyring: Keyring,
@@ -91,7 +93,7 @@ export async function findDkimSigners(
   })
 }
 
-/** Deletes all DKIM keys of a domain, or only the key of one selector. */
+/** Deletes all DKIM keys of a domain, or only the DKIM key of one selector. */
 export async function deleteDkimKeys(
   db: Queryable,
   domain: string,

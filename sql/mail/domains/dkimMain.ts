@@ -6,7 +6,7 @@ import { onDatabase } from '../../command.ts'
 import { createKeyringSource, masterKeys } from '../../keyring/keyring.ts'
 import { createDkimKey, listDkimKeys } from './dkimKeys.ts'
 
-/** Runs `bun run dkim:new DOMAIN`, which creates a DKIM key and prints its DNS record. */
+/** Runs the command `bun run dkim:new DOMAIN`, which creates a DKIM key and prints its DNS record. */
 async function create(): Promise<void> {
   const domain = process.argv[2]?.toLowerCase().replace(/\.$/, '') ?? ''
   if (process.argv.length !== 3 || !isDomain(domain)) {

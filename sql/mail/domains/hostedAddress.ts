@@ -2,9 +2,9 @@ import { domainOf } from '../../../shared/mail/address.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Tells whether this service receives, or may later receive, the mail of an address. If this service receives the mail
- * of an address, an agent with that inbox could read the mail. An address in a tenant's domain counts even before the
- * domain is verified, and even after its verification has failed.
+ * Tells whether this service receives, or may later receive, the mail of an email address. An agent could read the mail
+ * of such an email address. The function counts an address in a tenant's domain even before the domain is verified, and
+ * even after the verification has failed.
  */
 export async function isHosted(
   db: Queryable,

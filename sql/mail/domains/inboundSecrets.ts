@@ -1,15 +1,18 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Describes a domain's secret for handing over mail by HTTP, but does not contain the secret itself. */
+/** Describes a domain's secret for handing over mail by HTTP, without the value of the secret. */
 export type InboundSecret = {
   /** Holds the id of the secret, in the form `DOMAIN#VERSION`. */
   keyId: string
   createdAt: Date
-  /** Holds the time when the secret expires. Null means that the secret of the domain is valid until it is revoked. */
+  /**
+   * Holds the time when the secret expires. Null means that the secret is valid until an operator revokes or replaces
+   * the secret.
+   */
   expiresAt: Date | null
 }
 
-/** Holds the time for which the previous secret of a domain stays valid after a new secret is made. */
+/** Holds the time for which the previous secret of a domain stays valid after the creation of a new secret. */
 const OVERLAP = '24 hours'
 
 type Row = { domain: string; version: number; created_at: Date; expires_at: Date | null }
@@ -21,8 +24,8 @@ const toSecret = (row: Row): InboundSecret => ({
 })
 
 /**
- * Makes a secret of a domain for handing over the domain's mail by HTTP. The previous secret of the domain expires
- * after a day.
+ * Creates a domain's secret for handing over the domain's mail by HTTP. The previous secret of the domain expires after
+ * a day.
  */
 export async function newInboundSecret(pool: Pool, domain: string): Promise<InboundSecret> {
   return await transaction(pool, async (db) => {
@@ -55,12 +58,12 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
 }
 
 /**
- * Sets the maximum number of domain secrets that a listener holds in memory. The limit is high enough, because an
- * operator makes each secret by hand.
+ * Sets the maximum number of domain secrets that a listener process holds in memory. The limit is high enough, because
+ * an operator creates each domain secret by hand.
  */
 const ALL_MAX = 20_000
 
-/** Lists the valid secrets of all domains for handing over mail by HTTP, but not the values of these secrets. */
+/** Lists the valid secrets of all domains for handing over mail by HTTP, without the values of the secrets. */
 export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecret[]> {
   const { rows } = await db.query<Row>(
     `select * from inbound_secrets where expires_at is null or expires_at > clock_timestamp()
@@ -69,7 +72,7 @@ export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecre
   return rows.map(toSecret)
 }
 
-/** Revokes at once every secret of a domain for handing over mail by HTTP. */
+/** Revokes every secret of a domain for handing over mail by HTTP at once. */
 export async function revokeInboundSecrets(db: Queryable, domain: string): Promise<void> {
   await db.query(
     `update inbound_secrets set expires_at = clock_timestamp()

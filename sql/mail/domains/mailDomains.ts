@@ -21,13 +21,13 @@ export type MailDomain = {
   checkedAt: Date | null
   verifiedAt: Date | null
   /**
-   * Holds the time since which every check of the domain found required DNS records missing or wrong. The time is null
-   * if the last check found all required DNS records.
+   * Holds the time since which every check of the domain has found required DNS records missing or wrong. Null means
+   * that the last check found all required DNS records.
    */
   wantingSince: Date | null
 }
 
-/** Reports that the domain cannot be deleted, because projects have addresses in it. */
+/** Reports that a mail domain cannot be deleted, because projects have inbox addresses in the domain. */
 export class DomainInUseError extends Error {}
 
 type DomainRow = {
@@ -59,8 +59,8 @@ const toDomain = (row: DomainRow): MailDomain => ({
 })
 
 /**
- * Adds a mail domain with its ownership token and a DKIM key, and queues its first check. @returns null if the mail
- * domain already exists.
+ * Adds a mail domain with an ownership token and a DKIM key, and queues the first check of the mail domain. @returns
+ * null if the mail domain already exists.
  */
 export async function addMailDomain(
   pool: Pool,
@@ -83,7 +83,9 @@ export async function addMailDomain(
   })
 }
 
-/** Queues the check of a mail domain. The new check replaces a check of the domain that is already waiting. */
+/**
+ * Queues the check of a mail domain. The new check replaces a check of the same domain that already waits in the queue.
+ */
 export async function queueCheck(db: Queryable, domain: string, runAt?: Date): Promise<void> {
   await addJob(db, {
     task: 'verify_domain',
@@ -114,7 +116,7 @@ export async function findVerifiedDomains(
   return rows.map(({ domain }) => domain)
 }
 
-/** Lists the mail domains in the given states in alphabetical order, at most `limit`. */
+/** Lists at most `limit` mail domains in the given states, in alphabetical order. */
 export async function listServedDomains(
   db: Queryable,
   { states, limit }: { states: readonly DomainStatus[]; limit: number },
@@ -126,7 +128,7 @@ export async function listServedDomains(
   return rows.map(toDomain)
 }
 
-/** Lists mail domains, newest first, at most `limit` after the cursor. */
+/** Lists the mail domains, newest first, with at most `limit` mail domains after the cursor. */
 export async function listMailDomains(
   db: Queryable,
   { limit, cursor }: { limit: number; cursor: Cursor | null },
@@ -141,8 +143,8 @@ export async function listMailDomains(
 
 /**
  * Records the result of a mail domain's check and queues the next check.
- * @returns false if the mail domain was removed while the check ran. While the check ran, somebody may have added the
- * same domain again.
+ * @returns false if the mail domain was removed while the check ran. The function also returns false if somebody has
+ * added the same mail domain again.
  */
 export async function recordCheck(
   pool: Pool,
@@ -174,7 +176,7 @@ export async function recordCheck(
  */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    // The lock on the mail domain waits for a concurrent createProject at this domain.
+    // The row lock on the mail domain waits for the end of a concurrent `createProject` with an address in this domain.
     const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
     if (locked.rowCount === 0) return false
     const used = await db.query(
@@ -190,7 +192,8 @@ export async function deleteMailDomain(pool: Pool, domain: string): Promise<bool
 }
 
 /**
- * Locks a verified domain against deletion while a project is created. @returns false if the domain is not verified.
+ * Locks a verified mail domain against deletion during the creation of a project. @returns false if the mail domain is
+ * not verified.
  */
 export async function holdVerifiedDomain(db: Queryable, domain: string): Promise<boolean> {
   const { rowCount } = await db.query(

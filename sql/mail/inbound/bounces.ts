@@ -19,7 +19,7 @@ import { suppress } from '../outbound/suppressions.ts'
 /** Holds the label that a message gets when it bounces. */
 const LABEL = 'bounced'
 
-/** Holds the beginning of the error text of a recipient whose bounce is not proven. */
+/** Holds the beginning of a recipient's error text if the bounce is not proven. */
 const UNPROVEN = 'unproven report: '
 
 /** Tells whether a proven bounce has already marked a recipient as bounced. */
@@ -29,13 +29,13 @@ export const hasBouncedForSure = ({ state, error }: { state: string; error: stri
 type Recipient = { address: string; state: string }
 
 /**
- * Records a bounce in the transaction that also stores the bounce message. The bounce counts only for a message of this
- * project and for recipients that the message was sent to. The recipients whom a bounce may concern are limited,
- * because anyone with a copy of the message can write a bounce about the other recipients.
+ * Records a bounce in the transaction that also stores the bounce message. A bounce counts only for a message of this
+ * project and for the recipients of that message. A bounce counts only for few recipients, because anyone with a copy
+ * of the message can write a bounce about the other recipients.
  *
- * If the bounce reports a failure, the sent message and its recipient are marked as bounced. If the failure is
- * permanent and the bounce is proven, the recipient's address is also suppressed. A bounce that reports only a delay
- * changes nothing.
+ * If the bounce reports a failure, the function marks the sent message and the recipient as bounced. If the failure is
+ * permanent and the bounce is proven, the function also suppresses the recipient's address. A bounce that reports only
+ * a delay changes nothing.
  * @returns the webhook events that the bounce causes.
  */
 export async function recordBounce(
@@ -85,8 +85,8 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An earlier unproven bounce may have marked these recipients as bounced already. If an earlier bounce already marked
-  // the recipient, the bounce event was already sent.
+  // An earlier unproven bounce may have marked all these recipients as bounced already. In this case, the service has
+  // already recorded the event `message.bounced`.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -101,7 +101,10 @@ export async function recordBounce(
   }))
 }
 
-/** Locks the message that the bounce returns, in the same lock order as the worker. */
+/**
+ * Locks the message that a bounce returns. The function takes the row locks in the same order as the worker process
+ * that sends mail.
+ */
 async function lockSent(
   db: Queryable,
   projectId: string,
@@ -122,21 +125,21 @@ async function lockSent(
 type Match = {
   address: string
   recipient: BouncedRecipient
-  /** Tells whether the bounce names the address of the recipient. */
+  /** Tells whether the bounce names the recipient's address. */
   isNamed: boolean
   wasBounced: boolean
 }
 
 /**
- * Matches a bounce with the recipients of the returned message. If the message was forwarded, the bounce may name an
- * unknown address. If the message has only one recipient, the bounce still counts for that recipient.
+ * Matches a bounce with the recipients of the returned message. The bounce of a forwarded message may name an unknown
+ * address. If the message has only one recipient, such a bounce still counts for that recipient.
  */
 function match(
   isReport: boolean,
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ): Match[] {
-  // A recipient that was refused when the mail was sent got no message, so no bounce can be about that recipient.
+  // A recipient whom the mail host refused got no message, so no bounce can concern that recipient.
   const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
   const named = failed.flatMap((recipient) => {
     const own = sent.find(({ address }) => names(recipient, address))
@@ -150,8 +153,8 @@ function match(
 }
 
 /**
- * Applies a proven bounce, which is only about the recipient of the returned copy. If the bounce names another address,
- * the mail was forwarded.
+ * Matches a proven bounce with the recipient of the returned copy, because a proven bounce concerns only this
+ * recipient. If a proven bounce names another address, somebody forwarded the mail.
  */
 function prove(
   { address }: ReturnedCopy,
@@ -178,14 +181,14 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Sets the maximum number of copies of sent messages that one bounce address may stand for. A bounce address holds only
- * the beginning of a message's hash, so it may fit several messages.
+ * Sets the maximum number of sent copies that the function reads for one bounce address. A bounce address may fit
+ * several messages, because it holds only the beginning of a message's hash.
  */
 const COPIES_MAX = 500
 
 /**
- * Finds the copy of a sent message whose envelope sender is the recipient of this inbound mail. @returns null if the
- * address is no bounce address of this service, or if the sent message has been deleted.
+ * Finds the sent copy that an inbound mail returns. The envelope sender of the sent copy is the recipient of the
+ * inbound mail. @returns null if the recipient is no bounce address of this service, or if the sent message is deleted.
  */
 export async function findReturnedCopy(
   db: Queryable,
@@ -207,7 +210,7 @@ export async function findReturnedCopy(
   return { messageRow: copy.row, messageId: copy.message_id, address: copy.address }
 }
 
-/** Returns the lowest and the highest message hash that begin with the given bytes. */
+/** Returns the lowest and the highest message hash with the given first bytes. */
 export const hashRange = (start: Buffer): [Buffer, Buffer] => [
   start,
   Buffer.concat([start, Buffer.alloc(32 - start.length, 0xff)]),

@@ -6,12 +6,12 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { suppress } from '../outbound/suppressions.ts'
 import { findReturnedCopy } from './bounces.ts'
 
-/** Holds the label of a message about which a recipient complained. */
+/** Holds the label that a message gets when a recipient complains about the message. */
 const LABEL = 'complained'
 
 /**
- * Records a recipient's complaint about the copy of a sent message: stores the label, the suppression and the event,
- * once for each copy.
+ * Records a recipient's complaint about a sent copy of a message. The function stores the label, the suppression and
+ * the event only once for each sent copy.
  * @param detail is the explanation that the complaint report contains.
  */
 export async function recordComplaint(
@@ -47,7 +47,8 @@ export async function recordComplaint(
 }
 
 /**
- * Locks an outbound mail. Every function that changes the recipients of a mail takes the lock of the outbound mail.
+ * Locks an outbound mail. Every function that changes the recipients of a mail first locks the row of the outbound
+ * mail.
  * @returns the project that sent the mail. Null means that the mail is deleted.
  */
 async function lockCopy(db: Queryable, messageRow: string): Promise<string | null> {
@@ -60,8 +61,8 @@ async function lockCopy(db: Queryable, messageRow: string): Promise<string | nul
 }
 
 /**
- * Finds the copy of a sent message that one of the given envelope senders belongs to. The inbox in the envelope sender
- * is the inbox that has sent the copy. @returns null if none of the given envelope senders belongs to this service.
+ * Finds the sent copy of a message by one of the given envelope senders. The envelope sender contains the address of
+ * the inbox that sent the copy. @returns null if none of the given envelope senders belongs to this service.
  */
 export async function findComplainedCopy(
   db: Queryable,

@@ -4,7 +4,7 @@ import type { Rule, RuleScope } from '../../../shared/mail/emailRules.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-/** Holds the PostgreSQL channel on which the service announces the inbox address whose email rules changed. */
+/** Holds the PostgreSQL channel on which the service announces the inbox address with changed email rules. */
 export const RULES_CHANNEL = 'email_rules'
 
 /** Sets the maximum number of email rules of one project. */
@@ -12,9 +12,9 @@ export const RULES_MAX = 1_000
 
 export type StoredRule = Rule & { id: string; row: bigint; createdAt: Date }
 
-/** Reports that the project already has {@link RULES_MAX} email rules. */
+/** Reports that a project already has {@link RULES_MAX} email rules. */
 export class TooManyRulesError extends Error {}
-/** Reports that a new email rule contradicts an email rule that blocks or allows the same address in the same scope. */
+/** Reports that a new email rule contradicts an existing email rule for the same address in the same scope. */
 export class RuleConflictError extends Error {}
 
 type RuleRow = {
@@ -36,8 +36,8 @@ const toRule = (row: RuleRow): StoredRule => ({
 })
 
 /**
- * Adds an email rule. If the project already has the same email rule, nothing changes.
- * @returns the email rule, and whether it is new.
+ * Adds an email rule. If the project already has the same email rule, the function changes nothing.
+ * @returns the email rule, and whether the rule is new.
  * @throws {TooManyRulesError} {RuleConflictError}
  */
 export async function createRule(
@@ -86,7 +86,7 @@ const notifyRulesChanged = (db: Queryable, projectId: string) =>
     projectId,
   ])
 
-/** Lists email rules of a project, newest first, at most `limit` after the cursor. */
+/** Lists the email rules of a project, newest first, with at most `limit` rules after the cursor. */
 export async function listRules(
   db: Queryable,
   { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
@@ -113,7 +113,7 @@ export async function readRules(
   return rows
 }
 
-/** Returns the email rules of several projects. A project that has no email rules is absent in the result. */
+/** Returns the email rules of several projects. The result leaves out projects that have no email rules. */
 export async function readRulesOf(
   db: Queryable,
   projectIds: readonly string[],
@@ -131,8 +131,8 @@ export async function readRulesOf(
 export type SenderRule = { inbox: string; type: Rule['type']; value: string }
 
 /**
- * Lists the rules about the blocked senders of one inbox: each rule that blocks, and each rule that allows an address
- * of a blocked domain. Null means that the rules of all inboxes are listed.
+ * Lists the email rules about blocked senders of an inbox: each blocking rule, and each rule that allows an address of
+ * a blocked domain. If `inbox` is null, the function lists the rules of all inboxes.
  */
 export async function listSenderRules(db: Queryable, inbox: string | null): Promise<SenderRule[]> {
   const { rows } = await db.query<SenderRule>(

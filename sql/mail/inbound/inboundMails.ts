@@ -7,7 +7,7 @@ import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
 import { deleteUnusedRawMails } from '../messages/rawMails.ts'
 
 /**
- * Describes a mail service that handed over a mail. The provider's SPF result is kept, because this service does not
+ * Describes the mail provider that handed over a mail. The service keeps the provider's SPF result, because it does not
  * know the IP address of the client that sent the mail.
  */
 export type MailProvider = { name: string; spf: AuthenticationWord | null }
@@ -15,13 +15,13 @@ export type MailProvider = { name: string; spf: AuthenticationWord | null }
 /** Describes a mail in an SMTP listener's spool of accepted mail. */
 export type SpooledMail = {
   /**
-   * Holds a key that identifies the spooled mail and never changes. Because of this key, the database stores a mail
-   * only once, even if the mail is moved from the spool to the database twice.
+   * Holds a key that identifies the spooled mail and never changes. Because of `sourceKey`, the database stores a mail
+   * only once, even if the mail moves from the spool to the database twice.
    */
   sourceKey: string
   bytes: Uint8Array
   /**
-   * Names the object that holds the bytes of the mail. If the object is absent or null, the bytes are not in the object
+   * Names the object that holds the bytes of the mail. If `blob` is absent or null, the bytes are not in the object
    * store.
    */
   blob?: Buffer | null
@@ -32,33 +32,33 @@ export type SpooledMail = {
   helo: string
   receivedAt: Date
   /**
-   * Holds the W3C trace context that the processing of the mail continues. If the field is absent, the mail has no
+   * Holds the W3C trace context that the processing of the mail continues. If `traceparent` is absent, the mail has no
    * trace context.
    */
   traceparent?: string | null
   /**
-   * Holds the mail service that handed over the mail by HTTP. If the provider is absent or null, the mail came by SMTP.
+   * Holds the mail provider that handed over the mail by HTTP. If `provider` is absent or null, the mail came by SMTP.
    */
   provider?: MailProvider | null
   /**
-   * Holds the priority of the mail's parse job. Parse jobs with the lowest number run first. If the field is absent,
+   * Holds the priority of the mail's parse job. Parse jobs with the lowest number run first. If `priority` is absent,
    * the parse job has the priority 0.
    */
   priority?: number
 }
 
 /**
- * A mail with more bytes than this limit gets a separate parse job, because it would delay the other mails of a batch.
- * All mails in the object store have more bytes than this limit.
+ * Sets the number of bytes above which a mail gets a separate parse job, because a large mail would delay the other
+ * mails of a batch. All mails in the object store have more bytes than BATCHED_BYTES.
  */
 export const BATCHED_BYTES = BLOB_BYTES
 
 const NO_BYTES = new Uint8Array()
 
 /**
- * Stores mails from the spool and queues their parse jobs. Mails with the same priority and the same inbox stand next
- * to each other in the batches. A large mail, or a mail that is alone in its batch, gets a parse job of its own. A
- * batch of mails has the priority of its first mail.
+ * Stores mails from the spool and queues their parse jobs. In a batch, mails with the same priority and the same inbox
+ * stand next to each other. A large mail gets its own parse job. A mail without other mails in its batch also gets its
+ * own parse job. A batch of mails has the priority of its first mail.
  */
 const ACCEPT = `
   with delivery as (
@@ -107,8 +107,8 @@ const ACCEPT = `
 
 /**
  * Stores a batch of spooled mails in one statement: the raw mails, one inbound mail for each inbox, and their parse
- * jobs. If a mail is already stored, storing it again changes nothing. The same mail is stored again if the listener
- * died before it could delete the mail from the spool.
+ * jobs. A second storage of the same mail changes nothing. A mail is stored a second time if the listener process died
+ * before it deleted the mail from the spool.
  */
 export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
@@ -140,7 +140,7 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
   })
 }
 
-/** Describes an inbound mail, which is a mail for one inbox that waits to be parsed. */
+/** Describes an inbound mail, which is a mail for one inbox that the service has not parsed yet. */
 export type InboundMail = {
   id: string
   projectId: string
@@ -152,25 +152,25 @@ export type InboundMail = {
   envelopeTo: string
   /**
    * Holds the IP address of the client that sent the mail. Null means that an inbox of this service sent the mail, so
-   * there is no client.
+   * no client sent it.
    */
   remoteIp: string | null
   helo: string | null
   receivedAt: Date
   traceparent: string | null
-  /** Holds the mail service that handed over the mail by HTTP. Null means that the mail came by SMTP. */
+  /** Holds the mail provider that handed over the mail by HTTP. Null means that the mail came by SMTP. */
   provider: MailProvider | null
 }
 
 /**
- * Describes an inbound mail that is larger than the caller accepts. The description has the size of the mail but not
- * its bytes.
+ * Describes an inbound mail that is larger than the caller accepts. The description holds the size of the mail instead
+ * of the bytes.
  */
 export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
 
 /**
- * The inbound mails are selected before the joins, because a query plan that was made for an empty table would read all
- * mails of the inbox.
+ * Writes a query that selects the inbound mails before it joins other tables. Without this order, a query plan that
+ * PostgreSQL made for an empty table would read all mails of the inbox.
  */
 const findText = (condition: string) => `
   with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')
@@ -217,8 +217,8 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
 }
 
 /**
- * Reads an inbound mail that waits to be parsed. If the mail has more than `maxBytes`, the function returns only the
- * size of the mail.
+ * Reads an inbound mail that the service has not parsed yet. If the mail has more than `maxBytes`, the function returns
+ * only the size of the mail.
  * @returns null if the mail has already been processed, or if its project is deleted.
  * @throws {BlobsAwayError}
  */
@@ -239,7 +239,10 @@ export async function findInboundMail(
   return toInboundMail({ ...row, bytes: bytes === null ? null : await blobs.read({ bytes, blob }) })
 }
 
-/** Reads the given inbound mails in the order of their ids, and leaves out mails that have already been processed. */
+/**
+ * Reads the inbound mails with the given ids in the order of their ids. The function leaves out mails that the service
+ * has already processed.
+ */
 export async function findInboundMails(
   db: Queryable,
   inboundIds: readonly string[],
@@ -250,13 +253,14 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // A mail in the object store is returned without its bytes, even if `maxBytes` would allow them, because such a mail
-  // is too large for a batch.
+  // The function returns a mail in the object store without its bytes, even if `maxBytes` allows them. A mail in the
+  // object store is too large for a batch.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
 /**
- * Discards an inbound mail that its inbox refuses. The raw mail is deleted too, unless another inbox also received it.
+ * Discards an inbound mail that the inbox refuses. The function also deletes the raw mail, unless another inbox
+ * received the same raw mail.
  */
 export async function discardInboundMail(pool: Pool, inboundId: string): Promise<void> {
   await transaction(pool, async (db) => {
@@ -272,16 +276,16 @@ export async function discardInboundMail(pool: Pool, inboundId: string): Promise
 }
 
 /**
- * The two constants are the longest time that an inbound mail waits for DNS answers about its sender, and the shortest
- * time between two checks.
+ * UNSURE_MAX_MS is the longest time that an inbound mail waits for DNS answers about its sender. UNSURE_STEP_MS is the
+ * shortest time between two authentication checks of a mail.
  */
 const UNSURE_MAX_MS = 60 * 60_000
 const UNSURE_STEP_MS = 30_000
 
 /**
- * Queues another authentication check of an inbound mail's sender. Each wait before the next check is as long as all
- * earlier waits together.
- * @returns false if the mail has already waited for an hour, so that no further check is queued.
+ * Queues another authentication check of an inbound mail's sender. The wait before each authentication check is as long
+ * as all earlier waits together.
+ * @returns false if the mail has already waited for an hour, so that the function queues no further check.
  */
 export async function parseAgainLater(
   db: Queryable,

@@ -12,17 +12,20 @@ import { insertPendingTexts } from '../messages/attachmentTexts.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
 
-/** Describes a parsed mail with its Message-ID and its thread, as the inbox stores it. */
+/** Describes a parsed mail with its stored Message-ID and its thread. */
 export type ReceivedMessage = {
   inbound: InboundMail
   mail: ParsedMail
   authentication: Authentication
   /**
-   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If the object of an
-   * attachment is absent or null, the attachment's row holds the bytes.
+   * Lists the hash of each attachment's object in the object store, in the order of the attachments. If the hash of an
+   * attachment is absent or null, the attachment's database row holds the bytes.
    */
   objects?: readonly (Buffer | null)[]
-  /** Tells that the message carries an aggregate report (DMARC or TLS), so a worker must read its attachments. */
+  /**
+   * Tells that the message contains an aggregate report (DMARC or TLS), so that a worker process must read the
+   * attachments.
+   */
   holdsReport?: boolean
   /** Holds the message's search vector in binary form. */
   search: Uint8Array
@@ -36,8 +39,9 @@ export type ReceivedMessage = {
 }
 
 /**
- * Stores received messages. $1 holds the records of the messages, in order. $2 holds their text, HTML and extracted
- * text, packed, because JSON would escape megabytes. $3 holds their search vectors.
+ * Stores received messages. The parameter $1 holds the records of the messages in order. The parameter $2 holds text,
+ * HTML and extracted text of all messages in one byte string, because JSON would escape megabytes. The parameter $3
+ * holds the search vectors of the messages.
  */
 const INSERT_RECEIVED = `
   with given as (
@@ -88,18 +92,19 @@ const INSERT_RECEIVED = `
   returning m.id, m.message_row, d.thread_id`
 
 /**
- * Holds the object id of the type `tsvector` in pg_type.dat. This object id is the same in every release of PostgreSQL.
+ * Holds the object id of the PostgreSQL type `tsvector` in pg_type.dat. The object id of `tsvector` is the same in
+ * every release of PostgreSQL.
  */
 const TSVECTOR_OID = 3614
 
-/** Writes SQL that reads the n-th of the packed texts of a message from $2. */
+/** Writes SQL that reads the n-th text of a message from the packed texts in the parameter $2. */
 function unpacked(n: number): string {
   return `convert_from(substring($2::bytea from starts[${n}] for greatest(lengths[${n}], 0)), 'UTF8')`
 }
 
 /**
- * Stores messages with their threads and identifiers, and marks their inbound mails as processed, in one statement.
- * Another statement then stores the attachments. No message of the batch may refer to another message of the batch.
+ * Stores messages with their threads and identifiers, and marks their inbound mails as processed, in one statement. A
+ * second SQL statement then stores the attachments. No message of the batch may refer to another message of the batch.
  * @returns the webhook events about the stored messages.
  */
 export async function insertReceived(
@@ -109,8 +114,8 @@ export async function insertReceived(
   const parts = messages.map(({ mail }) => [
     Buffer.from(mail.text),
     Buffer.from(mail.html ?? ''),
-    // Most mails have no quoted history, so their extracted text equals their text. If both texts are equal, the text
-    // is sent to the database only once.
+    // Most mails have no quoted history, so their extracted text equals their text. If both texts are equal, the
+    // function sends the text to the database only once.
     Buffer.from(mail.extractedText === mail.text ? '' : mail.extractedText),
   ])
   const packed = packBytes(parts.flat())

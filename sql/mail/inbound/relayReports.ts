@@ -7,7 +7,7 @@ import { recordEvents } from '../../events/events.ts'
 import { hasBouncedForSure, hashRange, recordBounce } from './bounces.ts'
 import { recordComplaint } from './complaints.ts'
 
-/** Identifies the copy of a sent message that a relay reports about. */
+/** Identifies the sent copy of a message about which a mail relay reports. */
 type Copy = {
   message_row: string
   project_id: string
@@ -21,15 +21,15 @@ type Copy = {
 const COPY = `
   select r.message_row, m.project_id, m.message_id, r.address, r.state, r.error, p.email_address as inbox
   from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
-/** Sets the maximum number of copies of sent messages that can share a relay's id, or the beginning of a hash. */
+/** Sets the maximum number of sent copies that a query reads for one relay's id, or for one beginning of a hash. */
 const COPIES_MAX = 500
 
 /**
- * Records a bounce or a complaint that a mail relay has reported, if the report is proven to be authentic. A repeated
- * report changes nothing.
- * @param domain is the domain about whose mail the reporter may report. Null means that the reporter may report about
- * mail of any domain.
- * @returns false if the report belongs to no copy of a sent message, or if it is already recorded.
+ * Records a bounce or a complaint that a mail relay has reported. The report is already proven to be authentic. A
+ * repeated report changes nothing.
+ * @param domain limits the report to mail of this domain. Null means that the relay may report about mail of any
+ * domain.
+ * @returns false if the report fits no sent copy of a message, or if the report is already recorded.
  */
 export async function recordRelayReport(
   pool: Pool,
@@ -56,8 +56,8 @@ export async function recordRelayReport(
 }
 
 /**
- * Finds the copy of a sent message to which a relay's report belongs. The function first tries the relay's id from the
- * 250 reply, then the Message-ID, then the envelope sender of the copy (VERP).
+ * Finds the sent copy of a message about which a relay reports. The function first tries the relay's id from the 250
+ * reply, then the Message-ID, and then the envelope sender of the copy (VERP).
  */
 async function findCopy(pool: Pool, report: RelayReport): Promise<Copy | null> {
   const { address, relayIds, from, messageIds, returnPaths } = report

@@ -17,9 +17,9 @@ import type { InboundMail } from './inboundMails.ts'
 import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 
 /**
- * Tells how an inbound mail was stored. `retransmission` means that the inbox already has or had the message. `gone`
- * means that the project of the inbox is deleted. `busy` means that the mail was not stored, because another
- * transaction has locked the inbox.
+ * Tells how an inbound mail was stored. The outcome `retransmission` means that the inbox already has or had the
+ * message. The outcome `gone` means that the project of the inbox is deleted. The outcome `busy` means that the mail
+ * was not stored, because another transaction has locked the inbox.
  */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
@@ -28,24 +28,27 @@ export type AuthenticatedMail = IndexedMail & {
   inbound: InboundMail
   authentication: Authentication
   /**
-   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If the object of an
-   * attachment is absent or null, the attachment's row holds the bytes.
+   * Lists the hash of each attachment's object in the object store, in the order of the attachments. If the hash of an
+   * attachment is absent or null, the attachment's database row holds the bytes.
    */
   objects?: readonly (Buffer | null)[]
-  /** Tells that a worker must read the attachments as aggregate reports. */
+  /** Tells that a worker process must read the attachments as aggregate reports. */
   holdsReport?: boolean
 }
 
-/** Sets the longest time for which a transaction waits for a further lock after it has locked several inboxes. */
+/**
+ * Sets the longest time for which a transaction waits for a further lock after the transaction has locked several
+ * inboxes.
+ */
 const PATIENCE = '500ms'
 
 /**
- * Stores parsed mails in their threads and marks their inbound mails as processed, in one transaction. The lock of the
- * project's row locks the inbox, so two messages of one inbox never choose a thread or an identifier concurrently. A
- * separate statement after the lock reads the inbox, because a statement sees only what was committed before it
- * started.
- * @param received lists mails of one project, or with `skipBusy` of several projects. With `skipBusy` the function
- * skips locked inboxes, so that a locked inbox does not delay the other inboxes.
+ * Stores parsed mails in their threads and marks their inbound mails as processed, in one transaction. The function
+ * locks the project's row, so that two messages of one inbox never choose a thread or an identifier concurrently. A
+ * separate SQL statement reads the inbox after the lock, because an SQL statement sees only data that was committed
+ * before the statement started.
+ * @param received lists mails of one project. With `skipBusy`, `received` may list mails of several projects. With
+ * `skipBusy` the function skips locked inboxes, so that a locked inbox does not delay the other inboxes.
  */
 export async function storeParsedMails(
   pool: Pool,
@@ -60,15 +63,14 @@ export async function storeParsedMails(
     for (const wave of wavesOf(received.filter(isLocked))) {
       await storeWave(db, wave, outcomes, events)
     }
-    // The raw mail of a mail that was received twice is deleted, because no message refers to it.
+    // The function deletes the raw mail of a retransmission, because no message refers to this raw mail.
     const repeated = received.filter((one) => outcomes.get(one) === 'retransmission')
     await deleteUnusedRawMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
-    // The events are recorded at the end of the transaction, because this locks the project's event stream. If the
-    // events were recorded earlier, a transaction that records a bounce could wait for its message's lock while it
-    // holds the event stream's lock that this transaction needs.
+    // The function records the events at the end of the transaction, because `recordEvents` locks the project's event
+    // stream. With an earlier record, two transactions could deadlock on the event stream and the message of a bounce.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -76,7 +78,10 @@ export async function storeParsedMails(
   })
 }
 
-/** Locks the inboxes that are not deleted. @returns the projects whose inboxes are locked. */
+/**
+ * Locks the inboxes of the received mails, except inboxes of deleted projects. @returns the ids of the projects with
+ * locked inboxes.
+ */
 async function lockInboxes(
   db: Queryable,
   received: readonly AuthenticatedMail[],
@@ -93,8 +98,8 @@ async function lockInboxes(
 }
 
 /**
- * Divides parsed mails into groups that can be stored together. In one group, no mail refers to another mail or repeats
- * it, and no mail searches for its thread by another mail's subject.
+ * Divides parsed mails into groups that one SQL statement can store together. Within one group, no mail refers to
+ * another mail or repeats another mail. Within one group, no mail needs the subject of another mail to find a thread.
  */
 function wavesOf(received: readonly AuthenticatedMail[]): AuthenticatedMail[][] {
   const waves: AuthenticatedMail[][] = []
@@ -156,7 +161,7 @@ type Known = {
   isRetransmission: boolean
   /**
    * Holds the row number of the stored message that this mail repeats. Null means that no stored message is the same,
-   * or that the stored message is deleted.
+   * or that the same message was deleted.
    */
   earlierRow: string | null
   idTaken: boolean
@@ -164,17 +169,17 @@ type Known = {
 }
 
 /**
- * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread that the mail
- * refers to. The query is ordered by Message-ID so that PostgreSQL uses the right index. Without this order, a query
- * plan that was made for an empty table read the whole inbox for each mail.
- * @returns the search results by the index of the mail in `wave`. If a mail has no results, it was already processed as
- * an inbound mail.
+ * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread to which the
+ * mail refers. The query orders by Message-ID so that PostgreSQL uses the right index. Without the order by Message-ID,
+ * a query plan that PostgreSQL made for an empty table read the whole inbox for each mail.
+ * @returns the search results by the index of the mail in `wave`. A mail without results is an inbound mail that the
+ * service has already processed.
  */
 async function findRelated(
   db: Queryable,
   wave: readonly AuthenticatedMail[],
 ): Promise<Map<number, Known>> {
-  // A bounce joins the thread of the message that it returns, even if the bounce has no References.
+  // A bounce joins the thread of the returned message, even if the bounce has no References.
   const named = wave.flatMap(({ mail }, n) =>
     [...returnedIds(mail), ...ancestors(mail.links), mail.links.messageId].map((id) => ({ n, id })),
   )
@@ -241,8 +246,8 @@ const returnedIds = ({ bounce }: ParsedMail): string[] =>
     : [...(bounce.proof === null ? [] : [bounce.proof.messageId]), ...bounce.messageIds]
 
 /**
- * Tells whether the thread of a mail must be found by the mail's subject. A mail finds its thread by its subject if it
- * is a reply without In-Reply-To and References.
+ * Tells whether the service must find the thread of a mail by the mail's subject. Only a reply without In-Reply-To and
+ * References finds its thread by its subject.
  */
 const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
   links.inReplyTo.length === 0 &&
@@ -250,7 +255,7 @@ const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
   baseSubject(subject).isReply &&
   subjectKey(subject) !== null
 
-/** Sets the maximum age in days of the threads in which findThreadBySubject searches. */
+/** Sets the maximum age in days of a thread that `findThreadBySubject` may find. */
 const SUBJECT_DAYS = 30
 const THREADS_SEARCHED = 5
 const MESSAGES_COMPARED = 20
@@ -285,11 +290,11 @@ async function findThreadBySubject(
   return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
 }
 
-/** Returns a free alternative to a Message-ID that another message of this inbox has already (docs/contract.md §4). */
+/** Returns a free alternative to a Message-ID that another message of the inbox already has (docs/contract.md §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // After 8 tries, the number in the alternative Message-ID is random: thousands of mails with one Message-ID must
-    // not need thousands of tries each.
+    // After 8 tries, the number in the alternative Message-ID is random. With consecutive numbers only, each of
+    // thousands of mails with one Message-ID would need thousands of tries.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     const { rowCount } = await db.query(

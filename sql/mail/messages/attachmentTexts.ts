@@ -13,7 +13,7 @@ import { readMessageEvents } from './messageEvents.ts'
 
 /**
  * Queues a job that reads the attachments of a project. The database rows of the project tell the job which attachments
- * it must read.
+ * wait for a reading.
  */
 export const queueReading = (
   db: Queryable,
@@ -28,10 +28,7 @@ export const queueReading = (
     ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
-/**
- * Queues the job that reads the attachments of a mail that waited for its owner's approval, if the mail has a file to
- * read.
- */
+/** Queues the job that reads the attachments of an approved mail, if the mail has an attachment to read. */
 export async function queueWaitingReading(
   db: Queryable,
   projectId: string,
@@ -45,7 +42,7 @@ export async function queueWaitingReading(
   if ((rowCount ?? 0) > 0) await queueReading(db, projectId)
 }
 
-/** Records the attachments of a new message that must be read. */
+/** Records the attachments of a new message that a worker process must read. */
 export async function insertPendingTexts(
   db: Queryable,
   { projectId, messageRow }: { projectId: string; messageRow: string },
@@ -61,7 +58,10 @@ export async function insertPendingTexts(
   await queueReading(db, projectId)
 }
 
-/** Holds the outcome of reading one attachment: its text, or the reason why it has none. */
+/**
+ * Holds the outcome of reading one attachment: the text of the attachment, or the reason why the attachment has no
+ * text.
+ */
 export type TextOutcome = {
   messageRow: string
   attachmentId: string
@@ -74,8 +74,8 @@ export type TextOutcome = {
   links: readonly MailLink[]
   invites: readonly ReadInvite[]
   /**
-   * Holds the label that the message gets if its attachment conceals words. Null means that the message gets no such
-   * label.
+   * Holds the label that the message gets if the attachment conceals words. Null means that the attachment conceals no
+   * words.
    */
   label: string | null
   bytes: number
@@ -83,9 +83,9 @@ export type TextOutcome = {
 }
 
 /**
- * Records the text that was read from an attachment, with the event about it. A second call for the same attachment
- * changes nothing.
- * @returns whether all attachments of the message are read now.
+ * Records the text that a worker process read from an attachment, together with the event. A second call for the same
+ * attachment changes nothing.
+ * @returns true if no attachment of the message waits for a reading any more.
  */
 export async function recordText(pool: Pool, projectId: string, outcome: TextOutcome) {
   return transaction(pool, async (db) => {
@@ -106,16 +106,16 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
       values: [messageRow],
     })
-    // The events are recorded at the end of the transaction, because the recording locks the project's event stream
-    // until the commit.
+    // The function records the events at the end of the transaction, because `recordEvents` locks the project's event
+    // stream until the commit.
     await recordEvents(db, events)
     return !rows[0]!.waits
   })
 }
 
 /**
- * Records everything that follows from an attachment's text: the daily sums, the attachment's description, one-time
- * codes and invites. @returns the events that the caller must record.
+ * Records the consequences of an attachment's text: the daily sums, the attachment's description, one-time codes and
+ * invites. @returns the events that the caller must record.
  */
 async function recordFirst(
   db: Client,
@@ -130,7 +130,8 @@ async function recordFirst(
 }
 
 /**
- * Counts the characters of a text. PostgreSQL counts code points, and `substr` reads pages of the text by this count.
+ * Counts the code points of a text, because the PostgreSQL function `substr` counts code points when it reads a page of
+ * the text.
  */
 function charsOf(text: string): number {
   let chars = 0
@@ -166,8 +167,8 @@ const describe = (
   })
 
 /**
- * Adds the one-time codes and links of an attachment to those of its message. @returns whether the first code of the
- * message is among the codes of the attachment.
+ * Adds the one-time codes and links of an attachment to the codes and links of its message. @returns whether the first
+ * code of the message comes from the attachment.
  */
 async function addFound(
   db: Client,
@@ -208,7 +209,7 @@ async function eventsOf(
   const [event] = await readMessageEvents(db, [messageRow])
   if (event === undefined) return []
   const { projectId, data, traceparent, isSent } = event
-  // The project itself sent the mail with this attachment, so the project gets no event.
+  // If the project itself sent the mail with this attachment, the project gets no event.
   if (isSent) return []
   const attachment: AttachmentRead = { attachmentId, state, chars }
   return [
@@ -234,7 +235,7 @@ const noticeOf = ({ uid, recurrenceId, method, effect }: AppliedInvite): InviteN
   effect,
 })
 
-/** Adds the bytes and the processor time of reading one attachment to the project's sums for the UTC day. */
+/** Adds the bytes and the processor time of one attachment's reading to the project's sums for the present UTC day. */
 const countReading = (
   db: Queryable,
   projectId: string,

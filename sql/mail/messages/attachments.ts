@@ -6,8 +6,8 @@ import type { Queryable } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 
 /**
- * Holds the decoded bytes of one attachment. The field `blob` names the object that holds the attachment's bytes. If
- * `blob` is absent or null, the attachment's bytes are not in the object store.
+ * Holds the decoded bytes of one attachment. The field `blob` names the object with the attachment's bytes in the
+ * object store. If `blob` is absent or null, the attachment's bytes are not in the object store.
  */
 export type AttachmentContent = {
   attachmentId: string
@@ -16,18 +16,18 @@ export type AttachmentContent = {
 }
 
 /**
- * Returns the attachment bytes that must be stored in the database row of the attachment. If an attachment is in the
- * object store, its database row holds no bytes.
+ * Returns the bytes that the caller must store in the database row of an attachment. If the object store holds an
+ * attachment, the database row of the attachment holds no bytes.
  */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
 const NO_BYTES = new Uint8Array()
 
 /**
- * Writes large attachments to the object store, before their rows are stored. The attachments are written one at a
- * time, because two copies of all attachments would take too much memory.
- * @returns for each attachment its object in the object store, in the order of the attachments. Null means that the
- * attachment's row holds the bytes.
+ * Writes large attachments to the object store, before the caller stores their database rows. The function writes the
+ * attachments one at a time, because two copies of all attachments would take too much memory.
+ * @returns the hash of each attachment's object in the object store, in the order of the attachments. A null hash means
+ * that the database row of the attachment holds the bytes.
  * @throws {BlobsAwayError}
  */
 export async function keepAttachments(
@@ -45,7 +45,7 @@ export async function keepAttachments(
  */
 const STATEMENT_BYTES = 1024 * 1024
 
-/** Stores the attachments of a message in their table, in batches. */
+/** Stores the attachments of a message in the attachment table, in batches. */
 export async function insertAttachments(
   db: Queryable,
   messageRow: string,
@@ -88,12 +88,12 @@ function* batches(attachments: readonly AttachmentContent[]): Generator<Attachme
 /** Describes a stored attachment with its name and media type. */
 export type StoredAttachment = { filename: string; contentType: string; bytes: Buffer }
 
-/** Describes an attachment whose content has not been read yet. */
+/** Describes an attachment before its content is read. */
 type FoundAttachment = Omit<StoredAttachment, 'bytes'> & { size: number; stored: StoredContent }
 
 /**
- * Finds one attachment. @returns `'no attachment'` if the message exists but lacks the attachment. Null means that
- * there is no such message.
+ * Finds one attachment of a message. @returns `'no attachment'` if the message exists but lacks the attachment. Null
+ * means that the project has no such message.
  */
 export async function findAttachment(
   db: Queryable,
@@ -131,8 +131,8 @@ export async function findAttachment(
 }
 
 /**
- * Finds a received message whose attachments must be read as aggregate reports, and returns the attachments with its
- * sender. @returns null if the received message is deleted.
+ * Returns the attachments and the sender of a received message, so that a worker process can read the attachments as
+ * aggregate reports. @returns null if the received message is deleted.
  */
 export async function findReportMail(
   db: Queryable,
@@ -150,7 +150,7 @@ export async function findReportMail(
   return { from: row.from, isProven: row.dmarc === 'pass', files }
 }
 
-/** Lists the attachments of a message, in their order. */
+/** Lists the attachments of a message in their order in the message. */
 export async function listSentAttachments(
   db: Queryable,
   blobs: Blobs,
@@ -176,9 +176,9 @@ export async function listSentAttachments(
 }
 
 /**
- * Finds the raw mail of a message. `'not composed'` means that nobody has tried to send or to read the outbound mail
- * yet, so it has no raw mail. `'expired'` means that the raw mail was removed by age. Null means that there is no such
- * message.
+ * Finds the raw mail of a message. The result `'not composed'` means that the outbound mail has no raw mail yet,
+ * because no attempt to send or read it has begun. The result `'expired'` means that the raw mail was removed because
+ * of its age. Null means that the project has no such message.
  */
 export async function findRaw(
   db: Queryable,

@@ -4,14 +4,14 @@ import { withdrawDeleted } from '../approval/heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
- * Holds the time for which the hash of a deleted message is kept, because senders send a mail again for about five days
- * (RFC 5321 §4.5.4.1).
+ * Holds the time for which the service keeps the hash of a deleted message. Senders may send the same mail again for
+ * about five days (RFC 5321 §4.5.4.1).
  */
 const RETENTION = '7 days'
 
 /**
  * Deletes a message with its text, attachments and raw mail. If the deleted message is an outbound mail in the queue,
- * the service does not send it. A thread is deleted together with its last message.
+ * the service does not send the mail. The function also deletes a thread that has no message any more.
  * @returns false if the project has no such message.
  */
 export async function deleteMessage(
@@ -53,16 +53,17 @@ export async function deleteThread(
 }
 
 /**
- * Locks the same inbox row as storeParsedMails, so that no message joins a thread while the thread is deleted.
+ * Locks the row of the project, as `storeParsedMails` does, so that no message joins a thread during the deletion of
+ * the thread.
  */
 async function lockInbox(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
 }
 
 /**
- * Corrects threads after a deletion of messages, and deletes empty threads. PostgreSQL finds the last message by an
- * index, because counting a thread of a million messages takes a second.
- * @param removed lists the thread rows of the deleted messages, with one element for each message.
+ * Corrects threads after a deletion of messages, and deletes empty threads. The SQL finds the last message of a thread
+ * by an index and does not count, because counting a thread of a million messages takes a second.
+ * @param removed lists the row number of the thread of each deleted message.
  */
 export async function shrinkThreads(db: Queryable, removed: readonly string[]): Promise<void> {
   await db.query({
@@ -82,22 +83,23 @@ export async function shrinkThreads(db: Queryable, removed: readonly string[]): 
 }
 
 /**
- * Deletes messages with everything that belongs to them, except their threads. The caller holds the lock of the inbox
- * from which the messages are deleted.
+ * Deletes messages and their dependent rows, except their threads. The caller has locked the inbox that contains the
+ * messages.
  */
 export async function deleteRows(
   db: Client,
   projectId: string,
   rows: readonly string[],
 ): Promise<void> {
-  // This function locks the outbound mails first, as `recordMailAttempts` does, so the two functions cannot deadlock.
+  // The function `deleteRows` locks the outbound mails first, as `recordMailAttempts` does, so the two functions cannot
+  // deadlock.
   await db.query(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],
   )
   await withdrawDeleted(db, rows)
-  // The job that would send the mail is removed too. If the job of a deleted scheduled mail remained, it could stay in
-  // the queue for a year.
+  // The function also removes the job that would send the mail. Without this removal, the job of a deleted scheduled
+  // mail could stay in the queue for a year.
   await db.query(
     `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
      where message_row = any ($1::bigint[]) and state <> 'done'`,
@@ -121,7 +123,9 @@ export async function deleteRows(
   await deleteUnusedRawMails(db, rawIds)
 }
 
-/** Deletes the hashes of deleted messages when no sender will send these messages again. */
+/**
+ * Deletes the hashes of messages that were deleted over 7 days ago, because no sender will send these messages again.
+ */
 export async function forgetDeletedMessages(db: Queryable): Promise<void> {
   await db.query(
     `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${RETENTION}'`,

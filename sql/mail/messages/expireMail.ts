@@ -3,25 +3,25 @@ import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
- * The constants below limit the number of messages, and roughly the number of bytes, that one batch expires, because a
- * message can have up to 35 MB.
+ * BATCH limits the number of messages that one batch expires. BATCH_BYTES roughly limits the bytes of a batch, because
+ * a message can have up to 35 MB.
  */
 const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
 
 /**
- * Holds the SQL condition for mail that may be deleted because of its age. Mail that is not sent yet, that waits for a
- * person's approval or that is scheduled is never deleted because of its age.
+ * Holds the SQL condition for mail that the service may delete because of its age. The condition excludes mail that is
+ * not sent yet, that is held for approval, or that is scheduled.
  */
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
 
-/** Selects inbound mails to which no separate message belongs. */
+/** Selects inbound mails that have no message of their own, because they were repeated or refused. */
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
 /**
  * Selects as `due` the oldest messages of project $1 that are older than $2 and may expire. The selection has at least
- * one message, and it takes further messages only while their total size is at most BATCH_BYTES.
+ * one message, and further messages only while the total size is below BATCH_BYTES.
  */
 const due = (condition: string): string => `
   held as (
@@ -35,9 +35,9 @@ const due = (condition: string): string => `
   )`
 
 /**
- * Deletes the oldest mail of a project that is older than a given time, in the same way as a deletion through the API.
- * Nothing is deleted while another transaction, such as one that stores new mail, holds the lock of the inbox.
- * @returns the number of deleted messages and inbound mails. The number 0 means that no old mail is left, or that the
+ * Deletes a project's oldest mail from before a given time, in the same way as a deletion through the API. The function
+ * deletes nothing while another transaction has locked the inbox, for example to store new mail.
+ * @returns the number of deleted messages and inbound mails. The result 0 means that no old mail is left, or that the
  * inbox is locked.
  */
 export async function expireMail(pool: Pool, projectId: string, before: Date): Promise<number> {
@@ -63,8 +63,8 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
         rows.map((one) => one.thread_row),
       )
     }
-    // The next statement deletes inbound mails that were repeated or refused, because no separate message belongs to
-    // them.
+    // The next SQL statement deletes inbound mails that were repeated or refused, because these inbound mails have no
+    // message of their own.
     const ended = await db.query<{ raw_id: string }>({
       name: 'expired-inbound',
       text: `delete from inbound_mails where id = any (array(
@@ -83,8 +83,8 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
 }
 
 /**
- * Removes the oldest raw mails of a project that are older than a given time. The parsed messages are kept, but their
- * raw mails are not.
+ * Removes a project's oldest raw mails from before a given time. The function keeps the parsed messages of the removed
+ * raw mails.
  * @returns the number of removed raw mails.
  */
 export async function expireRawMail(pool: Pool, projectId: string, before: Date): Promise<number> {

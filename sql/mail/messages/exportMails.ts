@@ -6,7 +6,7 @@ import type { Queryable } from '../../db.ts'
 import { listSentAttachments } from './attachments.ts'
 import { readRawMail } from './rawMails.ts'
 
-/** Describes one exported message: its bytes, its sender and its time. */
+/** Describes one exported message with its sender, its time and its bytes. */
 export type ExportedMail = { sender: string; at: Date; bytes: Buffer }
 
 type MailRow = {
@@ -37,12 +37,12 @@ export async function* exportMails(
   }
 }
 
-/** Limits how many bytes at the start of a mail are searched for a header field. */
+/** Limits the number of bytes at the start of a mail in which the export searches for a header field. */
 const HEADER_MAX_BYTES = 64 * 1024
 
 /**
- * Adds a header field with the Message-ID that the service gave to the mail. The function adds the header field if the
- * sender's mail has no Message-ID, or has a different one.
+ * Adds the header field X-Purser-Message-ID with the Message-ID that the service gave to a mail. The function adds the
+ * header field if the sender's mail has no Message-ID, or has a different Message-ID.
  */
 function named(bytes: Buffer, messageId: string): Buffer {
   const head = bytes
@@ -54,7 +54,7 @@ function named(bytes: Buffer, messageId: string): Buffer {
     : Buffer.concat([Buffer.from(`X-Purser-Message-ID: ${messageId}\r\n`), bytes])
 }
 
-/** Matches a word that a header field can hold unencoded. */
+/** Matches a word that a header field can hold without encoding. */
 const TOKEN = /^[\x21-\x7e]{1,998}$/
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 
@@ -73,8 +73,8 @@ type ContentRow = {
 }
 
 /**
- * Composes a message again that has no raw mail, because the raw mail was removed by age or is not composed yet. The
- * composed message consists of the parts that are stored in the database.
+ * Composes a message without a raw mail from the stored parts of the message. A message has no raw mail if the raw mail
+ * was removed because of its age, or was never composed.
  */
 async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
   const { rows } = await db.query<ContentRow>(

@@ -11,7 +11,7 @@ export type MessageEvent = {
   isSent: boolean
 }
 
-/** Reads the event data of messages. The event data are returned in no particular order. */
+/** Reads the event data of messages, and returns the event data in no particular order. */
 export async function readMessageEvents(
   db: Queryable,
   messageRows: readonly string[],

@@ -15,7 +15,7 @@ export async function listHtmlMessages(
   return rows.map((row) => row.message_id)
 }
 
-/** Describes an image attachment that the HTML shows by its Content-ID. */
+/** Describes an image attachment that the HTML body shows by its Content-ID. */
 export type InlineImage = { contentId: string; contentType: string; bytes: Buffer }
 
 /** Sets the maximum number of bytes of the inline images of one message together. */

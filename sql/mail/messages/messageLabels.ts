@@ -9,7 +9,8 @@ export class TooManyLabelsError extends Error {}
 export const LABELS_MAX = 50
 
 /**
- * Adds labels to a message and removes labels. A label that is in both lists is removed from the message.
+ * Adds labels to a message and removes labels. If a label is in both lists, the function removes the label from the
+ * message.
  * @returns the updated message. Null means that the project has no such message.
  * @throws {TooManyLabelsError}
  */

@@ -38,11 +38,11 @@ export type Message = {
   /** Holds the time at which a scheduled message will be sent. Null means that the message is not scheduled. */
   sendAt: Date | null
   /**
-   * Holds the results of sender authentication. The results are null if the message was sent, or if a version without
-   * sender authentication received it.
+   * Holds the results of sender authentication. Null means that the project sent the message, or that an older version
+   * without sender authentication received the message.
    */
   authentication: Authentication | null
-  /** Holds the Message-ID in the mail's header. A reply must name this Message-ID. */
+  /** Holds the Message-ID in the mail's header. A reply must name the Message-ID from the mail's header. */
   headerMessageId: string
   inReplyTo: string[]
   references: string[]
@@ -51,7 +51,7 @@ export type Message = {
 
 /**
  * Holds the one-time codes, links and invites that the parser found in a message. The codes, links and invites are null
- * if the message was sent, or if an earlier version received it.
+ * if the project sent the message, or if an earlier version of the service received the message.
  */
 type Found = {
   codes: Code[] | null
@@ -97,8 +97,8 @@ const COLUMNS = `
   m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
 /**
- * Lists the columns that a query reads if it reads one message and not a list of messages. Lists of messages leave out
- * the codes, links and invites.
+ * Lists the columns that a query for a single message reads. A query for a list of messages leaves out the codes, links
+ * and invites.
  */
 const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links, m.invites`
 
@@ -109,7 +109,7 @@ const toSingle = (row: MessageRow & Found): SingleMessage => ({
   invites: row.invites,
 })
 
-/** Converts a row of the query {@link WITHIN_BYTES} into a message. */
+/** Converts a result row of the query {@link WITHIN_BYTES} into a message. */
 export const toMessage = (row: MessageRow): Message => ({
   row: BigInt(row.row),
   messageId: row.message_id,
@@ -137,14 +137,14 @@ export const toMessage = (row: MessageRow): Message => ({
 })
 
 /**
- * Sets the maximum number of bytes of text in one page of messages. A page of messages ends early at this limit,
- * because a hundred of the largest messages would be gigabytes.
+ * Sets the maximum number of bytes of text in one page of messages. A page of messages ends early at PAGE_TEXT_BYTES,
+ * because a hundred of the largest messages would have gigabytes.
  */
 const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
 export type MessageFilter = {
   projectId: string
-  /** Selects messages that have all labels in this list. */
+  /** Selects messages that have all labels of the list. */
   labels: readonly string[]
   /** Selects messages from the time `after` (inclusive) to the time `before` (exclusive). */
   after: Date | null
@@ -156,7 +156,7 @@ export type MessageFilter = {
   limit: number
 }
 
-/** Returns one page of messages, newest first, and whether there are more messages. */
+/** Returns one page of messages, newest first, and tells whether more messages follow. */
 export async function listMessages(
   db: Queryable,
   filter: MessageFilter,
@@ -203,8 +203,8 @@ const page = (byStatus: boolean) => `
   )`
 
 /**
- * Reads the messages that carry the first label of the filter, and keeps only those that also carry all other labels of
- * the filter.
+ * Writes SQL for a page of labelled messages. The SQL reads the messages that have the first label of the filter, and
+ * keeps the messages that also have all other labels.
  */
 const labelledPage = (byStatus: boolean) => {
   const given = `$${byStatus ? 7 : 6}::text[]`
@@ -220,13 +220,13 @@ const labelledPage = (byStatus: boolean) => {
 }
 
 /**
- * To find rare labels, the code counts at most this many messages for each label. A label that is on more messages than
- * this maximum counts as common.
+ * Sets the maximum number of messages that `rarestFirst` counts for each label. A label on more messages than
+ * COUNTED_MAX counts as common.
  */
 const COUNTED_MAX = 1_000
 
 /**
- * Sorts labels by the number of messages that carry them, the rarest label first. The rarest label stands first,
+ * Sorts labels by the number of messages that have the label, the rarest label first. The rarest label must be first,
  * because `labelledPage` reads all messages with the first label.
  */
 export async function rarestFirst(
@@ -250,7 +250,7 @@ export async function rarestFirst(
 
 /**
  * Selects the messages of the query `page`, newest first, until their text reaches the size limit PAGE_TEXT_BYTES. The
- * query does not read the bodies of messages that exceed this limit.
+ * query does not read the bodies of messages after the limit.
  */
 export const WITHIN_BYTES = `
   select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
@@ -265,18 +265,18 @@ export const WITHIN_BYTES = `
   where s.bytes_before < ${PAGE_TEXT_BYTES}
   order by m.created_at desc, m.row desc`
 
-/** Selects one message. The parameters are: $1 project, $2 hash of the Message-ID. */
+/** Selects one message. The SQL parameter $1 is the project, and $2 is the hash of the Message-ID. */
 export const FIND_MESSAGE = `
   select ${SINGLE_COLUMNS}, t.id as thread_id, p.email_address
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
   where m.project_id = $1 and m.message_id_hash = $2`
 
-/** Identifies one message to read by its project and its Message-ID. */
+/** Identifies a wanted message by its project and its Message-ID. */
 export type WantedMessage = { projectId: string; messageId: string }
 
 /**
- * Finds messages of several projects. @returns one result for each message of `wanted`, in order. Null means that the
- * project has no such message.
+ * Finds messages of several projects. @returns one result for each wanted message, in the order of `wanted`. A null
+ * result means that the project has no such message.
  */
 export async function findMessages(
   db: Queryable,
@@ -313,7 +313,7 @@ export async function findMessage(
   return rows[0] === undefined ? null : toSingle(rows[0])
 }
 
-/** Lists the newest `limit` messages of a thread, oldest first, with at most PAGE_TEXT_BYTES bytes of text in all. */
+/** Lists the newest `limit` messages of a thread, oldest first, with at most PAGE_TEXT_BYTES bytes of text in total. */
 export async function listThreadMessages(
   db: Queryable,
   { threadRow, limit }: { threadRow: string; limit: number },

@@ -6,32 +6,32 @@ import { binaryArray } from '../../packedBytes.ts'
 import { queueReading } from './attachmentTexts.ts'
 
 /**
- * Limits the bytes and the processor time for reading a project's attachments in a day (UTC). If a limit is null, the
- * reading of attachments is not limited.
+ * Limits the bytes and the processor time for reading a project's attachments in a UTC day. A null value means that no
+ * such limit applies.
  */
 export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 
 /**
- * After this number of seconds another run of the reading job may take an attachment, because the first run must have
- * died. This time is long enough, because a run needs only seconds of processor time to read a file.
+ * Sets the number of seconds after which another run of the reading job may take an attachment, because the first run
+ * must have died. CLAIM_SECONDS is long enough, because a job run needs only seconds of processor time to read a file.
  */
 const CLAIM_SECONDS = 120
 
 /**
- * Holds the SQL condition for mail whose attached files may be read. A file of the project's own mail is read only when
- * the mail is being sent, because a waiting mail may never be sent.
+ * Holds the SQL condition for mail with attachments that the reading job may read. The job reads attachments of the
+ * project's own mail only when the service sends the mail, because the service may never send a waiting mail.
  */
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
 /**
- * Sets the delay in seconds after which the attachments of a scheduled mail are read. The delay begins at the scheduled
- * time, because the mail is sent at about that time.
+ * Sets the number of seconds from the scheduled time of a mail until the reading job reads its attachments. The delay
+ * begins at the scheduled time, because the service sends the mail at about that time.
  */
 const SCHEDULED_SECONDS = 1
 
 /**
- * Describes an attachment whose text must be read. The field `tries` counts the runs of the reading job that took the
- * attachment, including the current run.
+ * Describes an attachment that waits for the reading of its text. The field `tries` counts the runs of the reading job
+ * that took the attachment, including the current run.
  */
 export type PendingText = {
   messageRow: string
@@ -43,9 +43,9 @@ export type PendingText = {
 }
 
 /**
- * Takes the oldest attachment of a project that no other run of the reading job is reading. @returns null if no
+ * Takes a project's oldest pending attachment that no other run of the reading job has taken. @returns null if no
  * attachment of the project waits for reading.
- * @param claim identifies the run of the reading job. If the run asks twice with the same claim, it gets the same
+ * @param claim identifies the run of the reading job. A run that asks twice with the same claim gets the same
  * attachment both times.
  */
 export async function takePendingText(
@@ -87,9 +87,9 @@ export async function takePendingText(
 }
 
 /**
- * Returns the time at which a project's next attachment may be read. The next attachment must wait longer if the
- * project has used up its daily limits, or if another run is reading the attachment. @returns null if no attachment of
- * the project waits for reading.
+ * Returns the time at which the reading job may read a project's next attachment. The time is later if the project has
+ * used up its daily limits, or if another job run is reading the attachment. @returns null if no attachment of the
+ * project waits for reading.
  */
 export async function nextTextAt(
   db: Queryable,
@@ -121,12 +121,12 @@ export async function nextTextAt(
   return rows[0]?.at ?? null
 }
 
-/** Sets the maximum number of characters that are indexed for search from all attachments of one message together. */
+/** Sets the maximum number of characters of one message and its attachments that the search index covers. */
 const SEARCHED_CHARS = 256 * 1024
 
 /**
- * Returns the searchable parts of a received message, with the texts of its attachments. @returns null if the message
- * was sent, or is deleted.
+ * Returns the searchable parts of a received message, with the texts of its attachments. @returns null if the project
+ * sent the message, or if the message is deleted.
  */
 export async function findSearched(
   db: Queryable,
@@ -165,7 +165,7 @@ export async function storeSearched(
   })
 }
 
-/** Describes a page of an attachment's text. The field `text` is null until the attachment has been read. */
+/** Describes a page of an attachment's text. The field `text` is null until the reading job has read the attachment. */
 export type TextPage = {
   filename: string
   contentType: string
@@ -178,8 +178,8 @@ export type TextPage = {
 }
 
 /**
- * Returns the characters of an attachment's text from `offset`. @returns `'no attachment'` if the message exists but
- * lacks the attachment. Null means that the message does not exist.
+ * Returns at most `limit` characters of an attachment's text, beginning at the character `offset`. @returns `'no
+ * attachment'` if the message exists but lacks the attachment. Null means that the message does not exist.
  */
 export async function findTextPage(
   db: Queryable,
@@ -212,7 +212,7 @@ export async function findTextPage(
 
 const LOST_BATCH = 100
 
-/** Queues jobs again for projects that have attachments to read and no job. */
+/** Queues the missing reading jobs of projects that have attachments to read. */
 export async function requeueLostReadings(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (

@@ -1,7 +1,7 @@
 import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
 import type { Client, Queryable } from '../../db.ts'
 
-/** Returns the bytes of a raw mail, from its row or from the object store. */
+/** Returns the bytes of a raw mail, from its database row or from the object store. */
 export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): Promise<Buffer> {
   const { rows } = await db.query<StoredContent>(
     'select bytes, blob from raw_mails where id = $1',
@@ -11,15 +11,14 @@ export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): P
 }
 
 /**
- * Deletes the raw mails among `ids` to which no inbox refers. Several inboxes can refer to one raw mail. If an inbound
- * mail that was already processed still refers to a raw mail, only the bytes of the raw mail are deleted. The locks on
- * the raw mails are held until the caller's transaction ends.
+ * Deletes the raw mails among `ids` that no inbox needs any more. Several inboxes can need the same raw mail. If a
+ * processed inbound mail still refers to a raw mail, the function deletes only the bytes of the raw mail. The row locks
+ * on the raw mails last until the caller's transaction ends.
  */
 export async function deleteUnusedRawMails(db: Client, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  // Without the locks, two inboxes that release a raw mail at the same time would each see the reference of the other
-  // inbox. If each of two inboxes still saw the other's reference to a raw mail, neither inbox would delete the raw
-  // mail.
+  // Two transactions may release the same raw mail for two inboxes at the same time. Without the row locks, each
+  // transaction would see the reference of the other inbox, so neither transaction would delete the raw mail.
   await db.query(
     'select from raw_mails where id = any ($1::bigint[]) order by id for no key update',
     [ids],

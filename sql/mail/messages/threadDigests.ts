@@ -4,20 +4,17 @@ import type { Queryable } from '../../db.ts'
 export type ThreadDigest = {
   /** Lists the From addresses of the thread's newest message. */
   from: string[]
-  /** Holds the beginning of the newest message's own text, without quoted history. */
+  /** Holds the beginning of the newest message's text, without quoted history. */
   snippet: string
   /** Tells whether one of the thread's newest messages is unread. */
   unread: boolean
 }
 
-/**
- * Sets the maximum number of messages of a thread that are read for its summary, because a thread can have any number
- * of messages.
- */
+/** Limits how many messages of a thread the summary reads, because a thread can have any number of messages. */
 const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 
-/** Returns the summaries of threads, by the threads' identifiers. */
+/** Returns the summaries of threads in a map by thread id. */
 export async function readThreadDigests(
   db: Queryable,
   { projectId, threadIds }: { projectId: string; threadIds: readonly string[] },

@@ -38,14 +38,14 @@ const toThread = (row: ThreadRow): Thread => ({
 
 export type ThreadPage = {
   threads: Thread[]
-  /** Holds the start of the next page of threads. Null means that this page is the last page of threads. */
+  /** Holds the start of the next page of threads. Null means that no further page of threads follows. */
   next: Cursor | null
 }
 
 /**
  * Returns one page of threads, the most recently updated first. A new message moves its thread to the top of the list,
- * out of the later pages. The page token of a list of threads holds the time at which the first page was read. Later
- * pages order the threads by their state at the time of the first page, so no thread is lost or repeated.
+ * so that the thread could vanish from later pages. Therefore the page token of a thread list holds the time of the
+ * first page's reading. Later pages order the threads by their state at that time, so no thread is lost or repeated.
  */
 export async function listThreads(
   db: Queryable,
@@ -122,10 +122,10 @@ export async function findThread(
 }
 
 /**
- * Adds labels to every message of a thread and removes labels. A label that is in both lists is removed from the
- * messages.
- * @returns false if the project has no thread with this id.
- * @throws {TooManyLabelsError} without changing any message.
+ * Adds labels to every message of a thread and removes labels. If a label is in both lists, the function removes the
+ * label from the messages.
+ * @returns false if the project has no thread with the id.
+ * @throws {TooManyLabelsError} if a message would have too many labels. In this case, the function changes no message.
  */
 export async function updateThreadLabels(
   pool: Pool,

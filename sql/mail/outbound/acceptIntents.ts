@@ -8,13 +8,14 @@ import { writeIntents } from './writeIntents.ts'
 
 /**
  * Accepts send intents (API requests to send or reply) in one transaction, so that a message and its stored response
- * commit together. The function locks the rows that the send intents need, decides which intents are admitted, takes
- * their idempotency keys and stores their mails. One transaction for many send intents is faster than a separate
- * transaction for each send intent. NOTIFY makes commits wait for each other, and a commit of 100 send intents takes
- * little more time than a commit of one.
- * @param dailyLimit is the number of recipients that a project may write to in a UTC day. Null means that the number of
- * recipients is not limited.
- * @returns one outcome for each send intent, in order.
+ * commit together. The function locks the database rows that the send intents need, and decides which send intents are
+ * admitted. The function then takes the idempotency keys of the admitted send intents, and stores their mails. One
+ * transaction for many send intents is faster than a separate transaction for each send intent. The PostgreSQL command
+ * NOTIFY makes commits wait for each other, and a commit of 100 send intents takes little more time than a commit of
+ * one send intent.
+ * @param dailyLimit is the number of recipients to whom a project may send mail in a UTC day. Null means that the
+ * service does not limit the number of recipients.
+ * @returns one outcome for each send intent, in the order of the send intents.
  */
 export async function acceptIntents(
   pool: Pool,
@@ -30,7 +31,7 @@ export async function acceptIntents(
 
 /**
  * Accepts send intents (API requests to send or reply) in the caller's transaction. @returns null if a project has no
- * quota row for today yet. If a quota row is missing, the function stores nothing.
+ * quota row for the present UTC day yet. If a quota row is missing, the function stores nothing.
  */
 async function acceptIn(
   db: Queryable,
@@ -53,8 +54,8 @@ async function acceptIn(
 }
 
 /**
- * Takes the idempotency keys of admitted send intents and stores the responses under these keys. The function waits for
- * a key that a concurrent HTTP request holds.
+ * Takes the idempotency keys of admitted send intents and stores the responses under these keys. If a concurrent HTTP
+ * request holds an idempotency key, the function waits for this request.
  * @returns a function that tells whether a send intent (an API request to send or reply) may be stored. A send intent
  * may be stored if it has no idempotency key, or if its idempotency key was free.
  */

@@ -3,8 +3,8 @@ import { recipientsOf } from './lockIntents.ts'
 import type { AcceptedMessage, SendIntent } from './sendIntents.ts'
 
 /**
- * Describes a send intent (an API request to send or reply) that may be stored, with the API response to its caller.
- * The field `n` is the index of the send intent in its batch.
+ * Describes a send intent (an API request to send or reply) that the service may store, with the API response to the
+ * caller. The field `n` is the index of the send intent in its batch.
  */
 export type Admitted = AcceptedMessage & {
   kind: 'admitted'
@@ -15,14 +15,14 @@ export type Admitted = AcceptedMessage & {
 }
 
 /**
- * Describes the decision about a send intent: it is admitted, or it is refused for a reason. The type `SendOutcome`
+ * Describes the decision about a send intent, which is admitted, or refused for a reason. The type `SendOutcome`
  * explains the reasons for a refusal.
  */
 export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 
 /**
- * Decides, one after the other, which send intents (API requests to send or reply) are admitted, after their rows were
- * locked.
+ * Decides which send intents (API requests to send or reply) are admitted, one send intent after the other. The caller
+ * has already locked the database rows that the send intents need.
  * @param newThread returns the id for a new thread.
  */
 export function admitIntents(
@@ -63,8 +63,8 @@ export function admitIntents(
 }
 
 /**
- * Decides how a mail is sent: after the owner's approval, at its scheduled time, or at once. Mail of some OAuth clients
- * always waits for the owner's approval.
+ * Decides when the service sends a mail: after the owner's approval, at the scheduled time, or at once. Mail of some
+ * OAuth clients always waits for the owner's approval.
  */
 function statusOf(intent: SendIntent, known: LockedIntent): AcceptedMessage['status'] {
   if (intent.held || known.sendPolicy === 'approve' || known.isToUnknown) return 'held'

@@ -4,14 +4,14 @@ import { withdrawHeld } from '../approval/heldMails.ts'
 import { endUnsent, lockUnsent } from './unsentMails.ts'
 
 /**
- * Describes the result of a request to cancel a mail. `before` means that the mail was already cancelled before this
- * request.
+ * Describes the result of a request to cancel a mail. The result `before` means that the mail was already cancelled
+ * before the request.
  */
 export type CancelEnd = 'cancelled' | 'before' | 'not found' | 'too late'
 
 /**
- * Cancels a scheduled mail, or withdraws a mail that is held for approval. A mail is either cancelled or sent, never
- * both.
+ * Cancels a scheduled mail, or withdraws a mail that is held for approval. The service never sends a mail after its
+ * cancellation.
  */
 export async function cancelMail(pool: Pool, actor: Actor, messageId: string): Promise<CancelEnd> {
   return transaction(pool, async (db) => {

@@ -11,21 +11,21 @@ import { listSentAttachments } from '../messages/attachments.ts'
 import { readRawMail } from '../messages/rawMails.ts'
 import type { OutboundContent } from './outboundMails.ts'
 
-/** Holds the stores from which the bytes of sent messages are read, and in which composed bytes are kept. */
+/** Holds the stores for the composed bytes of sent messages. */
 export type MailStores = {
   pool: Pool
   keyring: KeyringSource
   blobs: Blobs
   /**
-   * Stores the composed bytes of several messages in one statement. If `keep` is absent, the composed bytes of each
-   * message are stored in a separate statement.
+   * Stores the composed bytes of several messages in one SQL statement. If `keep` is absent, a separate SQL statement
+   * stores the composed bytes of each message.
    */
   keep?: Batcher<Composed, Kept | null>
 }
 
 /**
- * Holds the composed bytes of a message. The field `blob` is the object in the object store that holds the bytes. Null
- * means that no object in the object store holds the bytes.
+ * Holds the composed bytes of a message. The field `blob` names the object with the bytes in the object store. A null
+ * `blob` means that the object store does not hold the bytes.
  */
 export type Composed = {
   messageRow: string
@@ -36,13 +36,13 @@ export type Composed = {
 
 /**
  * Describes the stored raw mail of a sent message. The field `isOurs` tells whether the stored bytes are the caller's
- * own bytes, or those of another process.
+ * own bytes, or the bytes of another process.
  */
 export type Kept = { rawId: string; isOurs: boolean }
 
 /**
- * Returns the stored bytes of a message. If no bytes are stored, the function composes and signs the message now, once
- * for all readers and attempts. @returns null for a deleted message.
+ * Returns the stored bytes of a message. If no bytes are stored, the function composes and signs the message, once for
+ * all readers and delivery attempts. @returns null if the message is deleted.
  */
 export async function composedMail(
   stores: MailStores,
@@ -78,16 +78,19 @@ export async function composeOutbound(
   return composeSigned({ ...mail, attachments }, signers)
 }
 
-/** Derives a UUID from the Message-ID, so that a message that is composed twice is stored only once. */
+/**
+ * Derives a UUID from the Message-ID of a message. Because of the UUID, the database stores a message only once, even
+ * if two processes compose the message.
+ */
 function sourceKey(messageId: string): string {
   const hex = createHash('sha256').update(messageId).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /**
- * Stores the composed bytes of different messages in one statement, before the first transmission, so that every
- * attempt sends the same bytes. If a message already has stored bytes, it keeps them.
- * @returns one result for each message of `composed`, in order. Null means that the message is deleted.
+ * Stores the composed bytes of different messages in one SQL statement before the first delivery attempt, so that every
+ * attempt sends the same bytes. A message that already has stored bytes keeps these bytes.
+ * @returns one result for each message, in the order of `composed`. Null means that the message is deleted.
  */
 export async function keepComposed(
   db: Queryable,

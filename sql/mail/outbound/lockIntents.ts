@@ -4,8 +4,8 @@ import type { Queryable } from '../../db.ts'
 import { OPERATION, type SendIntent } from './sendIntents.ts'
 
 /**
- * Holds what the database knows about a send intent (an API request to send or reply). If the thread or the draft is
- * `null`, it does not exist.
+ * Holds the stored facts about a send intent (an API request to send or reply). A null `threadId` or `draftVersion`
+ * means that the thread or the draft does not exist.
  */
 export type LockedIntent = {
   sendPolicy: SendPolicy
@@ -13,13 +13,13 @@ export type LockedIntent = {
   /** Holds the id of the thread that a reply joins. */
   threadId: string | null
   draftVersion: number | null
-  /** Counts the recipients that the project has written to on this UTC day. */
+  /** Counts the recipients to whom the project has sent mail in the present UTC day. */
   used: number
   /** Tells whether the idempotency key of the send intent already has a response. */
   keyIsTaken: boolean
   /**
-   * Tells whether the send policy is approve-new and the mail has a recipient that the project does not know. Under any
-   * other send policy the value is false.
+   * Tells whether the mail has a recipient whom the project does not know, under the send policy `approve-new`. Under
+   * any other send policy, `isToUnknown` is false.
    */
   isToUnknown: boolean
 }
@@ -27,7 +27,7 @@ export type LockedIntent = {
 type SendPolicy = 'direct' | 'approve' | 'approve-new'
 
 export type LockedIntents = {
-  /** Holds the time at which the send intents are accepted. */
+  /** Holds the time at which the service accepts the send intents. */
   now: Date
   /**
    * Holds one element for each send intent (an API request to send or reply), in the order of the intents. Null means
@@ -37,11 +37,12 @@ export type LockedIntents = {
 }
 
 /**
- * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads their rows. Each
- * batch of send intents locks one kind of database rows after the other, and locks the rows of each kind in the order
- * of their keys. Two batches of send intents never deadlock, because both lock their rows in the same order.
- * @returns null if a project has no quota row for today yet. A quota row that does not exist cannot be locked. If a
- * quota row is missing, the caller ends the transaction, stores the row with `beginQuotas`, and starts again.
+ * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads the locked rows.
+ * Each batch of send intents locks one table after the other, and locks the rows of a table in the order of their keys.
+ * Two batches of send intents never deadlock, because both batches lock their rows in the same order.
+ * @returns null if a project has no quota row for the present UTC day yet, because a missing quota row cannot be
+ * locked. If a quota row is missing, the caller ends the transaction, stores the quota row with `beginQuotas`, and
+ * starts again.
  */
 export async function lockIntents(
   db: Queryable,
@@ -77,7 +78,7 @@ export async function lockIntents(
   }
 }
 
-/** Stores the quota rows of projects that have none. */
+/** Stores quota rows for the projects that have no quota row. */
 export async function beginQuotas(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -92,7 +93,10 @@ export async function beginQuotas(
   )
 }
 
-/** Returns the recipients of a mail, each of them once, without regard to upper and lower case. */
+/**
+ * Returns the recipients of a mail without refused recipients. Addresses that differ only in upper and lower case count
+ * as one recipient.
+ */
 export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
   const left = new Map<string, string>()
   for (const address of [...to, ...cc, ...bcc]) {
@@ -105,7 +109,8 @@ export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
 const wordOf = (projectId: string, name: string): string => JSON.stringify([projectId, name])
 
 /**
- * Locks projects so that no other transaction deletes them. The result leaves out projects that are already deleted.
+ * Locks the rows of projects so that no other transaction deletes the projects. The result leaves out projects that are
+ * already deleted.
  */
 async function lockProjects(db: Queryable, ids: readonly string[]) {
   const { rows } = await db.query<{
@@ -128,9 +133,7 @@ async function lockProjects(db: Queryable, ids: readonly string[]) {
   }
 }
 
-/**
- * Locks the threads that the replies among the send intents join. @returns the ids of the threads by their row numbers.
- */
+/** Locks the threads of the replies among the send intents. @returns the ids of the threads by their row numbers. */
 async function lockThreads(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -145,7 +148,9 @@ async function lockThreads(
   return new Map(rows.map(({ row, id }) => [row, id]))
 }
 
-/** Locks the drafts whose mails are about to be sent. @returns the version of each draft, by project and draft id. */
+/**
+ * Locks the drafts that the send intents turn into mails. @returns the version of each draft, by project and draft id.
+ */
 async function lockDrafts(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -160,7 +165,7 @@ async function lockDrafts(
   return new Map(rows.map((row) => [wordOf(row.project_id, row.id), row.version]))
 }
 
-/** Locks the send quotas of projects. @returns for each project the number of recipients of this UTC day. */
+/** Locks the send quotas of projects. @returns the number of each project's recipients in the present UTC day. */
 async function lockQuotas(
   db: Queryable,
   projectIds: readonly string[],
@@ -175,7 +180,7 @@ async function lockQuotas(
   return new Map(rows.map((row) => [row.project_id, row.used]))
 }
 
-/** Finds the idempotency keys that have a response, by project and name. */
+/** Finds the idempotency keys of send intents that already have a stored response. */
 async function findTakenKeys(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -197,8 +202,8 @@ async function findTakenKeys(
 }
 
 /**
- * Finds the send intents with an unknown recipient. A recipient is unknown if the project knows neither the address nor
- * the domain.
+ * Finds the send intents with an unknown recipient. A recipient is unknown if the project knows neither the recipient's
+ * address nor the recipient's domain.
  */
 async function findIntentsToUnknown(
   db: Queryable,

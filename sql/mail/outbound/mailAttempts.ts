@@ -9,7 +9,7 @@ export type RecipientOutcome = {
   address: string
   state: 'sent' | 'deferred' | 'failed'
   /**
-   * Holds the reply of the receiving mail host, or the network error. Null means that the mail was sent to the
+   * Holds the error reply of the receiving mail host, or the network error. Null means that the mail was sent to the
    * recipient.
    */
   error: string | null
@@ -20,14 +20,14 @@ export type RecipientOutcome = {
 }
 
 /**
- * Describes the recorded outcome of a delivery attempt for one recipient. If the sender had to wait for its turn, the
- * outcome is `postponed`, and the service sent nothing to the recipient.
+ * Describes the recorded outcome of a delivery attempt for one recipient. The state `postponed` means that the mail
+ * must wait for its turn, so the service sent nothing to the recipient.
  */
 export type RecordedOutcome =
   | (RecipientOutcome & {
       /**
-       * Holds the time of the next attempt of a deferred recipient. For every recipient that is not deferred, the time
-       * is null.
+       * Holds the time of the next delivery attempt for a deferred recipient. Null means that the recipient is not
+       * deferred.
        */
       nextAttemptAt: Date | null
     })
@@ -41,26 +41,27 @@ export type AttemptOutcome = {
   envelopeFrom: string
   recipients: RecordedOutcome[]
   /**
-   * Lists the recipients whose inboxes belong to this service. The transaction that records the delivery attempt also
-   * delivers the mail to these inboxes.
+   * Lists the recipients that are inboxes of this service. The transaction that records the delivery attempt also
+   * delivers the mail to the inboxes of this service.
    */
   localInboxes: string[]
   /**
-   * Tells whether this outcome is the last recorded part of the delivery attempt. The outcome of one delivery attempt
-   * may be recorded in several parts.
+   * Tells whether this outcome is the last recorded part of the delivery attempt. The service may record the outcome of
+   * one delivery attempt in several parts.
    */
   last: boolean
 }
 
 /**
- * Records delivery attempts, or finished parts of them, in one transaction. The transaction records the recipients'
- * outcomes, delivers mail to inboxes of this service, and updates the status of the messages. With the last part of a
- * delivery attempt, the transaction also queues the job of the next attempt. The mails of one project share one lock of
- * the project's event stream. One commit for many mails keeps several processes from waiting for each other.
+ * Records delivery attempts, or finished parts of delivery attempts, in one transaction. The transaction records the
+ * recipients' outcomes, delivers mail to inboxes of this service, and updates the status of the messages. With the last
+ * part of a delivery attempt, the transaction also queues the job of the next attempt. The transaction locks the event
+ * stream of a project only once for all mails of the project. One commit for many mails keeps several processes from
+ * waiting for each other.
  * @param outcomes holds at most one outcome for each message.
- * @returns a boolean for each outcome, in order. False means that another run of the sending job began after this
- * delivery attempt, or recorded the outcome first. If another run of the job has begun, only the recipients that have
- * already received the mail are recorded, because the other run must not send to them again.
+ * @returns a boolean for each outcome, in the order of `outcomes`. The boolean is false if another run of the sending
+ * job began after this delivery attempt, or recorded the outcome first. In this case, the function records only
+ * recipients that have received the mail, because the other job run must not send the mail to them again.
  */
 export async function recordMailAttempts(
   pool: Pool,
@@ -70,8 +71,8 @@ export async function recordMailAttempts(
     const { rows } = await db.query<{ message_row: string; attempt: number }>({
       name: 'lock-attempts',
       text: `with locked as materialized (
-               -- The query selects only by the primary key, because in a backlog PostgreSQL would read a whole index of
-               -- due mail.
+               -- The query selects only by the primary key, because with a backlog of mail PostgreSQL would read a
+               -- whole index of due mail.
                select message_row, attempt, state from outbound_mails
                where message_row = any ($1::bigint[]) order by message_row for no key update)
              select message_row, attempt from locked where state in ('queued', 'deferred')`,
@@ -90,9 +91,9 @@ export async function recordMailAttempts(
 }
 
 /**
- * Returns the part of an outcome that stays true after another attempt has begun, which is the list of recipients that
- * have received the mail. If the outcome names inboxes of this service, no part stays true, because only a recorded
- * outcome delivers the mail to inboxes.
+ * Returns the part of an outcome that stays true after another delivery attempt has begun: the recipients that have
+ * received the mail. If the outcome names inboxes of this service, the function returns an empty list, because only a
+ * recorded outcome delivers mail to inboxes.
  */
 function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
   if (outcome.localInboxes.length > 0) return []
@@ -106,7 +107,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   )
   await db.query({
     name: 'record-recipients',
-    // A bounce can be recorded before this update, and the update must not change the state `bounced`.
+    // Another transaction can record a bounce before this update, and the update must not change the state `bounced`.
     text: `
       update outbound_recipients r set
         state = case o.state when 'postponed' then r.state else o.state end,
@@ -146,7 +147,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
 
 /**
  * Queues the next delivery attempt of each outbound mail for the earliest `next_attempt_at` of its pending recipients.
- * An outbound mail without a pending recipient is done.
+ * The function marks an outbound mail without a pending recipient as done.
  */
 async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ message_row: string; next: Date | null }>({
@@ -176,7 +177,7 @@ async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<v
 }
 
 /**
- * Records the events of outbound mails that have no pending recipient any more. Callers call this function last,
+ * Records the events of outbound mails that have no pending recipient any more. Callers call `announceEnds` last,
  * because it locks the event streams of the projects.
  */
 async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
@@ -185,7 +186,7 @@ async function announceEnds(db: Queryable, messageRows: readonly string[]): Prom
   await recordEvents(
     db,
     ended
-      // When a bounced mail is finished, it needs no event, because the bounce has already caused an event.
+      // The end of a bounced mail needs no event, because the bounce has already caused an event.
       .filter(({ status }) => status !== 'bounced')
       .map(({ status, ...event }) => ({
         ...event,

@@ -2,12 +2,15 @@ import type { MtaStsPolicy } from '../../../shared/mail/mtaSts.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes a stored MTA-STS policy. The field `id` is the policy id in the TXT record for which the policy was
- * fetched.
+ * Describes a stored MTA-STS policy. The field `id` is the policy id that the domain's TXT record held at the fetch of
+ * the policy.
  */
 export type StoredPolicy = MtaStsPolicy & { id: string }
 
-/** Finds the MTA-STS policy of a domain that has not expired. @returns null if there is no such policy. */
+/**
+ * Finds the unexpired MTA-STS policy of a domain. @returns null if the domain has no stored and unexpired MTA-STS
+ * policy.
+ */
 export async function findMtaStsPolicy(
   db: Queryable,
   domain: string,
@@ -20,7 +23,7 @@ export async function findMtaStsPolicy(
   return rows[0] ?? null
 }
 
-/** Stores an MTA-STS policy until it expires, in place of the previous policy. */
+/** Stores an MTA-STS policy with its expiry, in place of the domain's previous MTA-STS policy. */
 export async function storeMtaStsPolicy(
   db: Queryable,
   domain: string,

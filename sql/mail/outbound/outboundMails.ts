@@ -3,7 +3,10 @@ import type { Unsubscribe } from '../../../shared/mail/compose/unsubscribe.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Holds the content of an outbound mail. The mail's bytes are composed from this content and the attachments. */
+/**
+ * Holds the content of an outbound mail. The service composes the bytes of the mail from this content and the
+ * attachments.
+ */
 export type OutboundContent = {
   projectId: string
   hasAttachments: boolean
@@ -30,21 +33,24 @@ export type OutboundContent = {
 /** Describes an outbound mail for one delivery attempt. */
 export type OutboundMail = OutboundContent & {
   /**
-   * Holds the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares this number
-   * with the number that is stored for the mail.
+   * Holds the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares `attempt`
+   * with the stored attempt number of the mail.
    */
   attempt: number
   acceptedAt: Date
   /** Holds the SHA-256 of the mail bytes that the owner approved. Null means that nobody had to approve the mail. */
   approvedHash: Buffer | null
-  /** Lists those pending recipients whose next delivery attempt is due. */
+  /** Lists the pending recipients with a due delivery attempt. */
   due: DueRecipient[]
-  /** Lists those domains of the recipients that are verified mail domains of this service. */
+  /** Lists those recipient domains that are verified mail domains of this service. */
   ownDomains: string[]
   traceparent: string | null
 }
 
-/** Describes a recipient of an outbound mail, with the number of the earlier delivery attempts to this recipient. */
+/**
+ * Describes a recipient of an outbound mail. The field `attempts` counts the earlier delivery attempts for the
+ * recipient.
+ */
 type DueRecipient = {
   address: string
   attempts: number
@@ -82,7 +88,10 @@ type OutboundRow = ContentRow & {
   traceparent: string | null
 }
 
-/** Lists the columns of a {@link ContentRow}, from outbound_mails o, messages m and projects p. */
+/**
+ * Lists the SQL columns of a {@link ContentRow}, from the tables outbound_mails (alias o), messages (alias m) and
+ * projects (alias p).
+ */
 const CONTENT = `o.message_row, o.project_id, m.raw_id, m.message_id, m.from_addresses,
         coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
@@ -111,7 +120,7 @@ const contentOf = (row: ContentRow): OutboundContent => ({
 })
 
 /**
- * Returns the content of a project's outbound mail. @returns null if the project has no outbound mail with that
+ * Returns the content of a project's outbound mail. @returns null if the project has no outbound mail with the
  * Message-ID.
  */
 export async function findOutboundContent(
@@ -131,11 +140,11 @@ export async function findOutboundContent(
 }
 
 /**
- * Begins the next attempts of outbound mails. The function counts the attempts and reads the content of the mails.
- * After the attempt to send a scheduled mail has begun, the mail can no longer be cancelled.
- * @returns a result for each mail, in order. Null means that the mail is finished, held for approval or deleted, or
- * that its next attempt is not due yet. If the job runs again after its delivery attempt was recorded, the next attempt
- * is not due yet.
+ * Begins the next delivery attempts of outbound mails. The function counts the delivery attempts and reads the content
+ * of the mails. After the first delivery attempt of a scheduled mail has begun, nobody can cancel the mail any more.
+ * @returns a result for each mail, in the order of `messageRows`. A null result means that the mail is finished, held
+ * for approval or deleted, or that its next delivery attempt is not due yet. If a job runs again after the record of
+ * its delivery attempt, the next delivery attempt is not due yet.
  */
 export async function beginAttempts(
   db: Queryable,
@@ -145,8 +154,9 @@ export async function beginAttempts(
     name: 'begin-attempts',
     text: `
       with locked as materialized (
-        -- Every statement locks rows of outbound mails in this order, so two batches never wait for each other. The
-        -- query selects only by the primary key, because in a backlog PostgreSQL would read a whole index of due mail.
+        -- Every SQL statement locks rows of outbound mails in the order of message_row, so two batches never deadlock.
+        -- The query selects only by the primary key, because with a backlog of mail PostgreSQL would read a whole index
+        -- of due mail.
         select message_row, state, next_attempt_at from outbound_mails where message_row = any ($1)
         order by message_row for no key update
       ), begun as (
@@ -191,8 +201,8 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
 }
 
 /**
- * Returns the milliseconds until the next attempt of any outbound mail. Null means that no outbound mail has a time for
- * its next attempt. A mail that waits for its owner's approval has no time for its next attempt.
+ * Returns the milliseconds until the next future delivery attempt of any outbound mail. Null means that no outbound
+ * mail has a future delivery attempt. A mail that is held for approval has no time for its next delivery attempt.
  */
 export async function nextMailInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({

@@ -10,21 +10,26 @@ export type WantedRecipients = {
   addresses: readonly string[]
 }
 
-/** Tells which recipients of a mail are refused, and whether the project has used up its mail storage (`isFull`). */
+/**
+ * Tells which recipients of a mail the service refuses, and whether the project has used up its mail storage
+ * (`isFull`).
+ */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
 /**
- * Describes a recipient that the service refuses, with the reason. A recipient is refused if it is suppressed (because
- * of an earlier bounce), or if an email rule of the project blocks the address.
+ * Describes a recipient whom the service refuses, with the reason. The service refuses a recipient that is suppressed,
+ * for example because of an earlier bounce. The service also refuses a recipient whom an email rule of the project
+ * blocks.
  */
 export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
 
 /**
- * Checks the recipients when the API accepts a message, by suppressions and email rules. No other function checks the
- * recipients. The function also checks whether the project has reached its storage limit.
- * @param storageBytes is the storage limit that applies to a project without a limit of its own. Null means that such a
- * project has no storage limit.
- * @returns the decision about the recipients of each mail in `wanted`, in order.
+ * Checks the recipients of a message against suppressions and email rules when the API accepts the message. No other
+ * function makes this check of the recipients. The function also checks whether the project has reached its storage
+ * limit.
+ * @param storageBytes is the service's storage limit, which applies to a project without its own storage limit. Null
+ * means that the service sets no storage limit.
+ * @returns the decision about the recipients of each mail, in the order of `wanted`.
  */
 export async function readSendPolicies(
   db: Queryable,

@@ -5,13 +5,16 @@ import { findIdempotent } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
 import type { RefusedRecipient } from './recipientPolicy.ts'
 
-/** Holds the name of the API operation under which the idempotency keys of send and reply are stored. */
+/** Holds the name of the API operation under which the service stores the idempotency keys of send and reply. */
 export const OPERATION = 'send'
 
 /** Describes a send intent: an accepted API request to send or reply, with all its content. */
 export type SendIntent = {
   projectId: string
-  /** Holds the Message-ID from `newMessageId`. A repeated SQL statement uses the same Message-ID again. */
+  /**
+   * Holds the Message-ID from `newMessageId`. If the service repeats the SQL statement, it uses the same Message-ID
+   * again.
+   */
   messageId: string
   /** Holds the thread that a reply joins. Null means that the mail starts a new thread. */
   threadRow: string | null
@@ -25,24 +28,25 @@ export type SendIntent = {
   inReplyTo: readonly string[]
   references: readonly string[]
   /**
-   * Lists the attachments of the mail to send. The field `blob` names the object that holds an attachment's bytes. If
-   * `blob` is absent or null, the attachment's bytes are not in the object store.
+   * Lists the attachments of the mail to send. The field `blob` names the object with an attachment's bytes in the
+   * object store. If `blob` is absent or null, the attachment's bytes are not in the object store.
    */
   attachments: readonly (SentAttachment & { blob?: Buffer | null })[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
   /** Holds the display names for To and Cc, by email address. Null means that the addresses have no display names. */
   names: Record<string, string> | null
-  /** Holds the time to send the mail. Null means that the mail is to be sent at once. */
+  /** Holds the time at which the service must send the mail. Null means that the service sends the mail at once. */
   sendAt: Date | null
-  /** Tells whether the mail waits for the owner's approval, whatever the project's send policy says. */
+  /** Tells whether the mail waits for the owner's approval even if the project's send policy requires no approval. */
   held: boolean
-  /** Holds the draft that becomes this mail. Null means that no draft becomes this mail. */
+  /** Holds the draft that becomes the mail. Null means that the mail does not come from a draft. */
   draft: { id: string; version: number } | null
-  /** Lists the recipients to whom the mail must not be sent. */
+  /** Lists the recipients to whom the service must not send the mail. */
   refused: readonly RefusedRecipient[]
   /**
-   * Holds the caller's idempotency key and the hash of its request. Null means that the caller gave no idempotency key.
+   * Holds the caller's idempotency key and the hash of the caller's HTTP request. Null means that the caller gave no
+   * idempotency key.
    */
   key: { name: string; requestHash: Buffer } | null
   /**
@@ -51,18 +55,18 @@ export type SendIntent = {
    */
   answer: object
   /**
-   * Holds the index of the attachment that is a calendar file. If the index is absent or null, no attachment is a
+   * Holds the index of the attachment that is a calendar file. If `calendar` is absent or null, no attachment is a
    * calendar file.
    */
   calendar?: number | null
   /**
-   * Holds the W3C trace context that the sending of the mail continues. If the field is absent, the send intent has no
-   * trace context.
+   * Holds the W3C trace context that the delivery of the mail continues. If `traceparent` is absent, the send intent
+   * has no trace context.
    */
   traceparent?: string | null
 }
 
-/** Holds the fields of the API response that the SQL statement determines. */
+/** Holds the fields of the API response that the database determines. */
 export type AcceptedMessage = {
   threadId: string
   createdAt: string
@@ -70,10 +74,11 @@ export type AcceptedMessage = {
 }
 
 /**
- * Describes the result of a send intent (an API request to send or reply). `accepted` means that the send intent is
- * stored. `repeat` means that the idempotency key of the send intent already has a response, or that its draft no
- * longer exists. `gone` means that the project is deleted, and `no thread` means that the thread of the reply is
- * deleted. `over quota` means that the project has reached its daily limit on recipients.
+ * Describes the result of a send intent (an API request to send or reply). The kind `accepted` means that the send
+ * intent is stored. The kind `repeat` means that the idempotency key of the send intent already has a response, or that
+ * the draft no longer exists. The kind `gone` means that the project is deleted, and the kind `no thread` means that
+ * the thread of the reply is deleted. The kind `over quota` means that the project has reached its daily limit on
+ * recipients.
  */
 export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)
@@ -87,8 +92,8 @@ export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
   )
 
 /**
- * Finds the stored response of an idempotency key of send or reply, and the hash of the request. @returns null if no
- * response is stored under the idempotency key.
+ * Finds the stored response under an idempotency key of send or reply, and the hash of the HTTP request. @returns null
+ * if no response is stored under the idempotency key.
  */
 export async function findSent(
   db: Queryable,

@@ -4,7 +4,7 @@ import { pageStart } from '../../pageStart.ts'
 
 type Reason = 'bounce' | 'rejection' | 'complaint'
 
-/** Describes an address to which a project must not send any more. */
+/** Describes an email address to which a project must not send mail any more. */
 export type Suppression = {
   row: bigint
   address: string
@@ -19,8 +19,8 @@ export type Suppression = {
 export type NewSuppression = { address: string; reason: Reason; detail: string | null }
 
 /**
- * Suppresses recipients of a message, so that the project no longer sends to them. If an address is already suppressed,
- * its suppression stays unchanged.
+ * Suppresses recipients of a message, so that the project no longer sends mail to them. If an address is already
+ * suppressed, the existing suppression stays unchanged.
  */
 export async function suppress(
   db: Queryable,
@@ -47,7 +47,7 @@ export async function suppress(
   })
 }
 
-/** Lists a project's suppressions, newest first, at most `limit` after the cursor. */
+/** Lists the suppressions of a project, newest first, with at most `limit` suppressions after the cursor. */
 export async function listSuppressions(
   db: Queryable,
   projectId: string,

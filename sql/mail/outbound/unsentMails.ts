@@ -2,15 +2,15 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
 
 /**
- * Describes an outbound mail for which no delivery attempt has begun. The mail is locked, so the worker cannot begin an
+ * Describes a locked outbound mail. The row lock on the outbound mail keeps a worker process from beginning a delivery
  * attempt.
  */
 type Unsent = { messageRow: string; status: string }
 
 /**
- * Locks the outbound mail of a message, and takes the locks in the same order as the worker.
- * @returns the status of the mail, read while the mail is locked. Null means that the project has sent no message with
- * this Message-ID.
+ * Locks the row of an outbound mail and the row of its message, in the same order as the worker process that sends
+ * mail.
+ * @returns the status of the locked mail. Null means that the project has no outbound mail with the Message-ID.
  */
 export async function lockUnsent(
   db: Client,
@@ -32,9 +32,8 @@ export async function lockUnsent(
 }
 
 /**
- * Ends a mail that is scheduled or held for approval, without sending it. The recipients of the ended mail no longer
- * count towards the quota of the day on which the mail was accepted. The caller holds the lock that {@link lockUnsent}
- * takes.
+ * Ends a scheduled or held mail without sending the mail. The recipients of the ended mail no longer count towards the
+ * quota of the day on which the API accepted the mail. The caller has locked the mail with {@link lockUnsent}.
  */
 export async function endUnsent(
   db: Queryable,

@@ -11,14 +11,14 @@ import { rowBytes } from '../messages/attachments.ts'
 import type { Admitted } from './admitIntents.ts'
 import { intentBytes } from './sendIntents.ts'
 
-/** Holds the error text of a recipient that an email rule of the project refuses. */
+/** Holds the error text of a recipient whom an email rule of the project refuses. */
 const BLOCKED = 'blocked: a rule of the project stands against this address'
-/** Holds the error text that a suppressed recipient of a mail gets. */
+/** Holds the error text of a suppressed recipient. */
 export const SUPPRESSED = 'suppressed: an earlier mail to this address came back'
 
 /**
  * Parses the send intents (API requests to send or reply) from the SQL parameter. The SQL parameter $9 is the time at
- * which the send intents are accepted.
+ * which the service accepts the send intents.
  */
 const GIVEN = `
   given as (
@@ -33,10 +33,9 @@ const GIVEN = `
   )`
 
 /**
- * Gives each send intent the row numbers of its message and its thread. The intents get these row numbers in the order
- * of the intents' own numbers. The query uses no join, because the planner would expect one row for the whole batch and
- * would scan the batch once for each send intent. Without the join, storing one send intent in a batch of 60 takes 0.2
- * instead of 0.35 ms.
+ * Gives each send intent the row numbers of its message and its thread, in the order of the send intents. The query
+ * uses no join, because with a join PostgreSQL would scan the whole batch once for each send intent. Without a join,
+ * the storage of one send intent in a batch of 60 takes 0.2 ms instead of 0.35 ms.
  */
 const PLACED = `
   placed as materialized (
@@ -45,7 +44,7 @@ const PLACED = `
     from (select * from given order by n) i
   )`
 
-/** Starts the threads of new conversations, and extends the threads of replies. */
+/** Stores the threads of new conversations, and updates the threads of replies. */
 const THREADS = `
   begun as (
     insert into threads (row, id, project_id, subject, created_at, updated_at, message_count, subject_key)
@@ -59,7 +58,7 @@ const THREADS = `
     where t.row = g.thread_row
   )`
 
-/** Stores the messages and their Message-IDs. */
+/** Stores the messages of the send intents with their Message-IDs. */
 const MESSAGES = `
   stored as (
     insert into messages (
@@ -78,9 +77,9 @@ const MESSAGES = `
   )`
 
 /**
- * Stores the outbound mails with their recipients. If several fields name the same recipient, in any case of the
- * letters, the recipient gets only one copy. Recipients that are refused are stored as failed from the start. A mail
- * that is held for approval is never due for sending.
+ * Stores the outbound mails with their recipients. If several header fields name the same address, in upper or lower
+ * case, the recipient gets only one copy. The SQL stores refused recipients with the state `failed`. A mail that is
+ * held for approval is never due for a delivery attempt.
  */
 const OUTBOUND = `
   outgoing as (
@@ -110,8 +109,8 @@ const ATTACHMENTS = `
   )`
 
 /**
- * Records the calendar files of the mails that are sent. When an invitation mail is being sent, a worker reads its
- * calendar file into the project's calendar.
+ * Records the calendar files of the mails. When the service sends an invitation mail, a worker process reads the
+ * calendar file of the mail into the project's calendar.
  */
 const CALENDARS = `
   planned as (
@@ -119,15 +118,15 @@ const CALENDARS = `
     select message_row, calendar, project_id from placed where calendar is not null
   )`
 
-/** Removes the drafts whose mails are sent. An earlier statement has already locked the rows of these drafts. */
+/** Deletes the drafts that became mails. An earlier SQL statement has already locked the rows of these drafts. */
 const DRAFTS = `
   spent as (
     delete from drafts where id in (select draft_id from placed)
   )`
 
 /**
- * Adds the recipients of the mails to the daily quotas of their projects. The constraint send_quotas_within makes the
- * statement fail if a quota would exceed the limit $5.
+ * Adds the recipients of the mails to the daily quotas of their projects. The database constraint send_quotas_within
+ * makes the SQL statement fail if a daily quota would exceed the limit $5.
  */
 const CHARGES = `
   charged as (
@@ -140,8 +139,8 @@ const CHARGES = `
 
 /**
  * Queues the job that sends each mail. A mail that is held for approval gets an approval request, with the job that
- * announces the request. The job that reads calendar files runs without delay. The job that reads calendar files also
- * reads other attachments, and decides for each attachment when the job may read it.
+ * announces the request. The job that reads calendar files runs without delay. The same job also reads other
+ * attachments, and decides when it may read each attachment.
  */
 const JOBS = `
   requested as (
@@ -163,9 +162,10 @@ const JOBS = `
   )`
 
 /**
- * Stores send intents with these parameters. $1 holds the send intents as jsonb. $2 to $4 and $6 to $8 hold their
- * attachments: $2 the number of the intent, $3 the id, $4, $6 and $7 the packed bytes, $8 the objects. $5 is the daily
- * limit or null, and $9 is the time. The last query of the statement makes PostgreSQL run the function queue_jobs.
+ * Stores send intents. The SQL parameter $1 holds the send intents as jsonb. The SQL parameters for the attachments are
+ * $2 (number of the send intent), $3 (id), $4, $6 and $7 (packed bytes) and $8 (object hashes). The SQL parameter $5 is
+ * the daily limit or null, and $9 is the time. The last query of the SQL statement makes PostgreSQL run the function
+ * queue_jobs.
  */
 const WRITE_INTENTS = `with ${[
   GIVEN,
@@ -181,8 +181,8 @@ const WRITE_INTENTS = `with ${[
 ].join(',')} select count(*) from jobs`
 
 /**
- * Stores everything that belongs to admitted send intents (API requests to send or reply): threads, messages, outbound
- * mails, quotas, approval requests and jobs.
+ * Stores the rows of admitted send intents (API requests to send or reply): threads, messages, outbound mails, quotas,
+ * approval requests and jobs.
  */
 export async function writeIntents(
   db: Queryable,
@@ -210,7 +210,10 @@ export async function writeIntents(
   })
 }
 
-/** Returns a send intent as a record with the column names that the SQL statement parses. */
+/**
+ * Returns a send intent as a record for the SQL parameter $1. The fields of the record have the column names of the
+ * SQL.
+ */
 const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Admitted) => ({
   n,
   project_id: intent.projectId,
@@ -253,7 +256,7 @@ const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Ad
 
 const attachmentId = (index: number) => `att_${index + 1}`
 
-/** Describes an attachment in the form in which get-message returns it. */
+/** Returns the description of an attachment in the form of the API operation get-message. */
 const describe = (
   { filename, contentType, contentId, content }: SentAttachment,
   index: number,

@@ -1,4 +1,6 @@
-/** Builds segments from the words of a project's messages (docs/decisions/search-segments.md). */
+/**
+ * Builds the segments of the search index from the words of a project's messages (docs/decisions/search-segments.md).
+ */
 import {
   keptPostings,
   LEAF_MESSAGES,
@@ -28,17 +30,18 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** Sets the number of days after which a search segment is checked again for the words of deleted messages. */
+/** Sets the number of days after which the service checks a search segment again for words of deleted messages. */
 const CHECK_DAYS = 7
 
 /**
- * Names the step of index maintenance that was done for a project's search segments. Null means that there is no step
- * to do, or that another process does it.
+ * Names the finished step of index maintenance on a project's search segments. Null means that no step is necessary, or
+ * that another process maintains the search segments of the project.
  */
 export type Built = 'leaf' | 'merged' | 'checked' | null
 
 /**
- * Does the next step for a project's search segments in one transaction, so that a crash leaves the segments unchanged.
+ * Runs the next step of index maintenance on a project's search segments. The step is one transaction, so that a crash
+ * leaves the search segments unchanged.
  */
 export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
   transaction(pool, async (db) => {
@@ -70,17 +73,16 @@ async function isOurs(db: Client, projectId: string): Promise<boolean> {
 }
 
 /**
- * Builds a leaf (a group of messages) of the search index from the oldest pending messages, if there are enough of
- * them.
+ * Builds a leaf (a group of messages) of the search index from the oldest pending messages, if enough messages are
+ * pending.
  */
 async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
-    // The rows of the pending messages are locked before the words of the messages are read. A transaction that changes
-    // the words of a message waits for this lock, and then stores the row of the pending message again. If another
-    // transaction is changing a message, this message is left for the next leaf (group of messages) of the search
-    // index. If the code waited for the changing transaction, two transactions could wait for each other's rows and
-    // deadlock.
+    // The function locks the rows of the pending messages before it reads the words of the messages. A transaction that
+    // changes the words of a message waits for this row lock, and then stores the row of the pending message again. If
+    // another transaction is changing a message, the function leaves the message for the next leaf (group of messages)
+    // of the search index. If the function waited for the other transaction, the two transactions could deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -101,7 +103,7 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
   })
-  // If most of the messages were deleted in the meantime, no leaf (group of messages) of the search index is built. The
+  // If most of the taken messages are deleted, the function builds no leaf (group of messages) of the search index. The
   // remaining messages stay pending for the search index until more messages arrive.
   const waits = messages.length < taken.length / 2
   const living = new Set(messages.map(({ row }) => row))
@@ -135,8 +137,8 @@ async function blocksOfLeaf(
     await slice()
     if (terms === null || terms === '') continue
     for (const lexeme of byteString(terms).split('\n')) {
-      // In the search vectors, each word begins with the project's prefix. The project's prefix is removed from the
-      // words, because a search segment belongs to only one project.
+      // In the search vectors, each word begins with the project's prefix. The function removes the project's prefix
+      // from the words, because a search segment belongs to only one project.
       const term = lexeme.slice(lexeme.indexOf(':') + 1)
       const places = placesOf.get(term)
       if (places === undefined) placesOf.set(term, [place])
@@ -171,7 +173,7 @@ export function neighboursToMerge<Range extends LeafRange>(
   return null
 }
 
-/** Writes neighbouring search segments as one segment, without the words of deleted messages. */
+/** Merges neighbouring search segments into one segment, without the words of deleted messages. */
 async function rewrite(db: Client, projectId: string, segments: readonly Segment[]): Promise<void> {
   const range = { firstLeaf: segments[0]!.firstLeaf, lastLeaf: segments.at(-1)!.lastLeaf }
   const { deleted, isEmpty } = await deletedPlaces(db, projectId, range)
@@ -200,8 +202,8 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
 type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 
 /**
- * Yields the words of neighbouring search segments in order. Each word comes with its postings (the messages that hold
- * it) from all of these segments, the oldest leaf first.
+ * Yields the words of neighbouring search segments in order. Each word comes with its postings (the messages that
+ * contain the word) from all given segments, the oldest leaf first.
  */
 async function* mergedTerms(
   db: Client,
@@ -210,8 +212,8 @@ async function* mergedTerms(
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
   /**
-   * Reads the next block of a search segment whose current block is used up. When a search segment has no further
-   * block, it keeps its last block, and its position stays after the last term.
+   * Reads the next block of a search segment after the current block is used up. If a search segment has no further
+   * block, the function keeps the last block, and the position stays after the last term.
    */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()
@@ -240,8 +242,8 @@ async function* mergedTerms(
 }
 
 /**
- * Returns the search segment whose check for deleted messages was longest ago, if its next check is due. After this
- * call, the search segment counts as checked for deleted messages.
+ * Returns the search segment with the oldest check for deleted messages, if the next check of the segment is due. After
+ * the call, the returned search segment counts as checked.
  */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({
@@ -263,8 +265,8 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
 const UNBUILT_MAX = 1_000
 
 /**
- * Queues a job for each project whose search index has a leaf (a group of messages) to build or a segment to check. A
- * project can lack such a job after an upgrade, or after the job was lost.
+ * Queues an index job for each project that has a leaf (a group of messages) to build or a search segment to check. A
+ * project can lack an index job after an upgrade, or because the job was lost.
  */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`

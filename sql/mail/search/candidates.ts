@@ -21,14 +21,14 @@ import {
 } from './segments.ts'
 
 /**
- * Holds messages that may match a search, together with a bound for the times of all messages in later batches. After
- * the last batch, this time bound is infinite.
+ * Holds messages that may match a search. The field `boundMs` is a bound for the times of all messages in later
+ * batches. In the last batch, `boundMs` is infinite.
  */
 export type CandidateBatch = { rows: string[]; boundMs: number }
 
 /**
- * Describes which messages a search wants, and in which order. The times in the search are rough bounds, and both are
- * inclusive.
+ * Describes the wanted messages of a search, and their order. The fields `sinceMs` and `untilMs` are rough time bounds,
+ * and both are inclusive.
  */
 export type Wanted = {
   projectId: string
@@ -39,8 +39,8 @@ export type Wanted = {
 }
 
 /**
- * Sets the maximum number of pending messages (not yet in a search segment) that are read at once. Fewer pending
- * messages are read if their text already reaches LEAF_TEXT_BYTES.
+ * Sets the maximum number of pending messages (not yet in a search segment) that one query reads. A query reads fewer
+ * pending messages if their text reaches LEAF_TEXT_BYTES.
  */
 const PENDING_AT_ONCE = 256
 /**
@@ -50,13 +50,13 @@ const PENDING_AT_ONCE = 256
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
- * Sets the maximum number of leaves (groups of messages) of the search segments that are read at once. The first read
- * of a search takes as many leaves (groups of messages) as the largest segment may have. Each later read of a search
- * takes up to four times as many leaves (groups of messages) as the first read.
+ * Sets the maximum number of leaves (groups of messages) of search segments that a later read of a search takes. The
+ * first read of a search takes at most as many leaves as the largest segment may have. A later read takes up to four
+ * times as many leaves as the first read.
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
-/** Returns the time that comes after every other time in the order of a search. */
+/** Returns the infinite time that comes last in the order of a search. */
 const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
 
 /**
@@ -98,7 +98,7 @@ export async function* pendingCandidates(
 }
 
 /**
- * Yields those messages from the search segments that may match the search. The words of each yielded message match the
+ * Yields the messages from the search segments that may match a search. The words of each yielded message match the
  * search.
  */
 export async function* segmentCandidates(
@@ -110,8 +110,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch has no messages, and gives only the time bound of all search segments. A page of pending messages
-  // may be newer than all messages of the segments.
+  // The first batch of candidates has no messages, and gives only the time bound of all search segments. With this time
+  // bound, a page of pending messages that are newer than all segments is complete at once.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -148,9 +148,9 @@ export async function* segmentCandidates(
 }
 
 /**
- * Returns the messages whose words fit the search, as places (indexes) in the leaves (groups of messages) of the search
- * index. The prefixes in the query are checked only if a match is still possible after the check of the query's whole
- * words.
+ * Returns the messages that contain the searched words, as places (indexes) in the leaves (groups of messages) of the
+ * search index. The function checks the prefixes of the query only if a match is still possible after the check of the
+ * query's whole words.
  */
 async function matchesIn(
   db: Queryable,
@@ -177,8 +177,8 @@ async function matchesIn(
 }
 
 /**
- * Returns the first search segments that together cover at most `max` leaves (groups of messages). At least one segment
- * is returned.
+ * Returns the first search segments that together cover at most `max` leaves (groups of messages). The function returns
+ * at least one search segment.
  */
 function firstLeaves(segments: readonly Segment[], max: number): readonly Segment[] {
   let leaves = 0
@@ -198,9 +198,9 @@ const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
 /**
- * Returns the time that bounds the remaining messages of a search. If the search returns the newest message first, no
- * remaining message is newer than this time. If the search returns the oldest message first, no remaining message is
- * older than this time.
+ * Returns the time bound of the remaining messages of a search. If the search returns the newest message first, no
+ * remaining message is newer than the time bound. If the search returns the oldest message first, no remaining message
+ * is older than the time bound.
  */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'

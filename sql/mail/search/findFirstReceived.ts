@@ -10,7 +10,7 @@ import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 import type { MessageSearch } from './searchMessages.ts'
 
 /**
- * Names the content that a message must have: a one-time code, an attachment that was read, or an invite. Null means
+ * Names the content that a message must have: a one-time code, an attachment with a read text, or an invite. Null means
  * that the message needs no particular content.
  */
 export type Awaited = 'code' | 'text' | 'invite' | null
@@ -22,7 +22,8 @@ type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
 }
 
 /**
- * Finds the oldest matching message received after a time. @returns null if no matching message was received.
+ * Finds the oldest matching message that a project received after a given time. @returns null if the project received
+ * no matching message.
  * @throws {SearchTimeoutError}
  */
 export async function findFirstReceived(pool: Pool, search: FirstSearch): Promise<Message | null> {
@@ -58,8 +59,8 @@ const CARRIES = 'labels @> $3::text[]'
 const MATCHES = `($4 = '' or search @@ $4::tsquery)`
 
 /**
- * Returns the SQL parameters: $1 the project, $2 the time after which the message was received, $3 the labels, $4 the
- * query.
+ * Returns the SQL parameters. Parameter $1 is the project, $2 the time after which the message was received, $3 the
+ * labels, and $4 the search query.
  */
 const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[] => [
   projectId,
@@ -71,21 +72,23 @@ const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[]
 const FIRST = {
   unsearched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and $4 = ''`,
   searched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and search @@ $4::tsquery`,
-  // The SQL condition equals the predicate of the index messages_coded, so that PostgreSQL uses this index.
+  // The SQL condition on `codes` equals the predicate of the index messages_coded, so that PostgreSQL uses the index
+  // messages_coded.
   coded: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and codes <> '[]'::jsonb and ${CARRIES} and ${MATCHES}`,
-  // The SQL condition equals the predicate of the index messages_invited, so that PostgreSQL uses this index.
+  // The SQL condition on `invites` equals the predicate of the index messages_invited, so that PostgreSQL uses the
+  // index messages_invited.
   invited: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and invites is not null and ${CARRIES} and ${MATCHES}`,
-  // PostgreSQL answers the following query with the index attachment_texts_ready.
+  // PostgreSQL uses the index attachment_texts_ready for the query `read`.
   read: `
     select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
     where x.project_id = $1 and x.state = 'ready'
       and messages.project_id = $1 and direction = 'received' and created_at > $2 and ${CARRIES} and ${MATCHES}`,
-  // The query reads the messages that carry the first label of the filter, and keeps only those that also carry all its
-  // other labels.
+  // The query `labelled` reads the messages that have the first label of the filter, and keeps the messages that also
+  // have all other labels.
   labelled: `
     select m.row, m.created_at, m.text_bytes
     from message_labels l join messages m on m.row = l.message_row
@@ -106,8 +109,8 @@ async function firstOf(db: Queryable, search: FirstSearch, found: string): Promi
 async function check(db: Client, search: FirstSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>({
     name: 'first-received-among',
-    // The CTE `given` reads the messages by their rows before the query compares the words. A search works in the same
-    // way.
+    // The CTE `given` reads the messages by their row numbers before the query compares the words, as in
+    // `searchMessages`.
     text: `with given as materialized (
              select row, project_id, created_at, labels, direction, search from messages
              where row = any ($5::bigint[])

@@ -6,12 +6,12 @@ import { pendingCandidates, segmentCandidates, type Wanted } from './candidates.
 /** Reports that a search took too long. */
 export class SearchTimeoutError extends Error {}
 
-/** Sets the maximum number of milliseconds that all SQL statements of one search may take together. */
+/** Sets the maximum number of milliseconds of all SQL statements of one search together. */
 const SEARCH_MAX_MS = 3_000
 
 /**
- * Tells whether a project has no search segments, and so few pending messages that one leaf (group of messages) can
- * hold all of them. In such a small project, a search reads the words of each message.
+ * Tells whether a project has no search segments, and few enough pending messages for one leaf (group of messages). In
+ * such a small project, a search reads the words of each message.
  */
 export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ small: boolean }>({
@@ -26,14 +26,15 @@ export async function isSmall(db: Queryable, projectId: string): Promise<boolean
   return rows[0]!.small
 }
 
-/** Describes a message that matches a search, with the time by which the matching messages are ordered. */
+/** Describes a message that matches a search. The search orders the matching messages by the time `at`. */
 export type Hit = { row: string; at: Date }
 
 /**
  * Finds the first messages that match a search, in the order of the search.
- * @param db is a {@link snapshot}, because during the search a job may move a message from the pending messages to a
- * segment, and replace segments.
- * @param check gets candidate rows and returns the first `limit` messages among them that match the search.
+ * @param db is a connection in a {@link snapshot}, because during the search a job may move pending messages to a
+ * segment, and may replace segments.
+ * @param check gets the row numbers of candidate messages, and returns the first `limit` of these messages that match
+ * the search.
  * @throws {SearchTimeoutError}
  */
 export async function findHits(
@@ -45,7 +46,7 @@ export async function findHits(
   const { order, limit } = wanted
   const startMs = performance.now()
   const direction = order === 'newest' ? -1 : 1
-  // Returns the message's time as a number that grows in the order of the search.
+  // The function `placeOf` returns a message's time as a number that grows in the order of the search.
   const placeOf = (hit: Hit) => direction * hit.at.getTime()
   const sources = [pendingCandidates(db, wanted), segmentCandidates(db, wanted)].map((batches) => ({
     batches,
@@ -62,16 +63,16 @@ export async function findHits(
     const next = await source!.batches.next()
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
-    // A message whose words have changed is both in the index and among the pending messages, so the search may find it
-    // twice.
+    // The search may find a message twice, because a message with changed words is both in a search segment and among
+    // the pending messages.
     const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
     found = [...hits.values()].sort(byPlace).slice(0, limit)
   }
 }
 
 /**
- * Writes one `tsquery` that matches a message only if all given queries match. The text of the `tsquery` is empty if no
- * query is given.
+ * Writes one `tsquery` that matches a message only if all given queries match. Without any query, the text of the
+ * `tsquery` is empty.
  */
 export const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
   queries.map((query) => searchText(projectId, query)).join(' & ')

@@ -14,7 +14,7 @@ import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 export type MessageSearch = MessageFilter & { queries: readonly SearchQuery[] }
 
 /**
- * Returns one page of the messages that match a search, newest first, and tells whether there are more.
+ * Returns one page of the messages that match a search, newest first, and tells whether more matching messages follow.
  * @throws {SearchTimeoutError}
  */
 export async function searchMessages(
@@ -32,8 +32,8 @@ type FoundRow = MessageRow & { found: number }
 
 async function readSmall(pool: Pool, search: MessageSearch): Promise<FoundRow[]> {
   const { rows } = await pool.query<FoundRow>(
-    // The `limit` stands in the SQL text as a number. If the page limit were an SQL parameter, the planner would expect
-    // a tenth of the inbox as the result, and would sort all those messages.
+    // The page limit stands in the SQL text as a number. If the page limit were an SQL parameter, the PostgreSQL
+    // planner would expect a tenth of the inbox as the result, and would sort all these messages.
     `with page as (
        select row, created_at, text_bytes from messages where ${FITS} and search @@ $4::tsquery
        order by created_at desc, row desc limit ${search.limit + 1}
@@ -67,8 +67,8 @@ async function readLarge(db: Client, search: MessageSearch): Promise<FoundRow[]>
 
 /**
  * Returns the messages among `rows` that contain the searched words, newest first, until the page is full. The CTE
- * `given` reads the given rows before the query compares their words. Without the CTE `given`, the PostgreSQL planner
- * would read the whole inbox in order, because it expects that a few rows fill the page.
+ * `given` reads the messages by their row numbers before the query compares their words. Without the CTE `given`, the
+ * PostgreSQL planner would read the whole inbox in order, because it expects that a few rows fill the page.
  */
 async function check(db: Client, search: MessageSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>(
@@ -86,8 +86,9 @@ async function check(db: Client, search: MessageSearch, rows: readonly string[])
 }
 
 /**
- * Returns the SQL parameters: $1 the project, $2 and $3 the time and row of the upper bound, $4 the query, $5 the
- * labels, $6 the time of the lower bound, $7 the delivery status.
+ * Returns the SQL parameters. Parameter $1 is the project, $2 and $3 are the time and the row number of the upper
+ * bound, and $4 is the search query. Parameter $5 is the labels, $6 the time of the lower bound, and $7 the delivery
+ * status.
  */
 const valuesOf = (search: MessageSearch): unknown[] => {
   const { at, row } = upperBound(search)

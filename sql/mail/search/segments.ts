@@ -9,11 +9,14 @@ import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBloc
 import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Sets the number of neighbouring search segments of one size that are merged into one segment of the next size. */
+/**
+ * Sets the number of neighbouring search segments of one size that the service merges into one segment of the next
+ * size.
+ */
 export const MERGED_SEGMENTS = 16
 /**
- * Sets the maximum number of leaves (groups of messages) of the largest search segment. The 256 leaves (groups of
- * messages) of the largest search segment hold 61,440 messages.
+ * Sets the maximum number of leaves (groups of messages) of the largest search segment. The largest search segment has
+ * 256 leaves with 61,440 messages.
  */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
@@ -23,7 +26,7 @@ export const LEAVES_MAX = MERGED_SEGMENTS ** 2
  */
 export type Segment = LeafRange & { id: string; since: Date; until: Date }
 
-/** Lists the segments of a project, beginning with the segment of the oldest messages. */
+/** Lists the search segments of a project, beginning with the segment of the oldest messages. */
 export async function listSegments(db: Queryable, projectId: string): Promise<Segment[]> {
   const { rows } = await db.query<Segment>({
     name: 'list-search-segments',
@@ -37,7 +40,7 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
 /** Describes a leaf (a group of messages) of the search index, without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
 
-/** Lists leaves of the search index by their numbers, oldest first. */
+/** Lists the leaves of the search index that have the given numbers, oldest first. */
 export async function listLeaves(
   db: Queryable,
   projectId: string,
@@ -71,9 +74,9 @@ export async function readLeaves(
 }
 
 /**
- * Returns the messages that contain the given whole words, for each search segment (by its id) and each word (by its
- * key). If no message of a segment contains a word, the word is absent from the result. The block that may contain a
- * word is the last block whose first term is not after the word.
+ * Returns the messages that contain the given whole words, in a map by search segment id and then by the key of the
+ * word. If no message of a segment contains a word, the result lacks the word. Only one block can contain a word: the
+ * last block that begins with a term not after the word.
  */
 export async function readWords(
   db: Queryable,
@@ -105,14 +108,14 @@ export async function readWords(
 }
 
 /**
- * Limits the blocks of the search index that are read for one prefix, to about 250 KB. The number of blocks is limited
- * because a stranger can write millions of words with the same prefix.
+ * Limits the number of search blocks that a query reads for one prefix to about 250 KB. The limit exists because a
+ * stranger can write millions of words with the same prefix.
  */
 const BEGINNING_BLOCKS = 128
 
 /**
- * Returns, by the key of each wanted prefix, the messages of a search segment that have a word with this prefix. If too
- * many words have a prefix, the function returns all messages of the segment for this prefix.
+ * Returns the messages of a search segment that contain a word with a wanted prefix, in a map by the key of the prefix.
+ * If too many words have a prefix, the function returns all messages of the segment for this prefix.
  */
 export async function readBeginnings(
   db: Queryable,
@@ -124,8 +127,8 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // The byte 0xff never occurs in UTF-8. Every word with a prefix sorts before the byte string that consists of the
-    // prefix and the byte 0xff, because 0xff never occurs in UTF-8.
+    // Every word with a prefix sorts before the prefix followed by the byte 0xff, because the byte 0xff never occurs in
+    // UTF-8.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -153,8 +156,8 @@ export async function readBeginnings(
 }
 
 /**
- * Reads one block of the search index for a wanted word. The messages that a block of the search index lists for a
- * wanted word are added to the result.
+ * Reads one block of the search index for a wanted word or prefix. The function adds the messages that the block lists
+ * for the wanted word to the result.
  */
 function addPlaces(
   found: Map<string, Places>,
@@ -194,12 +197,15 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
 }
 
 /**
- * Sets the number of search blocks that are read or written at once. Together, this many blocks of the search index
- * have about 64 KB. A search block with many postings (entries for messages) has at most 8 KB.
+ * Sets the number of search blocks that one query reads or writes. Together, 32 search blocks have about 64 KB. A
+ * search block with many postings (entries for messages) has at most 8 KB.
  */
 export const BLOCKS_AT_ONCE = 32
 
-/** Stores a new segment of the search index. The leaves (groups of messages) of the segment must already be stored. */
+/**
+ * Stores a new segment of the search index. The caller must already have stored the leaves (groups of messages) of the
+ * segment.
+ */
 export async function insertSegment(
   db: Queryable,
   projectId: string,
@@ -236,8 +242,8 @@ export async function insertBlocks(
 }
 
 /**
- * Adds a leaf (a group of messages) to the search index. @param rows lists the database rows of the leaf's messages, in
- * the order of their positions in the leaf.
+ * Adds a leaf (a group of messages) to the search index. @param rows lists the row numbers of the leaf's messages, in
+ * the order of the messages' positions in the leaf.
  */
 export async function insertLeaf(
   db: Queryable,
@@ -255,8 +261,8 @@ export async function insertLeaf(
 }
 
 /**
- * Returns the positions of deleted messages in the leaves of the search index, and whether all messages of these leaves
- * are deleted.
+ * Returns the positions of deleted messages in the given leaves of the search index, and tells whether all messages of
+ * these leaves are deleted.
  */
 export async function deletedPlaces(
   db: Queryable,

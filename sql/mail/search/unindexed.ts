@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db.ts'
 import type { Message } from '../messages/messages.ts'
 
-/** Lists at most `limit` messages that were stored by a version without a search index. */
+/** Lists at most `limit` messages that an older version without a search index stored. */
 export async function listUnindexed(
   db: Queryable,
   limit: number,

@@ -9,11 +9,11 @@ import type { Failed } from '../../vault/credentials.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
 
 /**
- * Limits the number of purchases of one project that are still in progress. If several purchase calls run at the same
- * time, the limit may be exceeded by at most the number of these calls.
+ * Limits the number of purchases in progress of one project. Concurrent purchase calls may exceed the limit by at most
+ * the number of these calls.
  */
 const OPEN_MAX = 500
-/** Limits the total bytes of purchase requests and seller responses that are stored for one project. */
+/** Limits the total bytes of purchase requests and seller responses that the service stores for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 /** Describes a purchase that the API is about to accept. */
@@ -23,15 +23,17 @@ export type NewPurchase<Refusal> = {
   kind: 'payment' | 'quote'
   request: UseRequest
   target: UseTarget
-  /** Holds the MCP tool that the request calls. If the tool is null, the request is a plain HTTP request. */
+  /**
+   * Holds the MCP tool that the purchase request calls. Null means that the purchase request is a plain HTTP request.
+   */
   tool: string | null
   /**
-   * Holds the name of the vault credential whose fields the HTTP request uses, and the function that decides whether
-   * the request may use it. If this field is null, the HTTP request uses no credential.
+   * Holds the name of the vault credential that the HTTP request uses. The function `judge` decides whether the HTTP
+   * request may use the credential. Null means that the HTTP request uses no credential.
    */
   credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
   requestHash: Buffer
-  /** Holds the idempotency key of the purchase. For a quote, the idempotency key is null. */
+  /** Holds the idempotency key of the purchase. Null means that the purchase is a quote. */
   key: string | null
   maxAtomic: bigint
   why: string | null
@@ -39,24 +41,25 @@ export type NewPurchase<Refusal> = {
 
 export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key of this call already belongs to another purchase request. */
+  /** The Idempotency-Key of the call already belongs to a different purchase request. */
   | { kind: 'other_request' }
   /**
-   * The project has too many purchases in progress, or its stored responses are too large together.
+   * The project has too many purchases in progress, or the project's stored requests and responses are too large
+   * together.
    */
   | { kind: 'busy' }
   | { kind: 'no_project' }
   /**
-   * The purchase request is refused because the vault does not give out the credential, or because the function `judge`
-   * refuses the request.
+   * The vault does not give out the credential, so the service refuses the purchase request. The kind
+   * `refused_by_judge` means that the function `judge` refuses the request.
    */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
  * Stores a purchase and the job that carries it out. A call with the same Idempotency-Key finds the first purchase,
- * even if it is very old. The function does not lock the project's row. With that lock, two hundred concurrent
- * purchases waited five seconds.
+ * even if the first purchase is very old. The function does not lock the project's row, because with this lock two
+ * hundred concurrent purchases waited five seconds.
  */
 export function acceptPurchase<Refusal>(
   pool: Pool,
@@ -71,7 +74,7 @@ export function acceptPurchase<Refusal>(
   })
 }
 
-/** Stores the purchase, its audit entry and its job in one statement. */
+/** Stores a purchase, its audit entry and its job in one SQL statement. */
 async function store<Refusal>(
   db: Queryable,
   purchase: NewPurchase<Refusal>,
@@ -122,9 +125,9 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
   `${method} ${host}${path}`.slice(0, 1_000)
 
 /**
- * Opens the credential that a purchase request uses, and writes an audit entry about this read. @returns the reason why
- * the request is refused, or null. The result null means that the request uses no credential, or that it may use its
- * credential.
+ * Opens the credential that a purchase request uses, and writes an audit entry about the reading of the credential.
+ * @returns the reason why the service refuses the purchase request. Null means that the purchase request uses no
+ * credential, or that it may use the credential.
  */
 async function judgeCredential<Refusal>(
   db: Queryable,

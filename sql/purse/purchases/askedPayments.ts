@@ -1,6 +1,6 @@
 /**
- * Stores payments that wait for the owner's approval. The approval request and the purchase are always changed
- * together, while the purchase is locked.
+ * Stores payments that wait for the owner's approval. The functions below always change the approval request and the
+ * purchase together, after they have locked the purchase.
  */
 import { newApprovalId } from '../../../shared/ids.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -18,7 +18,7 @@ import type { AskReason } from './reserve.ts'
 
 /**
  * Makes a purchase wait until its owner approves the payment. The function stores the approval request, its event, and
- * two jobs: one notifies the owner, and one ends the approval request when it expires.
+ * two jobs. One job notifies the owner, and the other job ends the approval request at its expiry.
  */
 export function askOwner(
   pool: Pool,
@@ -55,18 +55,15 @@ export function askOwner(
 }
 
 export type PaymentDecision =
-  /**
-   * Holds the owner's decision about a payment. For an approval, `hash` is the SHA-256 of the payment terms that the
-   * owner saw.
-   */
+  /** Approves the payment. The field `hash` is the SHA-256 of the payment terms that the owner saw. */
   | { state: 'approved'; hash: Buffer }
   | { state: 'rejected'; reason: string | null }
   | { state: 'expired' }
 
 /**
- * Tells the result of a decision about a payment. The result `before` means that an earlier decision of the owner is
- * already recorded. The result `changed` means that the payment terms have changed since the owner saw them. The result
- * `late` means that the owner decided when the approval request had already expired.
+ * Describes the result of a decision about a payment. The result `before` means that an earlier decision of the owner
+ * is already recorded. The result `changed` means that the payment terms differ from the terms that the owner saw. The
+ * result `late` means that the approval request had expired before the owner's decision.
  */
 export type PaymentDecisionEnd = {
   kind: 'done' | 'before' | 'changed' | 'late'
@@ -74,10 +71,10 @@ export type PaymentDecisionEnd = {
 }
 
 /**
- * Records the owner's decision about the approval request of a payment, at most once. After an approval, the worker
- * asks the seller for the payment terms again, and signs only the approved terms.
+ * Records the owner's decision about the approval request of a payment, at most once. After an approval, a worker
+ * process asks the seller for the payment terms again, and signs only the approved payment terms.
  * @param within is a function that runs in the transaction that records the decision about the payment.
- * @returns null if there is no such approval request.
+ * @returns null if the project has no such approval request.
  */
 export function decidePayment(
   pool: Pool,
@@ -174,11 +171,15 @@ async function end(
   return done
 }
 
-/** Describes why the service asks the owner about a payment, and which payment terms the owner sees. */
+/**
+ * Holds the reason why the service asks the owner about a payment, and the hash of the payment terms that the owner
+ * sees.
+ */
 export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
 /**
- * Returns, for each given purchase that waits for its owner, why the owner is asked and the hash of the payment terms.
+ * Returns the reason of the approval request and the hash of the payment terms for the given purchases. The result
+ * contains only purchases that needed the owner's approval.
  */
 export async function readAsked(
   db: Queryable,

@@ -1,9 +1,9 @@
-/** Reads the earlier payments of a project: which payees each host had, and which prices each URL path had. */
+/** Reads the earlier payments of a project: the payees of each host, and the prices of each URL path. */
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes where a purchase pays and whom it pays: the host, path, tool and payee. The field `row` is the row number
- * of the purchase in the database. A later purchase has a greater row number.
+ * Describes the place and the payee of a purchase: host, path, tool and payee. The field `row` is the row number of the
+ * purchase in the database. A later purchase has a greater row number.
  */
 export type PaidPlace = {
   row: bigint
@@ -13,7 +13,7 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** Describes the base price of a URL path at a seller. The rise of a price is measured from this base price. */
+/** Describes the base price of a URL path at a seller. The service measures the rise of a price from the base price. */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }
@@ -22,13 +22,13 @@ export type PaidBefore = {
   hostIsKnown(place: PaidPlace): boolean
   payeeIsKnown(place: PaidPlace): boolean
   /**
-   * Returns the base price for the next payment. The base price is the lowest price that was paid, until that price is
-   * 30 days old. After 30 days the last paid price becomes the base price.
+   * Returns the base price for the next payment. The base price is the lowest paid price, until this price is 30 days
+   * old. After 30 days, the last paid price becomes the base price.
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
   /**
-   * Adds a payment that was just signed to the earlier payments. The decision about the next payment of the same group
-   * of payments then takes the new payment into account.
+   * Adds a newly signed payment to the earlier payments. The decision about the next payment of the same group then
+   * takes the added payment into account.
    */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }
@@ -36,7 +36,7 @@ export type PaidBefore = {
 const BASE_AGE_MS = 30 * 24 * 3_600_000
 
 /**
- * Reads what a project has paid before at the given hosts and resources. The caller must hold the lock on the project's
+ * Reads the earlier payments of a project at the given hosts and resources. The caller must have locked the project's
  * purse.
  */
 export async function readPaidBefore(

@@ -7,15 +7,15 @@ import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envel
 import type { UseAnswer } from '../../../shared/vault/useAnswer.ts'
 import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 
-/** The seller's response is kept for this time after the purchase has ended. */
+/** Sets the time for which the service keeps the seller's response after the end of a purchase. */
 export const ANSWER_KEPT = '10 minutes'
 
-/** Lists the values of the column `content_version`, which tell what encrypted content a purchase's row holds. */
+/** Lists the values of the column `content_version`, which names the kind of encrypted content in a purchase's row. */
 export const CONTENT = { request: 1, signed: 2, answer: 3 } as const
 
 /**
- * Describes a purchase request with the signed payment header that pays for it. The payment header must stay secret,
- * because anyone who has it may settle the payment and so move the money.
+ * Describes a purchase request with the signed payment header that pays for it. The signed payment header must stay
+ * secret, because anyone who has the payment header can settle the payment and so move the money.
  */
 export type SignedRequest = { request: UseRequest; header: PaymentHeader }
 
@@ -47,7 +47,8 @@ export const sealContent = (
   keyring.seal(Buffer.from(JSON.stringify(content)), purchaseContext(projectId, id, version))
 
 /**
- * Decrypts the content of a purchase. @returns null if the row has no encrypted content, or content of another version.
+ * Decrypts the content of a purchase. @returns null if the purchase's row has no encrypted content, or content of
+ * another version.
  */
 export function openContent<Content>(
   keyring: Keyring,

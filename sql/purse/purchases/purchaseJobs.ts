@@ -4,7 +4,7 @@ import { addJob } from '../../queue/jobs.ts'
 
 /**
  * Queues the job that carries out a purchase. @param runAt is the time at which the job runs. If `runAt` is absent, the
- * job runs now.
+ * job runs at once.
  */
 export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
   addJob(db, {
@@ -14,14 +14,14 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Within this time after a purchase is due, its own job has normally run, or is at least in the queue. */
+/**
+ * Sets the time after which a purchase without a job counts as lost. Within LOST_AFTER, the job of a purchase has
+ * normally run, or is in the queue.
+ */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
-/**
- * Queues a job again for each purchase that has not ended and has no job. @returns the number of purchases for which a
- * job was queued.
- */
+/** Queues a new job for each unfinished purchase that has no job. @returns the number of newly queued jobs. */
 export async function requeueLostPurchases(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from purchases
@@ -37,8 +37,8 @@ export async function requeueLostPurchases(pool: Pool): Promise<number> {
 const CLEAN_BATCH = 500
 
 /**
- * Deletes the stored seller responses of purchases after their retention time. The record of the purchase itself is
- * kept.
+ * Deletes the stored seller responses of purchases after their retention time. The function keeps the other columns of
+ * the purchases.
  */
 export async function deleteOldAnswers(db: Queryable): Promise<void> {
   await db.query(

@@ -1,5 +1,5 @@
 /**
- * Records each step that a worker makes for a purchase: asked, signed (sql/purse/purchases/reserve.ts), sent, ended.
+ * Records each step of a worker process for a purchase: asked, signed (sql/purse/purchases/reserve.ts), sent, ended.
  */
 import type { PurchaseEventData } from '../../../shared/events/events.ts'
 import { keptOffer, type ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
@@ -20,7 +20,7 @@ import {
 import { PURCHASE_COLUMNS, type PurchaseRow, type PurchaseState } from './purchases.ts'
 import { termsValues } from './storeSigned.ts'
 
-/** Describes a purchase with the data that the worker needs. */
+/** Describes a purchase with the data that the worker process needs. */
 export type DuePurchase = {
   id: string
   projectId: string
@@ -28,22 +28,21 @@ export type DuePurchase = {
   state: PurchaseState
   method: UseRequest['method']
   host: string
-  /** Holds the name of the vault credential whose fields the purchase request uses. */
+  /** Holds the name of the vault credential that the purchase request uses. */
   credentialName: string | null
   /**
-   * Holds the MCP tool that the purchase request calls. If the tool is null, the purchase request is a plain HTTP
-   * request.
+   * Holds the MCP tool that the purchase request calls. Null means that the purchase request is a plain HTTP request.
    */
   tool: string | null
   maxAtomic: bigint
-  /** Holds the address of the purse that would pay. If the address is null, the project has no purse. */
+  /** Holds the address of the purse that would pay. Null means that the project has no purse. */
   payer: string | null
   /**
-   * Holds the SHA-256 of the payment terms that the owner approved. If the hash is null, the service did not ask the
-   * owner about this payment.
+   * Holds the SHA-256 of the payment terms that the owner approved. Null means that the owner has approved no payment
+   * terms for the purchase.
    */
   approvedHash: Buffer | null
-  /** Holds the signed payment terms. If the terms are null, no payment is signed yet. */
+  /** Holds the signed payment terms. Null means that the service has signed no payment yet. */
   terms: SignedTerms | null
 }
 
@@ -68,7 +67,7 @@ export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
   signedOffer: keptOffer(offer.challenge.extensions, offer),
 })
 
-/** Finds a purchase of a live project in any state. @returns null if there is no such purchase. */
+/** Finds a purchase in any state. @returns null if the purchase does not exist, or if its project is deleted. */
 export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
   const { rows } = await db.query<
     PurchaseRow & { purse: string | null; approved_hash: Buffer | null; asset: string | null }
@@ -109,10 +108,9 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 }
 
 /**
- * Marks a queued purchase as `asking` before the seller is asked, or takes over a purchase whose worker was interrupted
- * while asking.
- * @returns the HTTP request of the purchase. The result null means that the purchase is in a later step, because the
- * seller was already asked.
+ * Marks a queued purchase as `asking` before the worker process asks the seller. The function also takes over a
+ * purchase in the state `asking` after an interruption of its worker process.
+ * @returns the HTTP request of the purchase. Null means that the purchase is already in a later step.
  */
 export async function startAsking(
   db: Queryable,
@@ -129,14 +127,14 @@ export async function startAsking(
 }
 
 /**
- * Describes a signed purchase request that the worker is about to send. The field `sends` counts how often the request
- * was sent, including the sending that is about to happen.
+ * Describes a signed purchase request that the worker process is about to send. The field `sends` counts the sendings
+ * of the purchase request, including the present sending.
  */
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Before a signed purchase request is sent, adds one to the number of times that it was sent. @returns null if the
- * purchase has ended, or if it is too late for the seller to settle the payment.
+ * Counts a sending of a signed purchase request, before the worker process sends the request. @returns null if the
+ * purchase has ended, or if the payment can no longer be settled.
  */
 export async function startSend(
   db: Queryable,
@@ -155,13 +153,13 @@ export async function startSend(
   return { content, sends: row.sends, validBefore: BigInt(row.valid_before!) }
 }
 
-/** Describes how a purchase ended. */
+/** Describes the end of a purchase. */
 export type PurchaseEnd = {
   state: 'answered' | 'quoted' | 'refused' | 'failed' | 'unknown'
   reason?: string
   detail?: string
   answer?: UseAnswer
-  /** Holds the seller's offer, if the purchase ends without a signed payment. */
+  /** Holds the seller's offer if the purchase ends without a signed payment. */
   offer?: Offer | null
   /** Holds the hash of the transaction that settled the payment, as the seller states it. */
   claimedTx?: string | null
@@ -171,8 +169,8 @@ export type PurchaseEnd = {
 }
 
 /**
- * Ends a purchase. The seller's response takes the place of the stored request. If the purchase has already ended, the
- * function does not change it.
+ * Ends a purchase. The seller's response replaces the stored purchase request. If the purchase has already ended, the
+ * function changes nothing.
  */
 export function endPurchase(
   pool: Pool,
@@ -221,7 +219,7 @@ async function endIn(
   await recordEvents(db, [{ projectId, type: 'purse.refused', data: purchaseEvent(final) }])
 }
 
-/** Stores the payment terms of the offer that the worker chose. */
+/** Stores the payment terms of the offer that the worker process chose. */
 export async function storeTerms(db: Queryable, id: string, offer: Offer): Promise<PurchaseRow> {
   const { rows } = await db.query<PurchaseRow>(
     `update purchases u set x402_version = $2, network = $3, asset = $4, pay_to = $5, amount_atomic = $6, resource = $7,

@@ -1,4 +1,4 @@
-/** Stores purchases. A purchase is an agent's HTTP request to a seller, and is paid at most once. */
+/** Stores purchases. A purchase is an agent's HTTP request to a seller, for which the service pays at most once. */
 import type { Cursor } from '../../../shared/cursor.ts'
 import type { ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -21,8 +21,7 @@ export type PurchaseState =
   | 'unknown'
 
 /**
- * Describes the state of the money that a purchase has reserved. The database migration explains what each of the three
- * state words means.
+ * Describes the state of the money that a purchase has reserved. The database migration explains the three state words.
  */
 type MoneyState = 'open' | 'spent' | 'released'
 
@@ -77,8 +76,8 @@ export const PURCHASE_COLUMNS = `u.row, u.id, u.project_id, u.kind, u.request_ha
         where pm.purchase_row = u.row order by m.row) as mandate_ids`
 
 /**
- * Describes a purchase in the form that the API's caller sees. `resource`, `description` and `answer` are texts that
- * the seller wrote.
+ * Describes a purchase in the form that the API's caller sees. The seller wrote the texts in `resource`, `description`
+ * and `answer`.
  */
 export type Purchase = {
   row: bigint
@@ -100,8 +99,8 @@ export type Purchase = {
   endedAt: Date | null
   status: number | null
   /**
-   * Holds the seller's response to the purchase request. If the response is null, the seller sent none, or the stored
-   * response has expired.
+   * Holds the seller's response to the purchase request. Null means that the seller sent no response, or that the
+   * stored response has expired.
    */
   answer: UseAnswer | null
   terms: {
@@ -129,8 +128,8 @@ export type Purchase = {
     mandateIds: string[]
   } | null
   /**
-   * Lists the refunds that sellers of this service made for the purchase. In a list of purchases, the field `refunds`
-   * is absent.
+   * Lists the refunds that sellers of this service made for the purchase. Lists of purchases leave out the field
+   * `refunds`.
    */
   refunds?: Refund[]
 }
@@ -212,8 +211,8 @@ export async function findPurchase(
 }
 
 /**
- * Selects which purchases a list contains. A filter field that is null does not restrict the list. `from` and `until`
- * bound the time at which the purchase was accepted.
+ * Selects the purchases of a list. A null filter field does not restrict the list. The fields `from` and `until` limit
+ * the time at which the API accepted the purchase.
  */
 export type PurchaseFilter = {
   projectId: string
@@ -227,7 +226,7 @@ export type PurchaseFilter = {
   until: Date | null
 }
 
-/** Lists the purchases of a project, newest first, without the sellers' responses. Quotes are left out of this list. */
+/** Lists the purchases of a project, newest first, without the sellers' responses. The list leaves out quotes. */
 export async function listPurchases(db: Queryable, filter: PurchaseFilter): Promise<Purchase[]> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'list-purchases',

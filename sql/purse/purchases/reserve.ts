@@ -1,10 +1,10 @@
 /**
- * Reserves the amounts of purchases in mandates, and signs the payments with the key of a purse. No other file signs
- * payments of purchases.
+ * Reserves the amounts of purchases in mandates, and signs the payments with the private key of a purse. No other file
+ * signs payments of purchases.
  *
- * The function takes locks in this order: the purchases, the purse, the mandates. Under these locks all sums are exact,
- * so two payments of one project never spend the same money. The signatures are stored in the same transaction, so that
- * every signature that leaves the service is counted.
+ * The function `reserve` locks first the purchases, then the purse, then the mandates. Under these locks all sums are
+ * exact, so two payments of one project never spend the same money. The same transaction stores the signatures, so that
+ * the sums include every signature that leaves the service.
  */
 import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -27,7 +27,9 @@ export type Reserved =
   | { kind: 'signed'; content: SignedRequest; payer: string; validBefore: bigint }
   | { kind: 'refused'; reason: RefusalReason }
   | { kind: 'ask'; reason: AskReason }
-  /** The payment is not due, because another worker has taken the purchase, or because its project is deleted. */
+  /**
+   * The payment is not due, because another worker process has taken the purchase, or because the project is deleted.
+   */
   | { kind: 'not_due' }
 
 type PurchaseRow = ContentRow & {
@@ -40,14 +42,14 @@ type PurchaseRow = ContentRow & {
   tool: string | null
 }
 
-/** Describes a payment that is to be made for a purchase: the purchase, the URL, and the payment terms. */
+/** Describes a wanted payment for a purchase: the id of the purchase, the URL, and the payment terms. */
 export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
 
 /**
- * Reserves and signs payments of one project. Each payment is reserved in every mandate that covers it. If a payment is
- * not signed, the result tells why. The locks are taken only once for a whole group of payments. With separate locks
- * for each payment, 50 purchases of one purse waited 220 ms each. Each payment of the group reduces what the limits
- * leave for the next payment.
+ * Reserves and signs payments of one project. The function reserves each payment in every mandate that covers the
+ * payment. If the function does not sign a payment, the result tells the reason. The function takes the locks only once
+ * for a whole group of payments. With separate locks for each payment, 50 purchases of one purse waited 220 ms each.
+ * Each payment of the group reduces the remaining limits for the next payment.
  * @returns one result for each payment, in the order of the payments.
  */
 export function reserve(
@@ -99,8 +101,8 @@ const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason 
 const NO_PURSE = refused('no_purse')
 
 /**
- * Holds the sums and facts that decide whether a payment may be signed. When a payment of a group is signed, these sums
- * change for the next payment.
+ * Holds the sums and facts that decide whether the service may sign a payment. Each signed payment of a group changes
+ * the sums for the next payment.
  */
 type State = {
   now: Date
@@ -108,7 +110,7 @@ type State = {
   mandates: Judge[]
   paidBefore: PaidBefore
 }
-/** Describes a mandate that is valid now, with the sums that payments have reserved in it. */
+/** Describes a currently valid mandate, with the sums that payments have reserved in the mandate. */
 type Judge = { mandate: Mandate; used: Used }
 type Fits = { kind: 'fits'; place: PaidPlace; covering: Judge[]; base: Base }
 
@@ -169,8 +171,8 @@ async function sign({
 }
 
 /**
- * Adds a signed payment to the sums that decide about the next payment of the same group. @returns the warnings about
- * each limit of a mandate that this payment nearly reaches.
+ * Adds a signed payment to the sums that decide about the next payment of the same group. @returns a warning event for
+ * each mandate limit that the signed payment nearly reaches.
  */
 function count(
   { purse, paidBefore }: State,
@@ -187,9 +189,7 @@ function count(
   return events
 }
 
-/**
- * Locks the purchases whose payments must be signed, in the order of their rows, so that two groups cannot deadlock.
- */
+/** Locks the purchases of a group of wanted payments in the order of their rows, so that two groups cannot deadlock. */
 async function lockPurchases(
   db: Queryable,
   projectId: string,
@@ -218,9 +218,8 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // A separate statement reads the sums of the purse, so that the snapshot of this statement begins after the purse was
-  // locked. A statement that begins after the lock was taken sees everything that the previous holder of the lock has
-  // committed.
+  // A separate SQL statement reads the sums of the purse after the lock, so that it sees everything that the previous
+  // holder of the purse's lock has committed.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,
@@ -246,8 +245,8 @@ function brokenSum(
 }
 
 /**
- * Returns the reason why the owner must approve the payment: it is expensive, a known host names a new payee, or the
- * price rose. @returns null if the owner need not approve.
+ * Returns the reason why the owner must approve a payment: the payment is expensive, a known host names a new payee, or
+ * the price rose. @returns null if the payment needs no approval.
  */
 function askReason(
   { paidBefore, place, base }: { paidBefore: PaidBefore; place: PaidPlace; base: Base },
@@ -269,8 +268,8 @@ function askReason(
 const WARNINGS = [95, 80] as const
 
 /**
- * Returns an event for each spending limit of a mandate of which 80 or 95 % is used up with this payment. The sums of
- * the mandate must not include this payment yet.
+ * Returns an event for each spending limit of a mandate if the use of the limit reaches 80 % or 95 % with a given
+ * payment. The sums of the mandate must not include the given payment yet.
  */
 const warnings = (
   projectId: string,

@@ -6,11 +6,13 @@ import type { Queryable } from '../../db.ts'
 import type { Base } from './paidBefore.ts'
 import { CONTENT, type SignedRequest, sealContent } from './purchaseContent.ts'
 
-/** Describes a payment that was signed while its purse and its mandates were locked. */
+/** Describes a signed payment. The service signs a payment only while the purse and the mandates are locked. */
 export type SignedPayment = {
   id: string
   projectId: string
-  /** Tells whether the seller's response may contain secrets of the vault. */
+  /**
+   * Tells whether the purchase uses a vault credential, so that the seller's response may contain secrets of the vault.
+   */
   hasCredential: boolean
   offer: Offer
   payer: string
@@ -18,13 +20,13 @@ export type SignedPayment = {
   validBefore: bigint
   base: Base
   content: SignedRequest
-  /** Lists the row numbers of the mandates that cover this payment. */
+  /** Lists the row numbers of the mandates that cover the payment. */
   mandateRows: readonly bigint[]
 }
 
 /**
- * Stores signed payments, and adds each payment to the sums of its mandates. The first sending of each payment is
- * counted at once, because the payment is sent directly afterwards.
+ * Stores signed payments, and adds each payment to the sums of its mandates. The function already counts the first
+ * sending of each payment, because the worker process sends the payment directly afterwards.
  */
 export async function storeSigned(
   db: Queryable,

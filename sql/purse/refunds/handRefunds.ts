@@ -1,9 +1,9 @@
-/** Records what the chain shows about refunds that sellers made by hand. */
+/** Records the state on the chain of refunds that sellers sent by hand. */
 import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
-/** Describes a refund that a seller sent by hand, and whose transaction the seller has named. */
+/** Describes a refund that a seller sent by hand. The seller has named the transaction of the refund. */
 export type ClaimedRefund = {
   id: string
   asset: Address
@@ -12,8 +12,8 @@ export type ClaimedRefund = {
   amountAtomic: bigint
   txHash: Hex
   /**
-   * Holds the number of the block that contains the refunded payment. The refund of the payment cannot be in an earlier
-   * block.
+   * Holds the number of the block that contains the refunded payment. A refund cannot be in an earlier block than the
+   * payment.
    */
   paidBlock: bigint
   /** Tells whether the seller named the transaction so long ago that a chain node must know it by now. */
@@ -33,7 +33,7 @@ type Row = {
   is_old: boolean
 }
 
-/** Lists the refunds whose transaction a seller named and a worker must still check, the oldest first. */
+/** Lists the refunds with a named transaction that a worker process must still check, the oldest first. */
 export async function findClaimed(
   db: Queryable,
   network: string,
@@ -60,8 +60,8 @@ export async function findClaimed(
 }
 
 /**
- * Records why the transaction that a seller named does not count as the refund. The service then expects the seller to
- * send the refund again.
+ * Records the reason why the transaction that a seller named does not count as the refund. The service then expects the
+ * seller to send the refund again.
  */
 export async function refuseClaim(
   db: Queryable,
@@ -75,7 +75,7 @@ export async function refuseClaim(
   )
 }
 
-/** Returns the log indexes of the events in a transaction that already count as the transfers of other refunds. */
+/** Returns the log indexes of those events in a transaction that already count as refunds. */
 export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
   const { rows } = await db.query<{ log_index: number }>(
     'select log_index from hand_refunds where tx_hash = $1 and log_index is not null',
@@ -85,9 +85,8 @@ export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
 }
 
 /**
- * Records the transfer of a refund that a seller sent by hand, together with its receipt. When the transfer is recorded
- * for the first time, the function also records an event. @returns false if the transfer already counts for another
- * refund.
+ * Records the transfer of a refund that a seller sent by hand, together with its receipt. The first record of the
+ * transfer also records an event. @returns false if the transfer already counts for another refund.
  */
 export function recordHandRefund(
   pool: Pool,
@@ -128,9 +127,7 @@ export function recordHandRefund(
   })
 }
 
-/**
- * Lists the refunds sent by hand that are in blocks up to the given number, if these blocks are not known to be final.
- */
+/** Lists the refunds sent by hand in blocks up to a given number, except refunds with a known final block. */
 export async function findUnfinalRefunds(
   db: Queryable,
   network: string,
@@ -146,7 +143,7 @@ export async function findUnfinalRefunds(
   return rows.map((row) => ({ id: row.id, txHash: row.tx_hash, blockHash: row.block_hash }))
 }
 
-/** Records that the blocks that contain refunds sent by hand are final. */
+/** Records that refunds sent by hand are in final blocks. */
 export async function recordFinalRefunds(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(
@@ -156,8 +153,8 @@ export async function recordFinalRefunds(db: Queryable, ids: readonly string[]):
 }
 
 /**
- * Records that a reorganisation replaced the blocks that contained refunds sent by hand. A worker then checks the
- * transactions of these refunds again.
+ * Records that a reorganisation replaced the blocks that contained refunds sent by hand. A worker process then checks
+ * the transactions of these refunds again.
  */
 export async function checkAnew(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return

@@ -4,8 +4,8 @@ import type { Queryable } from '../../db.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 
 /**
- * Describes a refund that the chain shows, with the data for the receipt of the refund. In a refund, `payer` is the
- * seller, and `payTo` is the buyer.
+ * Describes a refund on the chain, with the data for the receipt of the refund. In a refund, `payer` is the seller, and
+ * `payTo` is the buyer.
  */
 export type RefundFacts = {
   id: string
@@ -22,7 +22,7 @@ export type RefundFacts = {
 /** Signs the receipt of a refund, and returns the receipt. */
 export type SignRefund = (refund: RefundFacts, txHash: string) => string
 
-/** Adds the data of the refunded payment to a refund. */
+/** Returns a refund with the data of the refunded payment. */
 export async function readRefundFacts(
   db: Queryable,
   refund: Pick<RefundFacts, 'id' | 'refundOf' | 'amountAtomic' | 'payer' | 'payTo'>,
@@ -40,8 +40,8 @@ export async function readRefundFacts(
 }
 
 /**
- * Notifies the seller's project that the refund is on the chain. If a purse of this service made the refunded payment,
- * the buyer's project is notified too.
+ * Notifies the seller's project that a refund is on the chain. If a purse of this service made the refunded payment,
+ * the function also notifies the buyer's project.
  */
 export async function tellRefund(
   db: Queryable,

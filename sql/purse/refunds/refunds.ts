@@ -1,7 +1,7 @@
 /**
- * Stores refunds of payments. A refund is either a transfer out of a purse, or a transfer that a seller makes by hand
- * and that the chain proves. The sum of the expected, open and spent refunds of a payment never exceeds the amount of
- * the payment.
+ * Stores refunds of payments. A refund is a transfer out of a purse, or a transfer that a seller sends by hand and that
+ * the chain proves. The sum of the expected, open and spent refunds of a payment never exceeds the amount of the
+ * payment.
  */
 import type { Hex } from 'viem'
 import { newHandRefundId } from '../../../shared/ids.ts'
@@ -14,7 +14,7 @@ import { hashOf, type Ordered, order } from '../transferOut.ts'
 
 /**
  * Describes a refund and its state. The state `by_hand` means that the seller must send the refund. The state
- * `checking` means that a worker must still find on the chain the transaction that the seller named.
+ * `checking` means that a worker process must still find the named transaction on the chain.
  */
 export type Refund = {
   id: string
@@ -23,7 +23,7 @@ export type Refund = {
   payTo: string
   txHash: string | null
   isFinal: boolean
-  /** Tells why the last transaction that the seller named does not count as the refund. */
+  /** Tells why the last named transaction of the seller does not count as the refund. */
   reason: string | null
   /** Holds the signed receipt of the refund as JSON. */
   receipt: string | null
@@ -34,10 +34,11 @@ export type Refunded =
   | { kind: 'not_found' | 'other_request' | 'not_final' | 'too_much' | 'insufficient_funds' }
 
 /**
- * Pays a part of a payment back to the payer. The block of the payment must be final. The payment's row is locked, so
- * that the sum of its refunds is exact. If the payment did not go to a purse of the project, the seller must send the
- * refund by hand.
- * @param refund.key is the Idempotency-Key of the refund call. A second call with the same key finds the first refund.
+ * Pays a part of a payment back to the payer. The block of the payment must be final. The function locks the payment's
+ * row, so that the sum of the payment's refunds is exact. If the payment did not go to a purse of the project, the
+ * seller must send the refund by hand.
+ * @param refund.key is the Idempotency-Key of the refund call. A second call with the same Idempotency-Key finds the
+ * first refund.
  */
 export function refundPayment(
   pool: Pool,
@@ -101,10 +102,7 @@ export function refundPayment(
   })
 }
 
-/**
- * Tells whether the payee's address belongs to the project's purse, either under its present key or under an earlier
- * key.
- */
+/** Tells whether an address belongs to the present key or to an earlier key of a project's purse. */
 async function isOwnAddress(db: Queryable, projectId: string, address: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'select from purse_keys where project_id = $1 and address = $2',
@@ -180,7 +178,7 @@ const REFUNDS_OF = `
   from hand_refunds where payment_id = $1
   order by created_at, id`
 
-/** Lists the refunds of a purchase, oldest first. These refunds were made by sellers that use this service. */
+/** Lists the refunds that sellers of this service made for a purchase, oldest first. */
 export async function refundsOfPurchase(
   db: Queryable,
   { payer, nonce, network }: { payer: string; nonce: string; network: string },
@@ -200,8 +198,8 @@ export async function refundsOfPurchase(
 export type HandRefundChange = 'ok' | 'not_found' | 'not_by_hand' | 'proved'
 
 /**
- * Records the transaction that the seller names as the transfer of a refund. A worker then searches for this
- * transaction on the chain.
+ * Records the transaction that the seller names as the transfer of a refund. A worker process then searches for the
+ * named transaction on the chain.
  */
 export function claimRefund(
   pool: Pool,
@@ -219,7 +217,7 @@ export function claimRefund(
   )
 }
 
-/** Withdraws a refund that the seller should send by hand and that nobody has sent. */
+/** Withdraws a refund that the seller should have sent by hand but has not sent. */
 export function withdrawRefund(
   pool: Pool,
   actor: Omit<Actor, 'projectId'>,

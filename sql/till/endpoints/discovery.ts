@@ -14,8 +14,9 @@ export type DiscoveredEndpoint = {
   payTo: string
   description: string | null
   /**
-   * Holds the metadata of the endpoint from three sources, in this order: the seller, the OpenAPI document, and the
-   * endpoint's own 402 response. If two sources contradict each other, the one that comes first counts.
+   * Holds the metadata of the endpoint from the seller, from the OpenAPI document, and from the endpoint's own 402
+   * response. If two sources contradict each other, the seller has precedence over the OpenAPI document, and the
+   * document over the 402 response.
    */
   metadata: Metadata & SeenMetadata
   /** Lists the versions of x402 that the last check found in the endpoint's 402 response. */
@@ -23,22 +24,21 @@ export type DiscoveredEndpoint = {
   updatedAt: Date
 }
 
-/** Selects which endpoints the public list contains. A filter field that is null does not restrict the list. */
+/** Selects the endpoints of a page of the public list. A null filter field does not restrict the list. */
 export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
   /**
-   * Holds the words of the search in lower case. The endpoints that match the most search words come first. An endpoint
-   * that matches none of the search words is left out. If the search words are null, the list contains all endpoints,
-   * oldest first.
+   * Holds the words of the search in lower case. Endpoints that match more search words come first. The list leaves out
+   * endpoints that match no search word. Null means that the list contains all endpoints, oldest first.
    */
   words: readonly string[] | null
   type: ResourceType | null
-  /** Selects endpoints with this tag. Tags are compared without regard to upper and lower case. */
+  /** Selects endpoints with the given tag. The comparison of tags ignores upper and lower case. */
   tag: string | null
   minAtomic: bigint | null
   maxAtomic: bigint | null
-  /** Selects only endpoints whose metadata says how a client calls them. */
+  /** Selects only endpoints with metadata that tells how a client calls the endpoint. */
   hasBazaar: boolean
   /** Holds the row number after which the list continues. */
   after: bigint | null
@@ -48,8 +48,8 @@ export type DiscoveryFilter = {
 
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
-// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. Nothing
-// that a payer claims has an effect on the public list.
+// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. Claims
+// of a payer have no effect on the public list.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id

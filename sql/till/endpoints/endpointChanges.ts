@@ -13,15 +13,15 @@ import {
   toEndpoint,
 } from './endpoints.ts'
 
-/** Limits the number of endpoints that one project may have, not counting deleted ones. */
+/** Limits the number of endpoints of one project. Deleted endpoints do not count. */
 export const ENDPOINTS_MAX = 1_000
 
-/** Reports that the project already has {@link ENDPOINTS_MAX} endpoints that are not deleted. */
+/** Reports that a project already has {@link ENDPOINTS_MAX} endpoints that are not deleted. */
 export class TooManyEndpointsError extends Error {}
 /** Reports that the caller asked for a webhook secret for an endpoint that has no webhook URL. */
 export class SecretWithoutWebhookError extends Error {}
 
-/** Describes a change of a seller's endpoint. Fields that are absent from the change stay unchanged. */
+/** Describes a change of a seller's endpoint. Absent fields of the change stay unchanged. */
 export type EndpointChange = {
   urlPattern?: string
   priceAtomic?: bigint
@@ -31,12 +31,12 @@ export type EndpointChange = {
   webhookUrl?: string | null
   webhookSecret?: string
   discoverable?: boolean
-  /** Tells whether the endpoint sells, that is, whether it is not paused. The value false pauses the endpoint. */
+  /** Tells whether the endpoint sells. The value false pauses the endpoint. */
   active?: boolean
   metadata?: MetadataChange
   /**
-   * Holds the URL of the endpoint's OpenAPI document. The value null removes the document, and all metadata that a
-   * worker has read from it.
+   * Holds the URL of the endpoint's OpenAPI document. The value null removes the OpenAPI document, and all metadata
+   * that a worker process has read from the document.
    */
   openApiUrl?: string | null
 }
@@ -46,7 +46,7 @@ export type MetadataChange = { [Part in keyof Metadata]?: Metadata[Part] | null 
 
 /**
  * Describes an endpoint after a change. The field `newSecret` holds the endpoint's new webhook secret, which no other
- * response shows. If `newSecret` is null, the webhook secret is unchanged.
+ * API response shows. A null `newSecret` means that the webhook secret is unchanged.
  */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
 
@@ -60,8 +60,8 @@ const changedParts = (change: MetadataChange = {}) => {
 
 /**
  * Registers an endpoint, or changes the endpoint that already exists for the same resource, and queues its
- * verification. The function locks the project's row, so that concurrent calls create only one endpoint and respect the
- * limit of endpoints.
+ * verification. The function locks the project's row, so that concurrent calls create only one endpoint and respect
+ * ENDPOINTS_MAX.
  * @returns null if the project is deleted.
  * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
  */
@@ -115,7 +115,7 @@ async function insertEndpoint(
   return id
 }
 
-/** Changes an endpoint in its own database transaction. @returns null if there is no such endpoint. */
+/** Changes an endpoint in a new database transaction. @returns null if the project has no such endpoint. */
 export function updateEndpoint(
   pool: Pool,
   keyring: Keyring,
@@ -158,8 +158,8 @@ async function changeEndpoint(
        paused_at = case when $13::boolean is null then paused_at when $13 then null
                         else coalesce(paused_at, clock_timestamp()) end,
        metadata = (metadata || $14::jsonb) - $15::text[],
-       -- The stored copy of the endpoint's 402 repeats the former metadata, so the copy is cleared until the next
-       -- check.
+       -- The stored metadata of the endpoint's 402 response repeats the former metadata, so the SQL clears it until the
+       -- next check.
        seen_metadata = case when $16 then '{}' else seen_metadata end,
        open_api_metadata = case when $17 and $18::text is distinct from open_api_url then '{}' else open_api_metadata end,
        open_api_detail = case when $17 then null else open_api_detail end,
@@ -191,15 +191,14 @@ async function changeEndpoint(
       change.openApiUrl ?? null,
     ],
   )
-  // The next time that a worker checks the endpoint, it also reads the OpenAPI document.
+  // The next check of the endpoint also reads the OpenAPI document.
   if (typeof change.openApiUrl === 'string') await queueEndpointCheck(db, id)
   return { endpoint: toEndpoint(rows[0]!), newSecret }
 }
 
 /**
- * Replaces the secret of an endpoint's webhook. All webhook requests from then on are signed with the new secret.
- * @returns the endpoint with its new webhook secret. The result null means that the project has no endpoint with the
- * given id.
+ * Replaces the secret of an endpoint's webhook. The service signs all later webhook requests with the new secret.
+ * @returns the endpoint with its new webhook secret. Null means that the project has no endpoint with the id.
  * @throws {SecretWithoutWebhookError}
  */
 export async function rotateWebhookSecret(
@@ -211,8 +210,8 @@ export async function rotateWebhookSecret(
 }
 
 /**
- * Deletes an endpoint and aborts its pending webhook deliveries. The row of the endpoint is kept, because payments
- * refer to it.
+ * Deletes an endpoint and aborts its pending webhook deliveries. The function keeps the row of the endpoint, because
+ * payments refer to the endpoint.
  */
 export async function deleteEndpoint(
   pool: Pool,

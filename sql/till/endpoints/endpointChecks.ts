@@ -3,24 +3,21 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { recordVerification, type VerificationStatus } from './endpoints.ts'
 
-/**
- * Describes the verification of a seller's endpoint: the last verdict, and whether another check of the endpoint is
- * queued or in progress.
- */
+/** Describes the verification of a seller's endpoint: the last verdict, and the state of a further check. */
 export type EndpointCheck = {
   status: VerificationStatus
   detail: string | null
   checkedAt: Date | null
   /**
-   * Holds the number of milliseconds since a check of the endpoint was queued. If the number is null, no check of the
-   * endpoint is queued.
+   * Holds the number of milliseconds since a check of the endpoint was queued. Null means that no check of the endpoint
+   * is queued.
    */
   queuedMs: number | null
-  /** Tells whether a worker is requesting the endpoint's URL at this moment. */
+  /** Tells whether a worker process is requesting the endpoint's URL at this moment. */
   isRunning: boolean
 }
 
-/** Returns the verification of an endpoint. @returns null if the endpoint is deleted. */
+/** Returns the verification of an endpoint. @returns null if the endpoint does not exist or is deleted. */
 export async function findEndpointCheck(db: Queryable, id: string): Promise<EndpointCheck | null> {
   const { rows } = await db.query<{
     status: VerificationStatus
@@ -33,8 +30,8 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
     text: `select verification_status as status, verification_detail as detail,
                   verification_checked_at as checked_at,
                   floor(extract(epoch from clock_timestamp() - check_queued_at) * 1000) as queued_ms,
-                  -- A check that began over 25 s ago has ended, because a check takes at most 20 s. A crashed worker
-                  -- never records the end of its check.
+                  -- A check that began over 25 s ago counts as ended, because a check takes at most 20 s. A crashed
+                  -- worker process never records the end of its check.
                   coalesce(check_started_at > clock_timestamp() - interval '25 seconds', false) as running
            from seller_endpoints where id = $1 and deleted_at is null`,
     values: [id],
@@ -51,8 +48,8 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
 }
 
 /**
- * Marks an MCP tool as verified at once. For an endpoint with a URL, the function queues a check in the caller's
- * transaction.
+ * Marks an endpoint of an MCP tool as verified at once. For an endpoint with a URL, the function queues a check in the
+ * caller's transaction.
  */
 export async function checkEndpoint(
   db: Queryable,
@@ -83,7 +80,7 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
   })
 }
 
-/** Queues another check of a project's endpoint. @returns false if there is no such endpoint. */
+/** Queues another check of a project's endpoint. @returns false if the project has no such endpoint. */
 export function checkEndpointAnew(
   pool: Pool,
   { projectId, id }: { projectId: string; id: string },
@@ -101,11 +98,11 @@ export function checkEndpointAnew(
 }
 
 /**
- * Queues a check of an endpoint whose x402 challenge would be refused. The function queues at most one check of the
- * endpoint in `pauseMs` milliseconds. If another check of the endpoint already waits, the function queues no further
- * check.
- * @returns the milliseconds until the next check may be queued. The number 0 means that a check is now queued, or was
- * queued before, or that the endpoint is deleted.
+ * Queues a check of an endpoint after the service had to refuse the endpoint's x402 challenge. The function queues at
+ * most one check of the endpoint in `pauseMs` milliseconds. If another check of the endpoint already waits, the
+ * function queues no further check.
+ * @returns the milliseconds until the function may queue the next check. The result 0 means that a check of the
+ * endpoint is queued, or that the endpoint is deleted.
  */
 export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
   return transaction(pool, async (db) => {
@@ -127,7 +124,7 @@ export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): P
   })
 }
 
-/** Records that a worker is now requesting the URL of an endpoint. */
+/** Records that a worker process begins to request the URL of an endpoint. */
 export async function startEndpointCheck(db: Queryable, id: string): Promise<void> {
   await db.query(
     'update seller_endpoints set check_started_at = clock_timestamp(), check_queued_at = coalesce(check_queued_at, clock_timestamp()) where id = $1',

@@ -4,13 +4,13 @@ import { addJob } from '../../queue/jobs.ts'
 
 type TrialState = 'asking' | 'asked' | 'paying' | 'paid' | 'failed'
 
-/** Describes the trial of an endpoint: a test request that shows how the endpoint responds to a buyer. */
+/** Describes the trial of an endpoint. A trial is a test request that shows the endpoint's response to a buyer. */
 export type EndpointTrial = {
   state: TrialState
   buy: boolean
   /**
-   * Holds the x402 challenge of the endpoint. The object contains x402Version and accepts, and in version 2 also
-   * resource and extensions.
+   * Holds the x402 challenge of the endpoint. The x402 challenge contains x402Version and accepts, and in version 2
+   * also resource and extensions.
    */
   challenge: Record<string, unknown> | null
   /** Holds the HTTP status of the endpoint's last response. */
@@ -21,20 +21,20 @@ export type EndpointTrial = {
   endedAt: Date | null
 }
 
-/** Limits the characters of the response body that are stored for an endpoint's trial. */
+/** Limits the number of characters of the response body that the service stores for an endpoint's trial. */
 export const TRIAL_BODY_MAX = 16_384
-/** Limits the characters of the challenge (as JSON) that are stored for an endpoint's trial. */
+/** Limits the number of characters of the challenge (as JSON) that the service stores for an endpoint's trial. */
 export const TRIAL_CHALLENGE_MAX = 40_000
 
 /**
- * If the trial of an endpoint has not ended after this time, it is lost, because the worker waits at most 20 s for the
- * challenge and 30 s for the payment.
+ * Sets the time after which an unfinished trial of an endpoint counts as lost. A worker process waits at most 20 s for
+ * the challenge and 30 s for the payment.
  */
 const LOST_AFTER = '90 seconds'
 
 const SHOWN = `state, buy, challenge, status, body, detail, created_at as "createdAt", ended_at as "endedAt"`
 
-/** Returns the last trial (test request) of an endpoint. @returns null if there is none. */
+/** Returns the last trial (test request) of an endpoint. @returns null if nobody has tried the endpoint. */
 export async function findTrial(db: Queryable, endpointId: string): Promise<EndpointTrial | null> {
   const { rows } = await db.query<EndpointTrial>({
     name: 'find-endpoint-trial',
@@ -80,8 +80,8 @@ export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promis
   })
 
 /**
- * Describes the trial of an endpoint, with the data that the worker needs. The field `payment` holds a payment that an
- * earlier attempt of the job has signed.
+ * Describes an unfinished trial of an endpoint, with the data that the worker process needs. The field `payment` holds
+ * a payment that an earlier attempt of the trial's job has signed.
  */
 export type DueTrial = {
   id: string
@@ -92,7 +92,10 @@ export type DueTrial = {
   payment: PaymentHeader | null
 }
 
-/** Finds an endpoint's trial that has not ended, if the endpoint is not deleted. @returns null if there is none. */
+/**
+ * Finds an endpoint's unfinished trial by the id of the trial. @returns null if the trial has ended or was replaced, or
+ * if the endpoint is deleted.
+ */
 export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial | null> {
   const { rows } = await db.query<
     Omit<DueTrial, 'payment'> & { header_name: string | null; header_value: string | null }
@@ -111,8 +114,8 @@ export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial 
 }
 
 /**
- * Stores the payment that the endpoint's trial will send, unless a payment is already stored. @returns the payment that
- * is stored after this call. The result null means that the endpoint's trial has ended.
+ * Stores the payment that an endpoint's trial will send, unless the trial already has a stored payment. @returns the
+ * stored payment of the trial. Null means that the endpoint's trial has ended.
  */
 export async function storePayment(
   db: Queryable,
@@ -131,7 +134,7 @@ export async function storePayment(
   return rows[0] ?? null
 }
 
-/** Ends the trial of an endpoint. If the trial has already ended, the function does not change it. */
+/** Ends the trial of an endpoint. If the trial has already ended, the function changes nothing. */
 export async function endTrial(
   db: Queryable,
   id: string,

@@ -7,7 +7,9 @@ import { type Order, pageOrder } from '../../pageStart.ts'
 
 export type VerificationStatus = 'pending' | 'verified' | 'failed' | 'unreachable'
 
-/** Holds the OpenAPI document of an endpoint, and the metadata that a worker has read in it. */
+/**
+ * Describes the OpenAPI document of an endpoint, with the metadata that a worker process has read from the document.
+ */
 type OpenApi = {
   url: string
   status: 'pending' | 'read' | 'failed'
@@ -15,7 +17,7 @@ type OpenApi = {
   metadata: Metadata
 }
 
-/** Describes a seller's endpoint: a resource that the seller sells, and its price. */
+/** Describes a seller's endpoint, which is a resource for sale with its price. */
 export type Endpoint = {
   id: string
   urlPattern: string
@@ -30,7 +32,7 @@ export type Endpoint = {
   isPaused: boolean
   /** Holds the endpoint's metadata that the seller gave. */
   metadata: Metadata
-  /** Holds the seller's OpenAPI document. If the document is null, the seller names no OpenAPI document. */
+  /** Holds the seller's OpenAPI document. Null means that the seller names no OpenAPI document. */
   openApi: OpenApi | null
   /** Holds the metadata that the last check found in the endpoint's own 402 response. */
   seen: SeenMetadata
@@ -39,7 +41,7 @@ export type Endpoint = {
   row: bigint
 }
 
-/** Holds the number of an endpoint's settled payments, and their sum in atomic USDC. */
+/** Holds the number of an endpoint's settled payments, and the sum of these payments in atomic USDC. */
 export type EndpointTotals = { callCount: number; revenueAtomic: bigint }
 
 /** Holds one row of the table seller_endpoints with the columns ENDPOINT_COLUMNS. */
@@ -115,13 +117,13 @@ export async function findEndpoint(
 
 export type EndpointFilter = {
   projectId: string
-  /** Selects the endpoints whose URL or description contains this text. */
+  /** Selects endpoints that have the given text in their URL or description. */
   text?: string
   verification?: VerificationStatus
   active?: boolean
 }
 
-/** Lists endpoints that are not deleted, in the given order, at most `limit` endpoints after the cursor. */
+/** Lists endpoints that are not deleted in the given order, with at most `limit` endpoints after the cursor. */
 export async function listEndpoints(
   db: Queryable,
   filter: EndpointFilter & { limit: number; cursor: Cursor | null; order?: Order },
@@ -143,7 +145,7 @@ export async function listEndpoints(
   return rows.map(toEndpoint)
 }
 
-/** Finds the active endpoint of a resource. `matchKey` comes from parseResourceUrl. */
+/** Finds the endpoint of a project for a resource. The parameter `matchKey` comes from `parseResourceUrl`. */
 export async function findEndpointByResource(
   db: Queryable,
   projectId: string,
@@ -185,7 +187,10 @@ export type UrlToVerify = {
   openApiUrl: string | null
 }
 
-/** Returns the URL of an active endpoint, so that a worker can verify it. @returns null if the endpoint is deleted. */
+/**
+ * Returns the URL of an endpoint, so that a worker process can verify the endpoint. @returns null if the endpoint is
+ * deleted.
+ */
 export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToVerify | null> {
   const { rows } = await db.query<UrlToVerify>({
     name: 'find-url-to-verify',
@@ -197,7 +202,7 @@ export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToV
   return rows[0] ?? null
 }
 
-/** Records the verification of an endpoint, unless its URL has changed. */
+/** Records the verification of an endpoint, unless the URL of the endpoint has changed in the meantime. */
 export async function recordVerification(
   db: Queryable,
   verdict: {
@@ -227,8 +232,8 @@ export async function recordVerification(
 }
 
 /**
- * Records the metadata that a worker read in an endpoint's OpenAPI document, unless the endpoint names another document
- * meanwhile.
+ * Records the metadata that a worker process read from an endpoint's OpenAPI document. The function records nothing if
+ * the endpoint now names another OpenAPI document.
  */
 export async function recordOpenApi(
   db: Queryable,

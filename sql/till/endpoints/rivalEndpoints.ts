@@ -1,11 +1,13 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes the SQL condition that a resource is sold by a project other than the given project. The condition holds if
- * the x402 challenge at the other project's verified endpoint names the payTo address of that project and not that of
- * the given project. A 402 response alone does not prove who sells a resource, because anyone may register its URL.
+ * Writes the SQL condition that a rival project, other than the given project, sells a resource. The rival project must
+ * have a verified endpoint for the resource. The x402 challenge at this endpoint must name the payTo address of the
+ * rival project, and not the payTo address of the given project. A 402 response alone does not prove who sells a
+ * resource, because anyone may register the URL of the resource.
  *
- * @param projectId is an SQL expression, and so is `matchKey`.
+ * @param projectId is an SQL expression for the given project. The parameter `matchKey` is an SQL expression for the
+ * resource.
  */
 export const soldByAnother = (projectId: string, matchKey: string): string => `exists (
   select from seller_endpoints e
@@ -15,9 +17,7 @@ export const soldByAnother = (projectId: string, matchKey: string): string => `e
     and not exists (
       select from projects own where own.id = ${projectId} and lower(own.pay_to) = any (e.challenge_pay_to)))`
 
-/**
- * Tells whether a project other than the given one sells the resource. {@link soldByAnother} explains the condition.
- */
+/** Tells whether another project than the given project sells a resource, by the condition {@link soldByAnother}. */
 export async function isSoldByAnother(
   db: Queryable,
   projectId: string,

@@ -5,8 +5,8 @@ import type { VerificationStatus } from './endpoints.ts'
 import { soldByAnother } from './rivalEndpoints.ts'
 
 /**
- * Holds the payment settings of a seller's project, and the chain of the service. If `payTo` is null, the project has
- * not set an address for its income. If `network` is null, the chain's RPC node has never responded.
+ * Holds the payment settings of a seller's project, and the chain of the service. A null `payTo` means that the project
+ * has set no address for its income. A null `network` means that the chain's RPC node has never responded.
  */
 export type SellerRow = {
   payTo: string | null
@@ -23,8 +23,8 @@ type SellerColumns = {
 }
 
 /**
- * Reads the payment settings of a live project as a seller, in one round trip to the database. @returns null if there
- * is no such project.
+ * Reads the payment settings of a seller's project in one round trip to the database. @returns null if the project does
+ * not exist or is deleted.
  */
 export async function findSeller(db: Queryable, projectId: string): Promise<SellerRow | null> {
   const { rows } = await db.query<SellerColumns>({
@@ -44,12 +44,14 @@ const toSeller = (row: SellerColumns): SellerRow => ({
   chainId: row.chain_id === null ? null : Number(row.chain_id),
 })
 
-/** Identifies a project, and a resource that it may sell. `matchKey` comes from parseResourceUrl. */
+/**
+ * Identifies a project, and a resource that the project may sell. The field `matchKey` comes from `parseResourceUrl`.
+ */
 export type WantedSale = { projectId: string; matchKey: string }
 
 /**
- * Describes the endpoint through which a seller sells a resource. `metadata` describes the endpoint's HTTP method and
- * input, as in the x402 challenge.
+ * Describes the endpoint through which a seller sells a resource. The field `metadata` describes the endpoint's HTTP
+ * method and input, as the x402 challenge does.
  */
 type SoldEndpoint = {
   id: string
@@ -59,23 +61,23 @@ type SoldEndpoint = {
 }
 
 export type Sale = {
-  /** Holds the seller of the resource, as {@link findSeller} returns it. */
+  /** Holds the seller of the resource, in the form of {@link findSeller}. */
   seller: SellerRow | null
   /**
-   * Holds the seller's registered endpoint for the resource. If the endpoint is null, the seller has registered no
-   * endpoint for the resource, or has deleted it.
+   * Holds the seller's registered endpoint for the resource. Null means that the seller has registered no endpoint for
+   * the resource, or has deleted the endpoint.
    */
   endpoint: SoldEndpoint | null
   isSoldByAnother: boolean
 }
 
 /**
- * Reads sellers with their resources in one statement. @returns one sale (a seller with its endpoint) for each item of
- * `wanted`, in the order of the items.
+ * Reads sellers with their resources in one SQL statement. @returns one sale (a seller with its endpoint) for each item
+ * of `wanted`, in the order of `wanted`.
  */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
-  // Equal items of `wanted` are read only once, because many concurrent payments may be for the same resource.
+  // The query reads equal items of `wanted` only once, because many concurrent payments may be for the same resource.
   const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
   const { rows } = await db.query<
     SellerColumns & {

@@ -4,32 +4,32 @@ import type { Queryable } from '../../db.ts'
 export type Income = { count: number; amountAtomic: bigint }
 
 /**
- * Describes the income of a project: in total, by day (UTC), by endpoint and by payer. Payments that come from the
- * project's own addresses do not count as income.
+ * Describes the income of a project in total, by UTC day, by endpoint and by payer. Payments from the project's own
+ * addresses do not count as income.
  */
 export type Activity = {
   total: Income
-  /** Holds the income of each day, the newest day first. Days without a payment are left out. */
+  /** Holds the income of each day, the newest day first. The list leaves out days without a payment. */
   days: (Income & { day: string })[]
   /**
-   * Holds the income of each endpoint, the largest sum first. The id null stands for payments that belong to no
+   * Holds the income of each endpoint, the largest sum first. A null `endpointId` stands for payments without a
    * registered endpoint.
    */
   endpoints: (Income & { endpointId: string | null; urlPattern: string | null })[]
   /** Holds the income from each payer, the largest sum first. The list has at most {@link PAYERS_MAX} payers. */
   payers: (Income & { payerAddress: string })[]
-  /** Sums up the payments that came from addresses of the project itself. */
+  /** Sums up the payments from addresses of the project itself. */
   own: Income
   /**
-   * Sums up the refunds that were made in the time range, even if the refunded payment was received before it. Refunds
-   * are not subtracted from the other sums of the income.
+   * Sums up the refunds in the time range, even if the refunded payment is older than the time range. The sums of the
+   * payments do not subtract these refunds.
    */
   refunded: Income
 }
 
 const PAYERS_MAX = 100
 
-/** Reads the income of a project from payments that have settled since a time. */
+/** Reads the income of a project from payments that have settled since a given time. */
 export async function readActivity(
   db: Queryable,
   { projectId, since }: { projectId: string; since: Date },

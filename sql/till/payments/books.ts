@@ -1,21 +1,18 @@
-/** Reads the account book of a project: all money that came in and went out, in the order of its settlement. */
+/** Reads the account book of a project, which lists all incoming and outgoing money in the order of settlement. */
 import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes a transfer of money as the account book shows it. The kind `payment` means that the project received money.
- * The kind `refund` means that the project paid money back to a payer. The kind `purchase` means that the project's
- * purse bought something. The kind `sweep` means that the owner took money out of the purse.
+ * Describes one transfer of money in the account book. The kind `payment` means that the project received money. The
+ * kind `refund` means that the project paid money back to a payer. The kind `purchase` means that the project's purse
+ * bought something. The kind `sweep` means that the owner took money out of the purse.
  */
 export type BookEntry = {
-  /**
-   * These fields hold the row number and the kind of the book entry. Entries of the account book that have the same
-   * time are sorted by these values.
-   */
+  /** Orders the entries of the account book that have the same time. */
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'
   id: string
-  /** Holds the id of the payment that this refund pays back. */
+  /** Holds the id of the refunded payment, if the book entry is a refund. */
   refundOf: string | null
   settledAt: Date
   endpointId: string | null
@@ -33,14 +30,15 @@ export type BookEntry = {
   /** Tells whether the block of the transfer is final. */
   isFinal: boolean
   /**
-   * Holds the part of the transaction fee that belongs to this entry, if the service's gas wallet paid the fee. Each
-   * part of the fee is a whole number of wei, and the parts of one transaction add up to its fee. The fee is null if
-   * somebody else sent the transaction, if it also contained calls of purses, or if an older release recorded it.
+   * Holds the book entry's part of the transaction fee, if the service's gas wallet paid the fee. Each part is a whole
+   * number of wei, and the parts of one transaction add up to the transaction fee. The fee is null if somebody else
+   * sent the transaction, if the transaction also contained calls of purses, or if an older release recorded the
+   * transaction.
    */
   feeWei: bigint | null
 }
 
-/** Describes the position in the account book from which the next page of the list continues. */
+/** Describes the position in the account book at which the next page continues. */
 export type BookCursor = { settledAt: Date; row: bigint }
 
 const AFTER = '> ($4, $5::bigint)'
@@ -76,7 +74,7 @@ const PARTS = {
 }
 
 /**
- * Lists entries of the account book in a period, oldest first, at most `limit` entries after the cursor.
+ * Lists the account book's entries of a period, oldest first, with at most `limit` entries after the cursor.
  * @param wanted.withPurse tells whether the list also contains the purse's purchases and withdrawals (sweeps).
  */
 export async function listBookEntries(
@@ -116,7 +114,7 @@ export async function listBookEntries(
         p.resource_url as "resourceUrl", p.payer, p.recipient, lower(p.other) = any (j.own_addresses) as "isOwn",
         p.amount_atomic as "amountAtomic", p.network, p.asset, p.tx_hash as "txHash", p.log_index as "logIndex",
         p.block_number as "blockNumber", p.final_at is not null as "isFinal",
-        -- The parts of a fee are whole numbers whose sum is the fee.
+        -- The parts of a fee are whole numbers that add up to the fee.
         trunc(t.fee_wei * g.number / g.members) - trunc(t.fee_wei * (g.number - 1) / g.members) as "feeWei"
       from page p join projects j on j.id = $1
       left join chain_transactions t on t.hash = p.tx_hash

@@ -1,7 +1,7 @@
-/** Counts the steps from an x402 challenge to a settled payment, by endpoint and day (UTC). */
+/** Counts the steps from an x402 challenge to a settled payment, by endpoint and UTC day. */
 import type { Queryable } from '../../db.ts'
 
-/** Counts how many challenges and refusals an endpoint sent in a day. */
+/** Counts the challenges and refusals of an endpoint in a day. */
 export type OfferCount = {
   projectId: string
   endpointId: string
@@ -12,8 +12,8 @@ export type OfferCount = {
 }
 
 /**
- * Adds to the database the counts of challenges and refusals that were collected in memory. The rows are inserted in a
- * fixed order, so that two processes never deadlock.
+ * Adds counts of challenges and refusals from a process's memory to the database. The SQL inserts the rows in a fixed
+ * order, so that two processes never deadlock.
  */
 export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[]): Promise<void> {
   if (counts.length === 0) return
@@ -49,15 +49,15 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
 
 /**
  * Counts the steps from x402 challenges to settled payments, as one row of the statistics. A payment counts on the day
- * on which the service claimed it.
+ * of its claim by the service.
  */
 export type FunnelSums = {
   challenges: number
-  /** Counts the payment attempts that the service refused before claiming a payment. */
+  /** Counts the payment attempts that the service refused before the claim of a payment. */
   refused: number
   /**
    * Counts the payments that the service claimed, that is, reserved for settlement. The service claims a payment only
-   * if its signature is valid and the payer's balance is sufficient.
+   * if the payment's signature is valid and the payer's balance is sufficient.
    */
   claimed: number
   settled: number
@@ -68,13 +68,13 @@ export type FunnelSums = {
 export type Funnel = {
   total: FunnelSums
   /**
-   * Holds the counts of each day, from challenges to settled payments, the newest day first. Days without any counts
-   * are left out.
+   * Holds the counts of each day, from challenges to settled payments, the newest day first. The list leaves out days
+   * without any counts.
    */
   days: (FunnelSums & { day: string })[]
   /**
    * Holds the counts of each endpoint, the endpoint with the most challenges first, for at most {@link
-   * ENDPOINTS_SHOWN_MAX} endpoints. The id null stands for requests that belong to no registered endpoint.
+   * ENDPOINTS_SHOWN_MAX} endpoints. A null `endpointId` stands for requests without a registered endpoint.
    */
   endpoints: (FunnelSums & { endpointId: string | null; urlPattern: string | null })[]
 }
@@ -87,8 +87,8 @@ const SUMS = `
   coalesce(sum(failed), 0)::float8 as failed, coalesce(sum(atomic), 0)::text as atomic`
 
 /**
- * Counts the steps from x402 challenges to settled payments since a day, for one endpoint or for all endpoints of a
- * project.
+ * Counts the steps from x402 challenges to settled payments since a given day, for one endpoint or for all endpoints of
+ * a project.
  */
 export async function readFunnel(
   db: Queryable,

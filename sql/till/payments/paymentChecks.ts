@@ -18,11 +18,11 @@ export type NewCheck = {
   /** Holds the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Tells whether the service claims the authorization when the check has passed. */
+  /** Tells whether the service claims the authorization after the check has passed. */
   claims: boolean
   /**
-   * If the payer's address turns out to have no contract code, the service refuses the payment with this reason. If the
-   * reason is null, the service has verified the payer's own signature.
+   * Holds the reason with which the service refuses the payment if the payer's address has no contract code. Null means
+   * that the service has verified the payer's own signature.
    */
   reasonWithoutCode: X402Reason | null
 }
@@ -32,8 +32,8 @@ export type Check = Omit<NewCheck, 'claim'> & {
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
   /**
-   * Holds the id of the payment that has claimed the authorization of this check. The authorization may have been
-   * claimed earlier, and not by this check.
+   * Holds the id of the payment that has claimed the authorization. The claim of the authorization may be older than
+   * this check.
    */
   paymentId: string | null
 }
@@ -70,7 +70,7 @@ type CheckRow = {
   payment_id: string | null
 }
 
-/** Finds one payment check. @returns null if there is no such payment check. */
+/** Finds one payment check by id. @returns null if the payment check does not exist. */
 export async function findCheck(db: Queryable, id: string): Promise<Check | null> {
   const { rows } = await db.query<CheckRow>({
     name: 'find-check',
@@ -91,7 +91,7 @@ export async function findCheck(db: Queryable, id: string): Promise<Check | null
   }
 }
 
-/** Ends a payment check with a refusal. The service then does not claim the authorization. */
+/** Ends a payment check with a refusal, so that the service does not claim the authorization. */
 export async function refuseCheck(db: Queryable, id: string, reason: X402Reason): Promise<void> {
   await db.query(
     `with ended as (
@@ -102,8 +102,8 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
 }
 
 /**
- * Ends a payment check whose result is that the payment passes. If `claims` is set and the project's daily limits allow
- * it, the service claims the authorization.
+ * Ends a payment check that the payment has passed. If `claims` is true and the project's daily limits allow the claim,
+ * the function claims the authorization.
  */
 export async function passCheck(
   pool: Pool,
@@ -115,7 +115,7 @@ export async function passCheck(
   } catch (error) {
     if (!isBudgetRace(error)) throw error
     // The first attempt to claim the authorization may fail because a concurrent claim has used up the project's daily
-    // limit. The second attempt to claim the authorization then sees that the daily limit is used up.
+    // limit. In this case, the second attempt to claim the authorization sees that the daily limit is used up.
     await pass(pool, check, limits)
   }
 }

@@ -31,19 +31,19 @@ export type Payment = Transfer & {
   troubleCount: number
   revertCount: number
   /**
-   * Holds the hash of the transaction that settled the payment. While the state of the payment is `verified`, this
-   * field holds the hash of the newest signed transaction for the payment.
+   * Holds the hash of the transaction that settled the payment. While the state of the payment is `verified`, `txHash`
+   * holds the hash of the newest signed transaction for the payment.
    */
   txHash: Hex | null
   /**
-   * Holds the index of the payment's Transfer event in its block. If the index is null, the payment is not settled, or
-   * an older version of the service settled it.
+   * Holds the index of the payment's Transfer event in its block. Null means that the payment is not settled, or that
+   * an older version of the service settled the payment.
    */
   logIndex: number | null
-  /** Tells whether the payment must not share a transaction with other payments, for example after a revert. */
+  /** Tells whether the payment must have its own transaction, for example after a revert. */
   goesAlone: boolean
   blockNumber: bigint | null
-  /** Holds the text of the payment's receipt, exactly as it was signed and sent. */
+  /** Holds the exact text of the payment's receipt that the service signed and sent. */
   signedReceipt: string | null
   granted: boolean
   createdAt: Date
@@ -113,7 +113,7 @@ const SELECT_PAYMENT = `
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
-/** Returns the transfer that a payment row or a stored claim describes. */
+/** Returns the transfer of a payment row or of a stored claim. */
 export const transferOf = (row: TransferRow): Transfer => ({
   asset: row.asset,
   payer: row.payer,
@@ -162,7 +162,7 @@ const toPayment = (row: PaymentRow): Payment => ({
   traceparent: row.traceparent,
 })
 
-/** Finds one payment of any project. @returns null if there is none. */
+/** Finds one payment of any project by id. @returns null if the payment does not exist. */
 export async function findPayment(db: Queryable, id: string): Promise<Payment | null> {
   return (await findPayments(db, [id]))[0] ?? null
 }
@@ -180,14 +180,17 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
 
 /**
  * Identifies an authorization (EIP-3009) by its chain, token, payer and nonce. The database accepts each combination of
- * these values only once.
+ * chain, token, payer and nonce only once.
  */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
 /** Describes the name (payment identifier) that a payer gave to a payment. */
 type NamedPayment = { projectId: string; paymentIdentifier: string }
 
-/** Finds the payment that has claimed an authorization, in any project. @returns null if there is none. */
+/**
+ * Finds the payment that has claimed an authorization, in any project. @returns null if no payment has claimed the
+ * authorization.
+ */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({
     name: 'find-claim',
@@ -199,7 +202,7 @@ export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment
 }
 
 /**
- * Tells whether the payer has already used this name (payment identifier) for another payment in the project. Failed
+ * Tells whether the payer has already given the name (payment identifier) to another payment in the project. Failed
  * payments with the same name do not count.
  */
 export async function isNamedPayment(
@@ -216,11 +219,11 @@ export async function isNamedPayment(
   return rowCount === 1
 }
 
-/** Selects which payments a list contains. A filter field that is null does not restrict the list. */
+/** Selects the payments of a list. A null filter field does not restrict the list. */
 export type PaymentFilter = {
   state: PaymentState | null
   endpointId: string | null
-  /** Holds the address of the payer. Addresses are compared without regard to upper and lower case. */
+  /** Holds the address of the payer. The comparison of addresses ignores upper and lower case. */
   payer: string | null
   from: Date | null
   to: Date | null
@@ -228,7 +231,7 @@ export type PaymentFilter = {
   maxAtomic: bigint | null
 }
 
-/** Lists payments of a project, newest first, at most `limit` payments after the cursor. */
+/** Lists the payments of a project, newest first, with at most `limit` payments after the cursor. */
 export async function listPayments(
   db: Queryable,
   {
@@ -281,7 +284,9 @@ export type PaymentDelivery = {
   createdAt: Date
 }
 
-/** Returns, for each payment with a webhook delivery, the newest delivery. */
+/**
+ * Returns the newest webhook delivery of each given payment. The result leaves out payments without a webhook delivery.
+ */
 export async function latestDeliveries(
   db: Queryable,
   paymentIds: readonly string[],

@@ -7,13 +7,13 @@ import {
 import type { Pool, Queryable } from '../../db.ts'
 import { keptKey } from '../../keyring/keptKey.ts'
 
-/** Holds the name of the file with the signing key that the service generates for development. */
+/** Holds the name of the file with the generated receipt signing key for development. */
 const FILE = 'receipt-signing-key'
 
 /**
- * Returns the seeds of the keys that sign payment receipts, beginning with the seed that signs now. The seeds come from
- * RECEIPT_SIGNING_KEYS, or from the generated seed in DATA_DIR. In production the configuration requires
- * RECEIPT_SIGNING_KEYS.
+ * Returns the seeds of the keys that sign payment receipts. The first seed of the list belongs to the current signing
+ * key. The seeds come from RECEIPT_SIGNING_KEYS, or from the generated seed in DATA_DIR. In production the
+ * configuration requires RECEIPT_SIGNING_KEYS.
  */
 export function receiptSeeds(
   config: Pick<Config, 'receiptSeeds' | 'dataDir' | 'production'>,
@@ -23,8 +23,8 @@ export function receiptSeeds(
 }
 
 /**
- * Publishes the public keys with which a worker signs payment receipts, and marks the current signing key. Keys that
- * the operator removes from the settings stay published.
+ * Publishes the public keys of a worker process that signs payment receipts, and marks the current signing key. Receipt
+ * keys that the operator removes from the settings stay published.
  * @param keys lists the current signing key first.
  */
 export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[]): Promise<void> {
@@ -38,7 +38,7 @@ export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[
   )
 }
 
-/** Tells whether a worker has already published the receipt key. */
+/** Tells whether a worker process has already published a receipt key. */
 export async function isPublishedKey(db: Queryable, kid: string): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'is-published-key',

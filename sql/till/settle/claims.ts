@@ -16,8 +16,8 @@ export type NewClaim = Transfer & {
   id: string
   projectId: string
   /**
-   * Holds the id of the seller's endpoint. The id is null if no endpoint is registered for the paid resource, which
-   * happens if a seller calls the facilitator directly.
+   * Holds the id of the seller's endpoint. Null means that the paid resource has no registered endpoint, for example
+   * because the seller calls the facilitator directly.
    */
   endpointId: string | null
   matchKey: string | null
@@ -27,8 +27,7 @@ export type NewClaim = Transfer & {
   chainId: number
   x402Version: 1 | 2
   /**
-   * Tells who named the paid resource: the seller or the payer. The value `payer` means that only the payer named the
-   * resource.
+   * Tells whether the seller named the paid resource. The value `payer` means that only the payer named the resource.
    */
   resourceSource: 'seller' | 'payer'
   /**
@@ -38,7 +37,7 @@ export type NewClaim = Transfer & {
   paymentIdentifier: string | null
   /**
    * Holds the trace context (traceparent) of the request that claims the payment, so that the claim belongs to the same
-   * trace. If the field is absent or null, the claim belongs to no trace.
+   * trace. If `traceparent` is absent or null, the claim belongs to no trace.
    */
   traceparent?: string | null
 }
@@ -72,8 +71,8 @@ export const claimRecord = (claim: NewClaim) => ({
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
 /**
- * Locks the names that payers gave to payments, because two unique indexes together decide whether a named payment may
- * be stored. All batches of claims take these locks in the same order, so that two batches cannot deadlock.
+ * Locks the names that payers gave to payments, because two unique indexes together decide about the storage of a named
+ * payment. All batches of claims take the locks on names in the same order, so that two batches cannot deadlock.
  */
 const LOCK_NAMES = `
   select pg_advisory_xact_lock(n.name) from (
@@ -111,11 +110,11 @@ const CLAIM = `
 
 /**
  * Claims payment authorizations, and queues their settlement. Concurrent claims of one authorization create only one
- * payment, even if the signature is written in different forms. Claims to which the payer gave no name are stored in
- * one statement.
- * @returns a boolean for each claim, in the order of the claims. The value true means that the service has claimed the
- * authorization. The value false has one of three reasons. A claim fails if another payment already has the
- * authorization or the name, if the project is deleted, or if the project has reached its daily limit.
+ * payment, even if the claims contain different forms of the same signature. One SQL statement stores all claims
+ * without a name.
+ * @returns a boolean for each claim, in the order of the claims. The boolean is true if the function has claimed the
+ * authorization. The boolean is false if another payment already has the authorization or the name. The boolean is also
+ * false if the project is deleted or has reached its daily limit.
  */
 export async function claimPayments(
   pool: Pool,
@@ -127,15 +126,15 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // The error means that a concurrent claim has used up the project's daily limit on claims. If a batch of several
-    // claims fails in this way, the batcher tries each claim separately.
+    // The caught error means that a concurrent claim has used up the project's daily limit on claims. If a batch of
+    // several claims fails with this error, the batcher tries each claim separately.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
 }
 
 /**
- * Runs {@link claimPayments} for claims in their JSON form, within a transaction that has locked the names of the
+ * Claims payment authorizations in their JSON form in the caller's transaction, and first locks the names of the
  * payments.
  */
 export async function claimRecords(
@@ -169,11 +168,11 @@ async function claim(
   return records.map((record) => made.has(record.id))
 }
 
-/** Describes a seller's request to redeem a settled payment, which is possible once. */
+/** Describes a seller's request to redeem a settled payment. A payment can be redeemed only once. */
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** Holds the idempotency key of the seller's redeem call. If the key is null, the caller gave no idempotency key. */
+  /** Holds the idempotency key of the seller's redeem call. Null means that the caller gave no idempotency key. */
   key: string | null
   /** Holds the response of the redeem call, as JSON text. */
   result: string
@@ -197,10 +196,10 @@ const TAKE_GRANTS = `
   select n from granted`
 
 /**
- * Marks settled payments as redeemed in one statement, and stores the responses under their idempotency keys.
- * @returns a boolean for each request, in the order of the requests. The value true means that this caller has redeemed
- * the payment, which only one caller can do. The value false means that another caller has redeemed the payment before,
- * or that the payment is not settled now.
+ * Marks settled payments as redeemed in one SQL statement, and stores the responses under the callers' idempotency
+ * keys.
+ * @returns a boolean for each request, in the order of the requests. The boolean is true if the request has redeemed
+ * the payment. The boolean is false if an earlier request has redeemed the payment, or if the payment is not settled.
  */
 export async function takeGrants(
   db: Queryable,

@@ -9,28 +9,25 @@ export type SignedTransaction = {
   hash: Hex
   nonce: bigint
   /**
-   * Lists the payments that the transaction settles. A transaction that settles several payments is called a group. A
-   * transaction that settles no payment calls a contract, or only uses up a nonce.
+   * Lists the payments that the transaction settles. A transaction that settles several payments is called a group
+   * transaction. A transaction that settles no payment calls a contract, or only uses up a nonce.
    */
   paymentIds: readonly string[]
   raw: Hex
   maxFeeWei: bigint
   tipWei: bigint
-  /**
-   * Holds the gas limit of the transaction. If the gas limit is null, an older version of the service signed the
-   * transaction.
-   */
+  /** Holds the gas limit of the transaction. Null means that an older version of the service signed the transaction. */
   gasLimit: bigint | null
   /**
-   * Holds the hash of the contract code at the payer's address. If the hash is null, the payer is an account without
-   * contract code.
+   * Holds the hash of the contract code at the payer's address. Null means that the payer's address has no contract
+   * code.
    */
   payerCode: Hex | null
 }
 
 /**
- * Registers a gas wallet, or raises its next nonce to the number of transactions that the chain shows for it. Another
- * program that has the wallet's key may have sent transactions.
+ * Registers a gas wallet, or raises the wallet's next nonce to the number of the wallet's transactions on the chain.
+ * The nonce may be too low, because another program with the wallet's key may have sent transactions.
  * @returns the nonce that the gas wallet assigns to its next transaction.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
@@ -45,15 +42,15 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
 }
 
 /**
- * Assigns nonces to signed transactions, and stores all of them in one database transaction before any of them is sent.
- * Therefore a crash never loses the hash of a sent transaction, and never leaves an assigned nonce without a stored
- * transaction. A payment is skipped if it already has an open transaction, or if its state is not `verified`.
+ * Assigns nonces to signed transactions, and stores all of these transactions in one database transaction before the
+ * first sending. Therefore a crash never loses the hash of a sent transaction, and never leaves an assigned nonce
+ * without a stored transaction. The function skips a payment that already has an open transaction or is not `verified`.
  * @param parcels lists the payments of each transaction.
- * @param lone contains payments of contract wallets, each with the hash of its wallet's code. If a transaction is
- * already open for a wallet code, payments of other wallets with this code are skipped too.
- * @param sign is called while the gas wallet is locked. The function `sign` is called once for each parcel (the
- * payments of one transaction), with the payments that have no open transaction. The function `sign` must not wait for
- * anything except cryptography, because the gas wallet is locked meanwhile.
+ * @param lone maps payments of contract wallets to the hash of the wallet's code. If a transaction is already open for
+ * a wallet code, the function also skips payments of other wallets with the same code.
+ * @param sign runs once for each parcel (the payments of one transaction), with the payments that have no open
+ * transaction. The function `sign` must not wait for anything except cryptography, because the gas wallet is locked
+ * while `sign` runs.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
@@ -70,8 +67,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // A separate statement reads which payments have no open transaction. The separate statement also sees transactions
-    // that another process stored while this process waited for the lock of the gas wallet.
+    // A separate SQL statement finds the payments without an open transaction. This separate statement also sees
+    // transactions that another process stored during the wait for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `
@@ -99,8 +96,8 @@ export async function storeSigned(
 }
 
 /**
- * Assigns the next nonce of a gas wallet to a contract call that settles no payment, and stores its transaction before
- * it is sent.
+ * Assigns the next nonce of a gas wallet to a contract call that settles no payment, and stores the signed transaction
+ * before the caller sends it.
  */
 export async function storeCall(
   pool: Pool,
@@ -116,7 +113,7 @@ export async function storeCall(
 }
 
 /**
- * Stores transactions of a gas wallet under consecutive nonces, of which `next` is the first. The caller must have
+ * Stores transactions of a gas wallet under consecutive nonces, beginning with the nonce `next`. The caller must have
  * locked the gas wallet.
  */
 async function insertNext(
@@ -134,12 +131,11 @@ async function insertNext(
 }
 
 /**
- * Stores a transaction for a nonce that is already assigned: a replacement with a higher fee, or a transaction that
- * fills a nonce gap.
- * @param replaces is the hash of the open transaction that is replaced. If `replaces` is null, the nonce has no
- * transaction yet.
- * @returns false if the nonce is unassigned, or if another transaction has taken the nonce meanwhile. If the function
- * returns false, it has changed nothing.
+ * Stores a transaction for an already assigned nonce: a replacement with a higher fee, or a transaction that fills a
+ * nonce gap.
+ * @param replaces is the hash of the replaced open transaction. Null means that the nonce has no open transaction.
+ * @returns false if the nonce is unassigned, or if another transaction has taken the nonce in the meantime. If the
+ * function returns false, it has changed nothing.
  */
 export async function storeForNonce(
   pool: Pool,
@@ -163,8 +159,8 @@ export async function storeForNonce(
 }
 
 /**
- * Locks code hashes of contract wallets until the end of this database transaction, so that no other process stores a
- * transaction for these wallets.
+ * Locks code hashes of contract wallets until the end of the database transaction, so that no other process stores a
+ * transaction for wallets with the same code.
  */
 async function lockCodes(db: Queryable, codes: readonly Hex[]): Promise<void> {
   await db.query(
@@ -222,12 +218,12 @@ async function insertTransactions(
 }
 
 /**
- * Describes the RPC node's response to a transaction that was sent to it. If `error` is null, the node accepted the
+ * Describes the RPC node's response to a sent transaction. A null `error` means that the RPC node accepted the
  * transaction.
  */
 export type BroadcastResult = { hash: Hex; error: string | null }
 
-/** Records that each of the given transactions was sent, and with which error the node responded. */
+/** Records the sending of each given transaction, with the error of the RPC node. */
 export async function recordSends(
   db: Queryable,
   outcomes: readonly BroadcastResult[],

@@ -2,8 +2,8 @@ import type { Queryable } from '../../db.ts'
 import type { WalletId } from './gasWallets.ts'
 
 /**
- * Finds nonces that a gas wallet has assigned, that are unused on the chain, and that have no open transaction, lowest
- * first.
+ * Finds the gaps in the nonces of a gas wallet, lowest first. A gap is an assigned nonce that is unused on the chain
+ * and has no open transaction.
  */
 export async function findGaps(
   db: Queryable,
@@ -24,7 +24,7 @@ export async function findGaps(
 }
 
 /**
- * After a reorganisation, marks the mined transactions of a nonce as open again. @returns the number of reopened
+ * Marks the mined transactions of a nonce as open again after a reorganisation. @returns the number of reopened
  * transactions.
  */
 export async function reopenTransactions(

@@ -2,8 +2,8 @@ import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Holds the limits on how many payments a project may claim, and how much gas it may use, in one UTC day. If a limit is
- * null, the project has no such limit.
+ * Holds the limits on a project's claimed payments and on its gas in one UTC day. A null limit means that the project
+ * has no such limit.
  */
 export type SettlementLimits = { dailySettlements: number | null; dailyGas: number | null }
 
@@ -13,9 +13,9 @@ export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, 
 export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 
 /**
- * Checks the daily limits, as a part of the claim statement (`with budgets as …, affordable as …`). The query
- * `affordable` returns the ids of those claims in $1 that stay within the limits $2 (settlements) and $3 (gas). If a
- * project has limits of its own, they replace $2 and $3.
+ * Checks the daily limits, as a part of the SQL statement that claims payments (`with budgets as …, affordable as …`).
+ * The query `affordable` returns the ids of those claims in $1 that stay within the limits $2 (settlements) and $3
+ * (gas). A project's own limits replace the limits $2 and $3.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -35,8 +35,8 @@ export const AFFORDABLE = `
   )`
 
 /**
- * Counts the new claims, as a part of the claim statement (`with counted as …`). The number of rows in `claimed` is
- * added to the project's count of claims for today.
+ * Counts the new claims, as a part of the SQL statement that claims payments (`with counted as …`). The SQL adds the
+ * number of rows in `claimed` to the project's count of claims for the present UTC day.
  */
 export const COUNTED = `
   counted as (
@@ -51,13 +51,13 @@ export const COUNTED = `
   )`
 
 /**
- * Tells whether an error means that a concurrent claim has used up the limit of a project. If a concurrent claim used
- * up the limit, the statement has stored nothing.
+ * Tells whether an error means that a concurrent claim has used up the daily limit of a project. With this error, the
+ * failed SQL statement has stored nothing.
  */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
 
-/** Tells whether a project has used up its limit on claims or on gas for today. */
+/** Tells whether a project has used up its daily limit on claims or on gas. */
 export async function isBudgetUsedUp(
   db: Queryable,
   projectId: string,
@@ -77,9 +77,10 @@ export async function isBudgetUsedUp(
 }
 
 /**
- * Adds the gas that mined transactions used to the daily gas count of their projects. Each transaction counts once,
- * even if several processes record it. The payments of a group transaction share its gas. The caller must have locked
- * the transactions, and must call this function in the transaction that records them.
+ * Adds the gas of mined transactions to the daily gas counts of their projects. Each transaction counts only once, even
+ * if several processes record the transaction. The payments of a group transaction share the gas of the transaction.
+ * The caller must have locked the transactions, and must call `countGas` in the database transaction that records them
+ * as mined.
  */
 export async function countGas(
   db: Queryable,
@@ -98,7 +99,7 @@ export async function countGas(
                row_number() over (partition by n.hash order by m.payment_id) as number
         from noted n join transaction_payments m on m.hash = n.hash
       ), shared as (
-        -- The parts of the gas are whole numbers whose sum is the gas of the receipt.
+        -- The parts of the gas are whole numbers that add up to the gas of the transaction receipt.
         select payment_id, gas * number / members - gas * (number - 1) / members as gas from numbered
       )
       select p.project_id, sum(n.gas) as gas from shared n join payments p on p.id = n.payment_id
@@ -122,8 +123,8 @@ export async function countGas(
 }
 
 /**
- * Returns how much of their daily limits all projects have used today. The field `share` is the highest fraction of a
- * daily limit that any project has used, from 0 to 1.
+ * Returns the use of the daily limits by all projects in the present UTC day. The field `share` is the highest used
+ * fraction of a daily limit of any project, from 0 to 1.
  */
 export async function readBudgetUse(
   db: Queryable,

@@ -1,24 +1,25 @@
-/** Decides which payments a settler (a worker that settles payments) may take, and when. */
+/** Decides which payments a settler (a worker process that settles payments) may take, and at which time. */
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Holds the time for which a payment belongs to the settler that took it. If the settler crashes, another settler may
- * take its payment after that time. If the settler is slow, another settler may also take the payment, but the two then
- * store only one transaction.
+ * Holds the time for which a payment belongs to the settler that took the payment. After TAKEN, another settler may
+ * take the payment, because the first settler may have crashed. If the first settler is only slow, the two settlers
+ * still store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
 /**
- * Limits how many waiting payments one query considers when it shares a batch fairly between projects. Payments beyond
- * this limit are taken in the order of their age.
+ * Limits the number of waiting payments that one query considers for a fair sharing of a batch between projects. The
+ * query considers only the oldest waiting payments.
  */
 const WAITING_MAX = 20_000
 
 /**
- * Holds the SQL condition under which a verified payment `p` must be settled in its own transaction. The payment needs
- * its own transaction if it reverted, if its payer made a group revert, if a contract wallet signed it, or if a wallet
- * must be deployed. A signature of 65 bytes comes from an ordinary account, unless the payer's address has contract
- * code. The settler asks the chain whether the address has code.
+ * Holds the SQL condition under which a verified payment `p` must be settled in its own transaction. A payment needs
+ * its own transaction if it reverted, or if its payer made a group transaction revert. A payment also needs its own
+ * transaction if a contract wallet signed it, or if the settler must deploy the wallet. A signature of 65 bytes comes
+ * from an ordinary account, unless the payer's address has contract code. The settler asks the chain whether the
+ * payer's address has contract code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -29,14 +30,14 @@ const MAY_BE_TAKEN = `
   p.state = 'verified' and (p.settle_after is null or p.settle_after <= clock_timestamp() or p.id = any ($2))`
 
 /**
- * Takes verified payments that wait to be sent, for one settler. Projects take turns, so that each waiting project gets
- * one payment before any project gets its second. While several projects wait, none of them gets more payments than the
- * limit for one project.
- * @param room.grouped limits how many payments that may share a transaction are taken, in total and for one project.
- * `room.alone` sets the same limits for payments that need their own transaction.
+ * Takes waiting verified payments for one settler. Projects take turns, so that each waiting project gets one payment
+ * before any project gets a second payment. While several projects wait, no project gets more payments than the limit
+ * for one project.
+ * @param room.grouped limits the number of taken payments that may share a transaction, in total and for one project.
+ * The field `room.alone` sets the same limits for payments that need their own transaction.
  * @param own lists payments that the caller has taken before and has not finished.
- * @returns the taken payments of each kind (with a shared or a separate transaction), and how many payments of each
- * kind still wait.
+ * @returns the taken payments of each kind (with a shared or a separate transaction), and the number of waiting
+ * payments of each kind.
  */
 export async function takeWaiting(
   db: Queryable,
@@ -77,7 +78,8 @@ export async function takeWaiting(
         where r.rank <= case when r.alone then $5 else $3 end::int
           and (not r.several or r.place <= case when r.alone then $6 else $4 end::int)
       ), free as (
-        -- The query selects by an array, because a join may rank the payments again for each row, which is quadratic.
+        -- The query selects by an array, because with a join PostgreSQL may rank the payments again for each row, which
+        -- takes quadratic time.
         select p.id from payments p where p.id = any (array(select id from chosen)) and ${MAY_BE_TAKEN}
         order by p.id for no key update skip locked
       ), taken as (
@@ -112,19 +114,19 @@ export type Untaken = {
   id: string
   /**
    * Tells the state of the payment's transaction. The state `waiting` means that the payment has no transaction in
-   * progress. The state `sent` means that a transaction is in progress, and that the payment waits for it. The state
-   * `open` means that a transaction is in progress, but that the node has not accepted it or the authorization has
-   * expired.
+   * progress. The state `sent` means that the RPC node has accepted a transaction for the payment. The state `open`
+   * means that a transaction is in progress, but that the RPC node has not accepted the transaction, or that the
+   * authorization has expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
-  /** Holds the time from which the settler may take the payment. Null means now. */
+  /** Holds the time from which a settler may take the payment. Null means that a settler may take the payment now. */
   settleAfter: Date | null
 }
 
 /**
- * Returns those of the given payments that still have the state `verified` on a chain. @param headTime is the time of
- * the chain's newest block, in seconds.
+ * Returns those given payments on a chain that still have the state `verified`. @param headTime is the time of the
+ * chain's newest block, in seconds.
  */
 export async function findUntaken(
   db: Queryable,
@@ -160,8 +162,8 @@ export async function findUntaken(
 }
 
 /**
- * Queues the settlement job of a payment. The new settlement job replaces a waiting job of the same payment. If the
- * time is null, the job is due at once, even if a settler has taken the payment.
+ * Queues the settlement job of a payment. The new settlement job replaces a waiting job of the same payment. If `runAt`
+ * is null, the settlement job is due at once, even if a settler has taken the payment.
  */
 export async function queueSettlement(
   db: Queryable,
@@ -183,8 +185,8 @@ export async function queueSettlement(
 }
 
 /**
- * Queues settlement jobs again for payments whose transfer is missing in the group transaction that should have settled
- * them. From then on, each of these payments gets its own transaction.
+ * Queues settlement jobs for payments that a group transaction should have settled but did not transfer. From then on,
+ * each of these payments gets its own transaction.
  */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return
@@ -198,7 +200,7 @@ export async function sendAlone(db: Queryable, paymentIds: readonly string[]): P
 }
 
 /**
- * Records trouble of this service (with the RPC node or with gas), and queues the affected payments again for a later
+ * Records trouble of the service with the RPC node or with gas, and queues the affected payments again for a later
  * time.
  */
 export async function postponePayments(
@@ -220,8 +222,8 @@ export async function postponePayments(
 }
 
 /**
- * Finds verified payments that have no settlement job. The authorization of a verified payment without a job has
- * expired, or the payment has no open transaction because a process crashed.
+ * Finds verified payments that have no settlement job. A verified payment has no settlement job if its authorization
+ * has expired, or if a process crashed before it stored an open transaction.
  */
 export async function findIdlePayments(
   db: Queryable,
@@ -244,12 +246,12 @@ export async function findIdlePayments(
 }
 
 /**
- * After a payment has made a group transaction revert, all payments of its payer are sent in separate transactions for
- * this time.
+ * Sets the time for which each payment of a payer gets a separate transaction, after a payment of the payer has made a
+ * group transaction revert.
  */
 const LONE = "interval '1 day'"
 
-/** Records payers whose payments must not share a transaction with other payments for a day. */
+/** Records payers for a day, because payments of these payers must not share a transaction with other payments. */
 export async function keepAlone(
   db: Queryable,
   payers: readonly { chainId: number; payer: string }[],
@@ -266,7 +268,7 @@ export async function keepAlone(
   )
 }
 
-/** Deletes the records of payers who no longer need a transaction for each payment, because one day has passed. */
+/** Deletes the records of payers who no longer need a separate transaction for each payment. */
 export async function deleteEndedLonePayers(db: Queryable): Promise<void> {
   await db.query('delete from lone_payers where until < clock_timestamp()')
 }

@@ -12,13 +12,16 @@ import { recordWalletCodes } from './walletCodes.ts'
 /** Identifies a block of the chain. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
-/** Describes how a payment was settled: the block, the transaction and the Transfer event that show its transfer. */
+/**
+ * Describes the settlement of a payment: the block, the transaction and the Transfer event that show the payment's
+ * transfer.
+ */
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex
   /** Holds the index of the payment's Transfer event in its block. */
   logIndex: number
-  /** Holds the signed receipt, which is stored and sent without any change. */
+  /** Holds the text of the signed receipt, which the service stores and sends without any change. */
   receiptText: string
   settledAt: Date
 }
@@ -28,13 +31,13 @@ export type MinedTransaction = BlockRef & {
   hash: Hex
   succeeded: boolean
   gasUsed: bigint
-  /** Holds the fee of the transaction. The fee is null if the node does not tell it. */
+  /** Holds the fee of the transaction. Null means that the RPC node does not tell the fee. */
   feeWei: bigint | null
 }
 
 type SettledRow = EventRow & { match_key: string | null; first: boolean }
 
-/** Holds the payment data that the payment's event contains. */
+/** Holds the data of a payment for the payment's event. */
 type EventRow = {
   id: string
   project_id: string
@@ -74,15 +77,15 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 
 /**
  * Records the settlement of payments in one database transaction: the state, the receipt and the webhook delivery of
- * each payment. The function also notifies callers that wait for these payments. A payment that settles again after a
- * reorganisation causes no second webhook. A payment that settles again after a reorganisation keeps its receipt if the
- * same transaction settles it again.
- * @param mined lists the transactions that settled the payments. Other transactions with the same nonces as the mined
- * ones can no longer be mined, and the function marks them as void.
- * @param apart lists payments whose transfer is missing in the group transaction that should have settled them. Each of
- * these payments is then examined, and sent in its own transaction.
- * @param spoilers lists payers whose payment made a group transaction revert. The payments of these payers are sent in
- * separate transactions for a day.
+ * each payment. The function also notifies callers that wait for the settled payments. A payment that settles again
+ * after a reorganisation causes no second webhook. A payment keeps its receipt if the same transaction settles the
+ * payment again after a reorganisation.
+ * @param mined lists the transactions that settled the payments. Other transactions with the nonces of the mined
+ * transactions can no longer be mined, and the function marks them as void.
+ * @param apart lists payments that a group transaction should have settled but did not transfer. The service then
+ * examines each of these payments, and sends each payment in its own transaction.
+ * @param spoilers lists payers who made a group transaction revert. For a day, the service sends each payment of these
+ * payers in a separate transaction.
  */
 export async function recordSettlements(
   pool: Pool,
@@ -121,8 +124,8 @@ export async function recordSettlements(
 }
 
 /**
- * Locks transactions of gas wallets in the order of their hashes, so that processes that record the same transactions
- * cannot deadlock.
+ * Locks transactions of gas wallets in the order of their hashes, so that two processes that record the same
+ * transactions cannot deadlock.
  */
 export async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
   await db.query({
@@ -228,9 +231,10 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * Ends a payment that was never transferred on the chain. Callers use this function only if the authorization can never
- * be settled, because the end of the payment is final.
- * @param alongside is a function that runs in the same database transaction, but only if this call ends the payment.
+ * Ends a payment without a transfer on the chain. Callers use `failPayment` only if the authorization can never be
+ * settled, because the end of the payment is final.
+ * @param alongside is a function that runs in the same database transaction, but only if this call of `failPayment`
+ * ends the payment.
  */
 export async function failPayment(
   pool: Pool,

@@ -3,19 +3,17 @@ import type { X402Reason } from '../../../shared/till/x402.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { failPayment } from './settlements.ts'
 
-/**
- * If a payment of a contract wallet has reverted on the chain, the wallet must wait this long before its next payment.
- */
+/** Sets the time for which a contract wallet must wait after a payment of the wallet has reverted on the chain. */
 const WAIT = "interval '6 hours'"
 
 /** Describes a payer's address with the hash of the contract code at this address. */
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**
- * Returns for each payer, in the given order, whether the payer must wait because a payment has reverted on the chain.
+ * Tells for each payer, in the given order, whether the payer must wait because a payment has reverted on the chain.
  * While a wallet is suspended, all wallets with the same code must wait, unless wallets at two addresses have already
- * paid with this code. Without this exception, the owner of one proxy contract could stop all wallets of the same
- * product.
+ * paid with this code. Without the exception for proven codes, the owner of one proxy contract could stop all wallets
+ * of the same product.
  */
 export async function findSuspended(
   db: Queryable,
@@ -41,7 +39,9 @@ export async function findSuspended(
   return payers.map((_, n) => found.has(n + 1))
 }
 
-/** Returns which of the given wallet codes have never paid, and which of those codes have an open transaction now. */
+/**
+ * Returns those given wallet codes that have never paid, and those unproven codes that have an open transaction now.
+ */
 export async function findUnprovenUnderWay(
   db: Queryable,
   chainId: number,
@@ -62,7 +62,7 @@ export async function findUnprovenUnderWay(
   }
 }
 
-/** Returns for each payment whose transaction reverted on the chain the code hash of its contract wallet. */
+/** Returns the code hash of the contract wallet for each payment with a reverted transaction on the chain. */
 export async function findRevertedCodes(
   db: Queryable,
   paymentIds: readonly string[],
@@ -76,7 +76,7 @@ export async function findRevertedCodes(
   return new Map(rows.map((row) => [row.payment_id, row.payer_code]))
 }
 
-/** Ends a payment because its contract wallet reverted on chain, and suspends the wallet. */
+/** Ends a payment that its contract wallet reverted on the chain, and suspends the contract wallet. */
 export function failAndSuspend(
   pool: Pool,
   revert: {
@@ -100,7 +100,7 @@ export function failAndSuspend(
   })
 }
 
-/** Deletes suspensions of contract wallets whose waiting time has passed. */
+/** Deletes the suspensions of contract wallets after their waiting time. */
 export async function deleteEndedSuspensions(db: Queryable): Promise<void> {
   await db.query(`delete from wallet_suspensions where suspended_at < clock_timestamp() - ${WAIT}`)
 }

@@ -2,15 +2,15 @@ import type { NetworkName } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Reads what the payment workers last reported about the chain's RPC node. @returns null if the payment workers have
+ * Reads the last report of the payment workers about the chain's RPC node. @returns null if the payment workers have
  * reported nothing yet.
  */
 export async function readChainStatus(db: Queryable): Promise<{
-  /** Holds the chain of the RPC node. If the chain is null, the RPC node has never responded. */
+  /** Holds the chain of the RPC node. Null means that the RPC node has never responded. */
   network: NetworkName | null
-  /** Holds the error of the last call to the RPC node. If the error is null, the last call succeeded. */
+  /** Holds the error of the last call to the RPC node. Null means that the last call to the RPC node succeeded. */
   rpcError: string | null
-  /** Counts the milliseconds since the payment workers last reported the chain. */
+  /** Counts the milliseconds since the last report of the payment workers about the RPC node. */
   ageMs: number
 } | null> {
   const { rows } = await db.query<{
@@ -27,7 +27,7 @@ export async function readChainStatus(db: Queryable): Promise<{
   return { network: row.network, rpcError: row.rpc_error, ageMs: Number(row.age_ms) }
 }
 
-/** Records that the RPC node responded, with its newest block. */
+/** Records that the RPC node responded, together with the newest block. */
 export async function recordHead(
   db: Queryable,
   seen: { network: NetworkName; chainId: number; number: bigint; hash: string },

@@ -11,7 +11,7 @@ export type UnfinalizedPayment = SettledBy &
 /** Describes a settled payment with the transaction that settled it. */
 type SettledBy = { paymentId: string; txHash: Hex }
 
-/** Finds settled payments in blocks that are not final, the oldest block first. */
+/** Finds settled payments that are not known to be final, the oldest block first. */
 export async function findUnfinalized(
   db: Queryable,
   chainId: number,
@@ -55,7 +55,9 @@ export async function findUnfinalized(
   }))
 }
 
-/** Returns the block of the newest settlement that is not final. @returns null if there is no such settlement. */
+/**
+ * Returns the newest block with a settlement that is not known to be final. @returns null if all settlements are final.
+ */
 export async function findNewestSettlement(
   db: Queryable,
   chainId: number,
@@ -82,10 +84,12 @@ export async function recordFinal(db: Queryable, paymentIds: readonly string[]):
   )
 }
 
-/** Describes a settled payment in its new block, after a reorganisation moved its transaction to that block. */
+/**
+ * Describes a settled payment in a new block, after a reorganisation moved the payment's transaction to the new block.
+ */
 export type MovedPayment = SettledBy & BlockRef & { logIndex: number }
 
-/** Records the new blocks of settled payments, after a reorganisation moved their transactions to these blocks. */
+/** Records the new blocks of settled payments after a reorganisation moved their transactions to new blocks. */
 export async function recordMoved(db: Queryable, moved: readonly MovedPayment[]): Promise<void> {
   if (moved.length === 0) return
   await db.query(
@@ -103,8 +107,8 @@ export async function recordMoved(db: Queryable, moved: readonly MovedPayment[])
 }
 
 /**
- * Undoes settlements whose blocks a reorganisation removed. Each payment of an undone settlement is `verified` again,
- * and its signed transaction is sent again unchanged.
+ * Undoes settlements after a reorganisation removed their blocks. Each payment of an undone settlement is `verified`
+ * again, and the service sends its signed transaction again unchanged.
  */
 export async function recordReorganised(pool: Pool, undone: readonly SettledBy[]): Promise<void> {
   await transaction(pool, async (db) => {

@@ -4,10 +4,11 @@ import { queueSettlement, sendAlone } from '../settle/settlementQueue.ts'
 import { lockTransactions, type MinedTransaction, markMined } from '../settle/settlements.ts'
 
 /**
- * Records transactions that reverted, or whose nonce another transaction used, and queues the payments of these
- * transactions again. If a group transaction reverted, each of its payments gets its own transaction, and the revert is
- * not counted for these payments.
- * @param displaced lists hashes of transactions that can never be mined, because another transaction used their nonces.
+ * Records reverted transactions and displaced transactions, and queues the payments of these transactions again. If a
+ * group transaction reverted, each of its payments gets its own transaction. The revert of a group transaction does not
+ * count as a revert of its payments.
+ * @param displaced lists the hashes of transactions that can never be mined, because other transactions used their
+ * nonces.
  */
 export async function recordMisses(
   pool: Pool,

@@ -2,13 +2,14 @@ import type { Address, Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 import type { SignedTransaction, WalletId } from '../settle/gasWallets.ts'
 
-/** Describes a stored transaction whose block is not known. */
+/** Describes a stored transaction that the service has not seen in a block. */
 export type OpenTransaction = SignedTransaction & {
   wallet: Address
   sendCount: number
   sentHead: bigint | null
   /**
-   * Tells whether the node does not have the transaction, because it was never sent, or because the node refused it.
+   * Tells whether the RPC node lacks the transaction, because the service never sent it, or because the RPC node
+   * refused it.
    */
   isUnsent: boolean
 }
@@ -50,8 +51,8 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
 })
 
 /**
- * Finds the open transactions that should settle payments. The result contains each transaction only once, even if it
- * has several payments.
+ * Finds the open transactions that should settle payments. The result contains each transaction only once, even if the
+ * transaction has several payments.
  */
 export async function findOpenTransactions(
   db: Queryable,
@@ -78,8 +79,8 @@ export async function isGroup(db: Queryable, hash: Hex): Promise<boolean> {
 }
 
 /**
- * Returns those payers whose contract wallet is being deployed by an open transaction. The addresses in the result keep
- * the spelling that the caller used.
+ * Returns those given payers that have an open transaction to deploy their contract wallet. The addresses in the result
+ * keep the caller's spelling.
  */
 export async function findDeployingPayers(
   db: Queryable,
@@ -97,8 +98,8 @@ export async function findDeployingPayers(
 }
 
 /**
- * Finds open transactions whose nonce is already used on the chain. A block then contains either the open transaction
- * or another transaction with the same nonce.
+ * Finds open transactions with a nonce that is already used on the chain. For each of them, a block contains the open
+ * transaction or another transaction with the same nonce.
  */
 export async function findUsedNonces(
   db: Queryable,
@@ -116,7 +117,10 @@ export async function findUsedNonces(
   return rows.map(toOpen)
 }
 
-/** Finds open transactions whose state has not changed for a while, so that they can be sent again. */
+/**
+ * Finds open transactions without a change for at least `quietMs`, so that the caller can send these transactions
+ * again.
+ */
 export async function findQuietTransactions(
   db: Queryable,
   wallet: WalletId,
@@ -134,8 +138,9 @@ export async function findQuietTransactions(
 }
 
 /**
- * Finds the open transaction of a nonce that the node accepted, and that was sent only once and at least `quietMs` ago.
- * @returns null if no open transaction with this nonce was sent only once.
+ * Finds the open transaction of a nonce that the RPC node accepted, and that the service sent only once, at least
+ * `quietMs` ago.
+ * @returns null if no open transaction of the nonce was sent only once.
  */
 export async function findSentOnce(
   db: Queryable,

@@ -6,10 +6,7 @@ import { readSlides } from './slidesText.ts'
 import { readWord } from './wordText.ts'
 import { listArchive, ZipArchive } from './zipArchive.ts'
 
-/**
- * Maps a folder in a zip archive to the kind of office file that has its main part in this folder. The name of the
- * folder with the main part tells which office program wrote the file.
- */
+/** Maps a folder in a zip archive to the kind of office file with its main part in this folder. */
 const OFFICE = [
   ['word/', 'docx', readWord],
   ['xl/', 'xlsx', readSheets],
@@ -22,8 +19,8 @@ const CONTAINER = Buffer.from('\xd0\xcf\x11\xe0', 'latin1')
 const PASSWORD = Buffer.from('EncryptedPackage', 'utf16le')
 
 /**
- * Reads the text of an office file. For an archive that is no office file, the text lists the names of the files in the
- * archive.
+ * Reads the text of an office file. For an archive that is no office file, the result lists the names of the files in
+ * the archive.
  * @throws {DocumentError}
  */
 export function readOfficeFile(bytes: Uint8Array): DocumentText & { kind: DocumentKind } {

@@ -6,10 +6,7 @@ import { readMainPart, readPart } from './packageParts.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/**
- * Maps each element of an OpenDocument file whose words a person does not see at first to the reason for leaving the
- * words out.
- */
+/** Maps each OpenDocument element with words that a person does not see at first to the reason for the omission. */
 const LEFT_OUT: Readonly<Record<string, Omission>> = {
   annotation: 'comments',
   'tracked-changes': 'deleted-text',
@@ -29,8 +26,8 @@ const UNREAD = new Set([
 ])
 const SPACES_MAX = 100
 /**
- * Sets the maximum number of times that a repeated spreadsheet cell is written. Empty cells at the end of a row are not
- * written.
+ * Sets the maximum number of times that the reader writes a repeated spreadsheet cell. The reader does not write empty
+ * cells at the end of a row.
  */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
@@ -43,16 +40,15 @@ export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp
   const styles = new OpenStyles()
   readPart(archive, 'styles.xml', styles.visitor())
   const reader = (begin: string) => new Reader(out, styles, { kind, begin }).visitor()
-  // The file styles.xml of a text document holds the headers and footers of the pages, so it is read. In a file with
-  // slides, styles.xml holds only placeholders.
+  // The reader reads styles.xml only in a text document, because styles.xml then contains the headers and footers of
+  // the pages. In a file with slides, styles.xml contains only placeholders.
   if (kind === 'odt') readPart(archive, 'styles.xml', reader('master-styles'))
   readMainPart(archive, 'content.xml', reader('body'))
   return out.done()
 }
 
 /**
- * Refuses a file that is encrypted with a password. The manifest of a file with a password has an element
- * `encryption-data`.
+ * Refuses a file that is encrypted with a password. The manifest of an encrypted file has an element `encryption-data`.
  */
 function refuseLocked(archive: ZipArchive): void {
   readPart(archive, 'META-INF/manifest.xml', {
@@ -70,8 +66,8 @@ class Reader {
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
   /**
-   * Describes the outermost element that the reader is leaving out at the moment: its name, the depth of nesting inside
-   * it, and the reason.
+   * Describes the outermost element that the reader is leaving out: the name of the element, the depth of nesting
+   * inside the element, and the reason.
    */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()
@@ -86,7 +82,7 @@ class Reader {
 
   /**
    * Creates a reader for one part of an OpenDocument file. @param begin is the name of the element that contains the
-   * words.
+   * readable words.
    */
   constructor(
     out: TextWriter,
@@ -130,7 +126,8 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // A footnote stands in brackets inside its sentence, because a line for the footnote would cut the sentence in two.
+    // The reader writes a footnote in brackets inside the sentence, because a separate line would cut the sentence in
+    // two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')

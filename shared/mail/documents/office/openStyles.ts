@@ -5,11 +5,11 @@ import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 export type OpenStyle = {
   base: string | null
   ink: Ink
-  /** Tells whether a sheet, a column or a row is hidden, or whether a slide is left out of the presentation. */
+  /** Tells whether the style hides a sheet, a column or a row, or leaves a slide out of the presentation. */
   isHidden: boolean
   /**
-   * Tells whether the style explicitly states that it has no background. A style that explicitly states no background
-   * does not inherit the background of its base style.
+   * Tells whether the style explicitly states that it has no background. Such a style does not inherit the background
+   * of its base style.
    */
   isClear: boolean
 }
@@ -29,7 +29,7 @@ export function lengthOf(text: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits) * POINTS[unit!]!
 }
 
-/** Collects the styles while a part of an OpenDocument file is read (ODF 1.3 part 3, §16). */
+/** Collects the styles during the reading of a part of an OpenDocument file (ODF 1.3 part 3, §16). */
 export class OpenStyles {
   readonly #styles = new Map<string, OpenStyle>()
   #open: OpenStyle | null = null

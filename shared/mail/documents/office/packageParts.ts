@@ -2,10 +2,10 @@ import { DocumentError } from '../document.ts'
 import { type Attributes, attributeOf, readXml, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Describes a relation of an Office file: one part of the file names another part (ECMA-376 part 2, §9.3). */
+/** Describes a relation of an Office file, by which one part of the file names another part (ECMA-376 part 2, §9.3). */
 export type Relation = { type: string; target: string; isExternal: boolean }
 
-/** Returns the relations of a part of an Office file, by their ids. */
+/** Returns the relations of a part of an Office file, in a map by relation id. */
 export function relationsOf(archive: ZipArchive, part: string): Map<string, Relation> {
   const cut = part.lastIndexOf('/') + 1
   const folder = part.slice(0, cut)
@@ -25,7 +25,7 @@ export function relationsOf(archive: ZipArchive, part: string): Map<string, Rela
   return found
 }
 
-/** Returns those parts of an Office file to which a given part refers by relations of one type. */
+/** Returns the parts of an Office file that a given part names by relations of one type. */
 export const targetsOf = (relations: ReadonlyMap<string, Relation>, type: string): string[] =>
   [...relations.values()].flatMap((one) => (one.type === type && !one.isExternal ? one.target : []))
 
@@ -37,7 +37,7 @@ export function readPart(archive: ZipArchive, name: string, visitor: XmlVisitor)
   return true
 }
 
-/** Reads a part that every office file of this kind must have. @throws {DocumentError} */
+/** Reads a part that an office file must have. @throws {DocumentError} if the archive lacks the part. */
 export function readMainPart(archive: ZipArchive, name: string, visitor: XmlVisitor): void {
   if (!readPart(archive, name, visitor)) throw new DocumentError('malformed')
 }

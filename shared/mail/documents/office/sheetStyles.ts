@@ -3,7 +3,9 @@ import { readPart } from './packageParts.ts'
 import { type Attributes, attributeOf } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Describes how a cell of a sheet is shown. `isHidden` means that the cell's number format shows nothing. */
+/**
+ * Describes the display of a cell in a sheet. The field `isHidden` means that the cell's number format shows nothing.
+ */
 export type SheetStyle = { ink: Ink; format: string; isHidden: boolean }
 
 const STYLES_MAX = 70_000
@@ -81,21 +83,21 @@ function colourIn(attributes: Attributes): Colour {
 }
 
 const DAY_MS = 86_400_000
-/** Is day 0 of the two calendars of Excel: 1899-12-30 and 1904-01-01. */
+/** Holds day 0 of the two calendars of Excel: 1899-12-30 and 1904-01-01. */
 const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
-/** Holds the last second of the year 9999, with which the calendar of spreadsheets ends. */
+/** Holds the last second of the year 9999, which is the end of the calendar in spreadsheets. */
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59)
 
 /**
- * Writes the number in a spreadsheet cell roughly as a person sees the number: dates in ISO 8601, percentages with a
- * percent sign.
+ * Writes the number in a spreadsheet cell roughly as a person sees the number. Dates are in ISO 8601, and percentages
+ * have a percent sign.
  */
 export function shownValue(value: number, format: string, is1904: boolean): string {
   if (!Number.isFinite(value)) return ''
   // Words in quotes, escaped letters and colours are not part of the number format.
   const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
   if (fields.includes('%')) {
-    // The percentage gets as many decimals as the number format of the cell has: 72.6 % for the format 0.0%.
+    // The percentage gets as many decimals as the number format of the cell, such as 72.6 % for the format 0.0%.
     const decimals = /\.([0#?]+)/.exec(fields)?.[1]?.length ?? 0
     return `${Number((value * 100).toFixed(Math.min(decimals, 12)))}%`
   }

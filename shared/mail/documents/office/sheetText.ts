@@ -5,10 +5,10 @@ import { readSheetStyles, type SheetStyle, shownValue } from './sheetStyles.ts'
 import { prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Sets the maximum number of cells that are read from one workbook. */
+/** Sets the maximum number of cells that the reader takes from one workbook. */
 const CELLS_MAX = 500_000
 /**
- * Limits how many columns of a sheet get one tab each; the tabs keep each cell at its position in the row. A sheet can
+ * Limits the number of tabs in a row of a sheet. The tabs keep each cell at its position in the row, but a sheet can
  * have 16,384 columns.
  */
 const COLUMNS_MAX = 1_000

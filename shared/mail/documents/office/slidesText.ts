@@ -5,10 +5,10 @@ import { holdsWords, readMainPart, readPart, relationsOf, targetsOf } from './pa
 import { type Attributes, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Names the theme colours that are white unless the author of the theme changed them. */
+/** Names the theme colours that are white by default. */
 const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
 const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
-/** Sets the maximum number of slides that are read from one file. */
+/** Sets the maximum number of slides that the reader takes from one file. */
 const SLIDES_MAX = 1_000
 
 type Area = { left: number; top: number; right: number; bottom: number }
@@ -119,8 +119,8 @@ function slideVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   /**
-   * Holds the areas that are painted by the shapes that the reader has read so far. The next shape of the slide lies on
-   * top of the areas that earlier shapes have painted.
+   * Holds the painted areas of the shapes that the reader has read so far. The next shape of the slide lies on top of
+   * the painted areas of earlier shapes.
    */
   const painted: Area[] = []
   let groups = 0
@@ -135,8 +135,7 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // If a shape states no position, the layout of the slide places it. A shape without a stated position may lie over
-    // any painted area.
+    // The layout of the slide places a shape without a stated position, so this shape may lie over any painted area.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&

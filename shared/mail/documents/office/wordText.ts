@@ -5,9 +5,12 @@ import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from
 import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Sets the maximum number of base styles of a Word style that are followed. */
+/** Sets the maximum number of base styles of a Word style that the reader follows. */
 const BASES_MAX = 20
-/** Names the parts of a Word file that are read before and after the main text. */
+/**
+ * Names the parts of a Word file that the reader reads before the main text. AFTER names the parts that the reader
+ * reads after the main text.
+ */
 const BEFORE = ['header']
 const AFTER = ['footer', 'footnotes', 'endnotes']
 
@@ -63,7 +66,7 @@ function readStyles(archive: ZipArchive, part: string | undefined): Styles {
   return { inks, shaded }
 }
 
-/** Returns the colour, background or size that one property of a run of words states. */
+/** Returns the colour, background or size that one property of a text run states. */
 function inkOf(name: string, attributes: Attributes): Ink {
   const value = attributeOf(attributes, 'val')
   if (name === 'vanish' || name === 'webHidden' || name === 'specVanish') {
@@ -71,8 +74,8 @@ function inkOf(name: string, attributes: Attributes): Ink {
   }
   if (name === 'color') return { colour: colourOf(value) }
   if (name === 'sz') return { sizePt: Number(value) / 2 }
-  // The value of a highlighter or shade may be the name of a colour. The reader does not know names of colours, so a
-  // colour that is given by its name counts as unknown.
+  // The value of a highlighter may be the name of a colour. A named colour other than white counts as unknown, because
+  // the reader does not know other names of colours.
   if (name === 'highlight' && value !== 'none')
     return { ground: value === 'white' ? 'ffffff' : null }
   if (name === 'shd') {
@@ -94,8 +97,8 @@ function styledInk({ inks }: Styles, id: string | undefined): Ink {
 }
 
 /**
- * Holds the state of a paragraph that the reader has not finished. A paragraph can contain a text box that has
- * paragraphs of its own.
+ * Holds the state of a paragraph that the reader has not finished. A paragraph can contain a text box with further
+ * paragraphs.
  */
 type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
 
@@ -107,8 +110,8 @@ function wordVisitor(
   const flow = new TextFlow(out)
   const paragraphs: Paragraph[] = []
   /**
-   * Holds the background of each table cell that contains the reader's current position. Table cells can stand inside
-   * other table cells.
+   * Holds the background of each table cell that contains the reader's current position. A table cell can contain a
+   * table with further cells.
    */
   const grounds: Ink[] = []
   const spans: number[] = []
@@ -140,7 +143,8 @@ function wordVisitor(
     }
     if (inRowProperties && name === 'hidden' && isOn(attributes)) flow.hideRow()
     if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
-      // A table style may shade only some of the table's cells, so the background of a cell in such a table is unknown.
+      // The background of a cell in a table with a shaded style is unknown, because a table style may shade only some
+      // cells.
       grounds.push({ ground: null })
     }
     if (paragraph === undefined) return

@@ -2,35 +2,32 @@ import { Tokenizer } from 'htmlparser2'
 import { DocumentError } from '../document.ts'
 
 /**
- * Sets the maximum number of XML elements in one file. A sheet of a workbook has one XML element for each cell and one
- * for the cell's value.
+ * Sets the maximum number of XML elements in one file. A sheet of a workbook has two XML elements for each cell: one
+ * for the cell, and one for the cell's value.
  */
 const ELEMENTS_MAX = 2_000_000
 const DEPTH_MAX = 256
 /**
- * Sets the maximum number of characters of an XML attribute's value. The attribute values that the readers of office
- * files use are names, numbers and addresses.
+ * Sets the maximum number of characters of an XML attribute's value. A longer value is not necessary, because the
+ * readers of office files use only names, numbers and addresses.
  */
 const VALUE_MAX_CHARS = 4_000
 
 /** Holds the attributes of an XML element by their names. The names of the attributes keep their namespace prefix. */
 export type Attributes = Readonly<Record<string, string>>
 
-/** Visits XML elements by their names without prefix, because the writer of the file chooses the prefix. */
+/** Visits XML elements by their names without namespace prefix, because the author of the file chooses the prefix. */
 export type XmlVisitor = {
   open(name: string, attributes: Attributes): void
   close?(name: string): void
   text?(text: string): void
-  /**
-   * Tells whether the visitor needs no further XML elements. When the visitor needs no further XML elements, the XML
-   * reader stops.
-   */
+  /** Tells whether the visitor needs no further XML elements, so that the XML reader can stop. */
   isDone?(): boolean
 }
 
 /**
- * Reads XML in one pass. The reader refuses an XML file that has a document type or defines entities, because a few
- * entities can expand to gigabytes.
+ * Reads XML in one pass. The reader refuses an XML file with a document type, because a few entities of a document type
+ * can expand to gigabytes.
  * @throws {DocumentError}
  */
 export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
@@ -86,7 +83,7 @@ export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
         if (visitor.isDone?.() === true) tokenizer.pause()
       },
       oncomment: () => {},
-      // A document type may define entities, so it is refused.
+      // The reader refuses a document type, because it may define entities.
       ondeclaration: refuse,
       onprocessinginstruction: () => {},
       onend: () => {},

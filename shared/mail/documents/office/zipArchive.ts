@@ -1,11 +1,11 @@
 import { inflateRawSync } from 'node:zlib'
 import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 
-/** Sets the maximum number of files of one zip archive that are indexed by name. */
+/** Sets the maximum number of files of one zip archive that the reader indexes by name. */
 const ENTRIES_MAX = 10_000
 /**
- * Sets the maximum number of bytes to which all files of a zip archive together may unpack. Text in an archive is
- * usually packed to a tenth of its size. The content of a zip bomb is packed to a thousandth of its size.
+ * Sets the maximum number of unpacked bytes of all files of a zip archive together. Packed text usually has a tenth of
+ * its size, and the packed content of a zip bomb has a thousandth of its size.
  */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024
 /** Holds the offsets of fields in the records of a zip archive (APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7). */
@@ -22,8 +22,8 @@ const [ENCRYPTED, IS_UTF8] = [1, 1 << 11]
 type Entry = { method: number; packed: number; size: number; offset: number; isEncrypted: boolean }
 
 /**
- * Gives access to the files of a zip archive. Only the method `read` unpacks a file of the zip archive. A zip archive
- * that stands inside a zip archive is not opened.
+ * Gives access to the files of a zip archive. Only the method `read` unpacks a file of the zip archive. The class does
+ * not open a zip archive inside a zip archive.
  */
 export class ZipArchive {
   readonly #bytes: Uint8Array
@@ -65,13 +65,13 @@ export class ZipArchive {
     return [...this.#entries.keys()]
   }
 
-  /** Returns the unpacked size of a file, as the directory of the zip archive states it. */
+  /** Returns the unpacked size of a file by the directory of the zip archive. */
   sizeOf(name: string): number {
     return this.#entries.get(name)?.size ?? 0
   }
 
   /**
-   * Unpacks a file of the zip archive. @returns null if the zip archive has no file of this name.
+   * Unpacks a file of the zip archive. @returns null if the zip archive has no file with the name.
    * @throws {DocumentError} if the file is damaged, or if all files of the archive together unpack to too many bytes.
    */
   read(name: string): Uint8Array | null {
@@ -101,8 +101,7 @@ export class ZipArchive {
 }
 
 /**
- * Finds the end record of a zip archive. The comment of a zip archive may contain the bytes of an end record, so the
- * last end record that is found counts.
+ * Finds the end record of a zip archive. The function searches from the end and takes the last end record of the file.
  */
 function findEnd(view: DataView): number {
   const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)
@@ -123,8 +122,8 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
 }
 
 /**
- * Decodes the name of a file in a zip archive as UTF-8, if the archive's flag says UTF-8 or the bytes are valid UTF-8.
- * If the name is not UTF-8, every byte of it is read as one Latin-1 character.
+ * Decodes the name of a file in a zip archive as UTF-8, if the file's flag says UTF-8 or the bytes are valid UTF-8. In
+ * all other cases, the function reads every byte of the name as one Latin-1 character.
  */
 function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   try {
@@ -137,7 +136,7 @@ function nameOf(raw: Uint8Array, isUtf8: boolean): string {
 /** Sets the maximum number of file names that the text of an archive lists. */
 const SHOWN_MAX = 2_000
 
-/** Writes the names and sizes of the files in a zip archive as the archive's text. */
+/** Returns the names and sizes of the files in a zip archive as the text of the archive. */
 export function listArchive(archive: ZipArchive): DocumentText {
   const out = new TextWriter()
   const { names } = archive

@@ -1,4 +1,4 @@
-/** Does arithmetic with the transformation matrices and boxes of PDF (ISO 32000-1 §8.3). */
+/** Computes with the transformation matrices and boxes of PDF (ISO 32000-1 §8.3). */
 
 /** Describes a transformation matrix `[a b c d e f]` of PDF. */
 export type Matrix = readonly [number, number, number, number, number, number]
@@ -13,9 +13,7 @@ export const ENDLESS: Box = [
   Number.POSITIVE_INFINITY,
 ]
 
-/**
- * Multiplies two transformation matrices of PDF. The product of the two matrices applies `inner` first, then `outer`.
- */
+/** Multiplies two transformation matrices of PDF. The product first applies `inner` and then `outer`. */
 export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[0] * inner[0] + outer[2] * inner[1],
   outer[1] * inner[0] + outer[3] * inner[1],
@@ -33,7 +31,7 @@ export function matrixOf(given: unknown): Matrix | null {
     : null
 }
 
-/** Returns the upright box around a box that a matrix has transformed. */
+/** Transforms a box by a matrix, and returns the upright box around the result. */
 export function boxOf(matrix: Matrix, [left, bottom, right, top]: Box): Box {
   const xs: number[] = []
   const ys: number[] = []

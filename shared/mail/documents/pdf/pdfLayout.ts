@@ -1,37 +1,37 @@
 import type { Run } from './pdfRuns.ts'
 
 /**
- * Two pieces of text on a PDF page belong to the same line if the heights of their base lines differ by less than the
- * letter size times this fraction.
+ * Sets the greatest difference of the base lines of two texts in the same line of a PDF page, as a fraction of the
+ * letter size.
  */
 const SAME_LINE = 0.45
 /**
- * Sets the maximum number of lines above a table cell that may belong to the same row. A neighbouring cell in the same
- * row may have several lines.
+ * Sets the maximum number of lines above a table cell that may belong to the same row, because a neighbouring cell may
+ * have several lines.
  */
 const LINES_BACK = 8
 /**
- * If the gap between two words has at least this width, as a fraction of the letter size, the gap is a space. A gap
- * that is much wider than a space separates columns.
+ * Sets the smallest width of a space between two words, as a fraction of the letter size. A gap of the width COLUMN
+ * separates columns.
  */
 const SPACE = 0.15
 const COLUMN = 1
 /**
- * A line that stands lower than the previous line by more than this multiple of the letter size begins a new paragraph.
+ * Sets the distance to the previous line from which a line begins a new paragraph, as a multiple of the letter size.
  */
 const PARAGRAPH = 1.9
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
-/** Matches words and numbers that are read from left to right inside of a right-to-left line. */
+/** Matches left-to-right words and numbers inside a right-to-left line. */
 const LEFT_TO_RIGHT =
   /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}][^\u0590-\u08ff\s]*/gu
 /**
- * Matches letters that typesetting programs replace by special forms: ligatures and the presentation forms of Arabic.
+ * Matches the special forms of letters that typesetting programs use: ligatures and the presentation forms of Arabic.
  */
 const PRESENTATION = /[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]+/g
 
 const RIGHT_TO_LEFT_LETTERS = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/g
 const LETTERS = /\p{L}/gu
-/** Matches right-to-left words with the blanks between them, in a left-to-right line. */
+/** Matches right-to-left words inside a left-to-right line, with the blanks between the words. */
 const RIGHT_TO_LEFT_PART =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: [\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*/g
 
@@ -96,7 +96,7 @@ function textOf({ runs }: Line): string {
 
 const turned = (text: string): string => [...text].toReversed().join('')
 
-/** Brings Hebrew and Arabic letters into the order of reading, because a PDF page holds letters in visual order. */
+/** Brings Hebrew and Arabic letters into reading order, because a PDF page holds letters in visual order. */
 function logical(text: string): string {
   if (!RIGHT_TO_LEFT.test(text)) return text
   const [right, all] = [

@@ -14,7 +14,7 @@ import {
 } from './pdfGeometry.ts'
 
 /**
- * Holds words at a position of a PDF page. The base line of the words reaches from `x` to `end`. The field `unseen`
+ * Holds words at one position of a PDF page. The base line of the words reaches from `x` to `end`. The field `unseen`
  * tells why a person does not see the words.
  */
 export type Run = {
@@ -30,7 +30,7 @@ type Fill = { box: Box; colour: Colour; order: number }
 type Glyph = { unicode?: string; width?: number; isSpace?: boolean }
 type Font = { vertical?: boolean; fontMatrix?: readonly number[] }
 
-/** Holds the operators of one PDF page, and the resources that the operators refer to. */
+/** Holds the operators of one PDF page, and the resources that the operators use. */
 export type PageOperators = {
   fnArray: readonly number[]
   argsArray: readonly unknown[]
@@ -64,11 +64,11 @@ const START: State = {
 
 const DEPTH_MAX = 500
 /**
- * Sets the maximum number of painted areas of a page that are remembered. If a page paints more areas than the limit,
- * only the latest areas are remembered.
+ * Sets the maximum number of painted areas of a page that the reader records. If a page paints more areas, the reader
+ * keeps only the latest areas.
  */
 const FILLS_MAX = 500
-/** Sets the smallest readable size of letters in points. A person cannot read smaller letters. */
+/** Sets the smallest readable size of letters in points. */
 const TINY_PT = 2
 const FAINT_ALPHA = 0.1
 const PAINTS = new Set<number>([
@@ -81,7 +81,7 @@ const PICTURES = new Set<number>([
 ])
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 
-/** Returns the words of a PDF page in the order in which the page paints them. */
+/** Returns the words of a PDF page in their painting order. */
 export function runsOf(page: PageOperators): Run[] {
   const walk = new Walk(page)
   for (const [n, operator] of page.fnArray.entries()) {
@@ -233,7 +233,7 @@ class Walk {
     this.#paint(box, isRectangle((data as unknown[] | null)?.[0]) ? this.#state.fill : null)
   }
 
-  /** Records that an area of the page was painted in a colour. */
+  /** Records the colour of a painted area of the page. */
   #paint(box: Box, colour: Colour): void {
     if (!this.#isLayerShown()) return
     const area = intersect(boxOf(this.#state.ctm, box), this.#state.clip)
@@ -268,7 +268,8 @@ class Walk {
       if (one === null) continue
       if (typeof one === 'number') {
         at -= (one / 1000) * fontSize * scale
-        // A number in a PDF text array moves to the next table cell, or adjusts the distance between two letters.
+        // A large number in a PDF text array moves to the next table cell, and a small number adjusts the distance
+        // between two letters.
         if (Math.abs(one) > 180 && text !== '') {
           this.#put(text, from, at + (one / 1000) * fontSize * scale, rise)
           from = at
@@ -317,13 +318,13 @@ class Walk {
     const [left, bottom, right, top] = this.#page.view
     const isOff = x < left || x > right || y < bottom || y > top
     if (isOff || !holds(clip, x, y)) return 'off-page-text'
-    // A type 3 font may scale its letters to any size. So for a type 3 font, the font size does not tell how large the
-    // letters are.
+    // A type 3 font may scale its letters to any size, so the font size of a type 3 font does not tell the size of the
+    // letters.
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }
-    // The numbers 3 and 7 in the code are text rendering modes (ISO 32000-1 §9.3.6). Text rendering mode 3 paints
-    // nothing, mode 7 only clips, and modes 1 and 5 paint the outline of the letters.
+    // The text rendering mode 3 paints nothing, mode 7 only clips, and modes 1 and 5 paint the outline of the letters
+    // (ISO 32000-1 §9.3.6).
     if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
     const colour = mode === 1 || mode === 5 ? stroke : fill
     return isAlike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
@@ -338,7 +339,7 @@ class Walk {
     return 'ffffff'
   }
 
-  /** Tells whether a filled rectangle covers the words, because the rectangle was painted after the words. */
+  /** Tells whether a filled rectangle covers words, because the page paints the rectangle after the words. */
   #isCovered({ x, end, y, size }: Omit<Run, 'unseen'>, order: number): boolean {
     const middle = y + size / 3
     for (let n = this.#fills.length - 1; n >= 0; n--) {
@@ -358,13 +359,13 @@ function bounds(given: unknown): Box | null {
 }
 
 /**
- * Tells whether a PDF path is one rectangle whose sides are parallel to the axes. The four corners of such an upright
- * rectangle have two different values of x and two of y.
+ * Tells whether a PDF path is one rectangle with sides parallel to the axes. The four corners of such a rectangle have
+ * two different x values and two different y values.
  */
 function isRectangle(data: unknown): boolean {
   const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)
-  // The data of a rectangle's path consists of one move, three or four lines, and a close. In the data of a PDF path, a
-  // move and a line have three numbers each.
+  // The path of a rectangle consists of one move, three or four lines, and a close. A move and a line have three
+  // numbers each.
   if (numbers.length < 12 || numbers.length > 16) return false
   const xs = new Set<number>()
   const ys = new Set<number>()

@@ -7,11 +7,11 @@ import { runsOf } from './pdfRuns.ts'
 /** Sets the maximum number of pages that the reader takes from one PDF file. */
 const PAGES_MAX = 300
 /**
- * Sets the maximum processor time in milliseconds for reading one PDF file. When this time is over, the reader begins
- * no further PDF page. The child process may use twice as much time, so that it can finish the current page.
+ * Sets the maximum processor time in milliseconds for reading one PDF file. After TIME_MAX_MS, the reader begins no
+ * further PDF page. The child process may use twice as much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
-/** Sets the maximum number of annotations of one PDF page that are searched for links. */
+/** Sets the maximum number of annotations of one PDF page in which the reader searches for links. */
 const ANNOTATIONS_MAX = 200
 
 type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
@@ -30,7 +30,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
       out.omitted.add('truncated')
       break
     }
-    // If one page is damaged, the reader goes on with the other pages.
+    // If one PDF page is damaged, the reader continues with the next page.
     const page = await pdf.getPage(n).catch(() => null)
     if (page === null) continue
     await readPage(page, out, layers).catch(() => {})
@@ -43,7 +43,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
 async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   try {
     return await getDocument({
-      // The PDF library takes ownership of the buffer that it reads, so it gets a copy of the file's bytes.
+      // The PDF library gets a copy of the file's bytes, because it takes ownership of its buffer.
       data: new Uint8Array(bytes),
       useSystemFonts: false,
       disableFontFace: true,
@@ -87,8 +87,8 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
 }
 
 /**
- * Replaces Han radicals by the letters that look like them. Some PDF writers use the Han radical U+2F24 in place of the
- * letter U+5927.
+ * Replaces Han radicals by the letters with the same look. For example, some PDF writers use the Han radical U+2F24 in
+ * place of the letter U+5927.
  */
 const withoutRadicals = (text: string): string =>
   text.replace(/[\u2e80-\u2fd5]/g, (letter) => letter.normalize('NFKC'))
