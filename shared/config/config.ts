@@ -1,16 +1,14 @@
 import { isIP } from 'node:net'
 import type { z } from 'zod'
-import type { MtaStsMode } from '../mail/mtaSts.ts'
-import type { PurseConsent } from '../oauth/oauthScopes.ts'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
-import { type BlobStoreSettings, blobStoreSettings } from './blobStoreSettings.ts'
+import { blobStoreSettings } from './blobStoreSettings.ts'
 import { ConfigError, type Fault, faultLine } from './configError.ts'
 import { brokenDemands } from './demands.ts'
 import { describeIssue } from './describeIssue.ts'
-import { type CertificateFiles, type RelayTls, relayTls, smtpTls } from './mailTls.ts'
+import { relayTls, smtpTls } from './mailTls.ts'
 import { misspeltLine, misspeltVariables } from './misspelt.ts'
-import { type RetentionSettings, retentionSettings } from './retentionSettings.ts'
+import { retentionSettings } from './retentionSettings.ts'
 import {
   ALL_SECRETS,
   BLOB_SECRET,
@@ -18,196 +16,15 @@ import {
   INBOUND_SECRET,
   type ReadSecret,
 } from './secrets.ts'
+import type { Config, ReceiptSeed } from './settings.ts'
 import { NAMED_SEED, variables } from './variables.ts'
 
+export type { Config, ReceiptSeed }
 export { ConfigError }
 
 /** Returns the environment variables that have a value. An empty variable counts as absent. */
 export const withoutEmpty = (env: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
-
-/** Holds a named Ed25519 seed of 32 bytes. The private key from a receipt seed signs receipts. */
-export type ReceiptSeed = { id: string; seed: Uint8Array }
-
-/** Holds a named secret for the authentication of mail over HTTP. */
-type InboundSecret = { id: string; secret: Uint8Array }
-
-/** Holds the settings of a process. Each process reads its settings once when it starts (docs/settings.md). */
-export type Config = {
-  production: boolean
-  http: { port: number; host: string; baseUrl: string }
-  /**
-   * Holds the address at which every process also serves `/healthz`. Null means that the processes do not serve
-   * `/healthz`.
-   */
-  health: { port: number; host: string } | null
-  smtp: {
-    port: number
-    host: string
-    maxConnections: number
-    maxConnectionsPerIp: number
-    /**
-     * Holds the maximum number of messages a minute from one network. The field `messagesPerInbox` holds the maximum to
-     * one inbox. The value 0 means no limit.
-     */
-    messagesPerIp: number
-    messagesPerInbox: number
-    /** Limits the bytes a second of large messages from one network, and to one inbox. The value 0 means no limit. */
-    largeBytesPerS: number
-    /** Names the PEM files for STARTTLS. Null means that the SMTP listener offers no STARTTLS. */
-    tls: CertificateFiles | null
-    /** Holds the address at which mail services deliver mail over HTTP. Null means that mail over HTTP is off. */
-    http: {
-      port: number
-      secrets: readonly InboundSecret[]
-      /**
-       * Names the topics of Amazon SES that may deliver mail, and the S3 bucket that holds large mail of these topics.
-       * Null means that the operator has set no Amazon SES topic.
-       */
-      ses: { topics: readonly string[]; bucket: BlobStoreSettings | null } | null
-    } | null
-  }
-  dataDir: string
-  databaseUrl: string | undefined
-  /**
-   * Holds the streaming replica of the database from which the API reads. Null means that the API reads from the
-   * primary.
-   */
-  databaseReplicaUrl: string | null
-  databasePoolSize: number
-  /**
-   * Holds the object store for large contents of mail. Null means that the database holds the large contents of mail,
-   * or that the process does not use large contents of mail.
-   */
-  blobStore: BlobStoreSettings | null
-  mailDomain: string
-  /** Holds the host name of this machine for EHLO and for the MX records of the mail domains. */
-  mailHostname: string
-  /** Holds the mode of the MTA-STS policy of the service's own domains. */
-  mtaSts: MtaStsMode
-  /** Holds the inbox that receives the mail of `postmaster@mailDomain` if no inbox has the postmaster address. */
-  postmaster: string | undefined
-  /**
-   * Holds the URL of a smarthost, or one of the two words `capture` and `direct`. With `capture`, the service stores
-   * outgoing mail and sends nothing. With `direct`, the service sends mail to the MX hosts of the recipients' domains.
-   */
-  relayUrl: string
-  /**
-   * Tells whether the service may send mail to the smarthost without TLS. By default, TLS is `required` if the
-   * smarthost's URL holds credentials.
-   */
-  relayTls: RelayTls
-  /**
-   * Names a PEM file with the CA of the smarthost, or with the smarthost's own certificate. Undefined means that the
-   * service trusts the system's CAs.
-   */
-  relayCaFile: string | undefined
-  chain: {
-    /** Lists the URLs of one chain node, or of several chain nodes that must agree. */
-    rpcUrls: readonly string[]
-    /** Holds the number of chain nodes that must give the same result before the service moves money. */
-    rpcQuorum: number
-    /** Tells whether the chain node is the devnet that `npm start` runs. */
-    embeddedDevnet: boolean
-    devnetPort: number
-    /**
-     * Tells whether the operator has set `DEVNET_PORT`. If the operator has not set `DEVNET_PORT`, the devnet may use
-     * another port.
-     */
-    devnetPortIsGiven: boolean
-    /** Holds the private keys of the gas wallets. */
-    settlementKeys: readonly `0x${string}`[]
-    /**
-     * Lists the factories, in lower case, that may deploy a payer's smart wallet at the gas wallets' expense
-     * (ERC-6492).
-     */
-    walletFactories: readonly string[]
-    /** Lists wallet addresses, in lower case, that no purse (a project's spending wallet) may pay. */
-    deniedPayees: readonly string[]
-  }
-  /**
-   * Holds the Ed25519 seeds of the receipt keys. The first receipt seed in the list signs the receipts. Undefined means
-   * that the process generates one receipt seed (in development only).
-   */
-  receiptSeeds: readonly ReceiptSeed[] | undefined
-  /**
-   * Holds the master keys. The first master key encrypts new secrets. Undefined means that the process generates one
-   * master key (in development only).
-   */
-  masterKeys: readonly MasterKey[] | undefined
-  /** Holds the lowest price in atomic USDC that a seller may set for an endpoint. The value 0 allows every price. */
-  minPriceAtomic: number
-  /** Limits the milliseconds for which an API call to redeem a payment waits for the settlement on the chain. */
-  settlementWaitMs: number
-  /** Lists the OAuth scopes of the purse (a project's spending wallet) that an owner may give to a chat host. */
-  oauthPurseScopes: readonly PurseConsent[]
-  bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
-  /**
-   * Describes the company's identity provider (OpenID Connect). Null means that the operator has set no identity
-   * provider. A null `clientSecret` means that the service is a public client.
-   */
-  company: { issuer: string; clientId: string; clientSecret: string | null } | null
-  /**
-   * Holds the usage limits. The limit on requests counts for each identity, and the limit on failed authentications for
-   * each IP address. The value 0 turns a limit off.
-   */
-  limits: {
-    requestsPerMinute: number
-    authFailuresPerMinute: number
-    /**
-     * Holds the maximum number of requests a minute that one identity may send to the x402 facilitator. The service
-     * counts requests to the facilitator separately from other requests.
-     */
-    facilitatorRequestsPerMinute: number
-    /** Holds the maximum number of recipients to whom a project may send mail in a UTC day. Null means no limit. */
-    recipientsPerDay: number | null
-    /** Holds the maximum number of bytes of mail that a project may store. Null means no limit. */
-    storageBytes: number | null
-    /**
-     * Limits the number of payments that a project may claim in a UTC day. The field `dailyGas` limits the gas of their
-     * transactions. Null means no limit.
-     */
-    dailySettlements: number | null
-    dailyGas: number | null
-    /**
-     * Limits the bytes of a project's attachments that the service reads in a UTC day. The field `dailyTextSeconds`
-     * limits the seconds of reading. Null means no limit.
-     */
-    dailyTextBytes: number | null
-    dailyTextSeconds: number | null
-  }
-  /**
-   * Holds the number of days for which the service keeps rows of each retention class. Null means that the default
-   * number of days applies. Only the retention settings of the worker processes take effect.
-   */
-  retention: RetentionSettings
-  /** Tells whether webhooks and sellers' endpoints may be at private addresses (in development). */
-  allowPrivateNetworks: boolean
-  trustedProxies: string[]
-  /**
-   * Lists the DNS servers that look up senders, hosts and domains. With an empty list, the service uses the system's
-   * DNS servers.
-   */
-  dnsServers: string[]
-  /**
-   * Holds the URL of an internet page that the doctor (the service's self-check) requests. From the response, the
-   * doctor learns the time of the page's server and the public address of this service.
-   */
-  outsideUrl: string
-  /**
-   * Selects the fields of API responses. The value `full` adds message fields that are not part of the API's
-   * specification.
-   */
-  answers: 'standard' | 'full'
-  /**
-   * Holds the token that a request of `/metrics` must contain. Undefined means that a request of `/metrics` needs no
-   * token.
-   */
-  metricsToken: string | undefined
-  /** Holds the base URL of an OTLP collector. Null means that the service traces no request. */
-  traceEndpoint: string | null
-  logLevel: string
-}
 
 /**
  * Sets the factor between the general limit on requests a minute and the facilitator's limit. The facilitator's limit
