@@ -133,12 +133,18 @@ test('backup codes move one by one from unused to used, which changes neither th
   )
 })
 
+/** Takes a backup code. A busy service may answer 503, and the caller then asks again. */
+async function takeCode(name: string) {
+  for (;;) {
+    const answer = await agent.post(path(name, '/totp/backup'))
+    if (answer.status !== 503) return answer
+  }
+}
+
 test('in 100 concurrent requests for 10 backup codes, each code is returned once and 90 requests are refused', async () => {
   const backupCodes = Array.from({ length: 10 }, (_, n) => `code-${n}`)
   await agent.put(path('race'), { type: 'TOTP', data: { secret: SECRET, backupCodes } })
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, () => agent.post(path('race', '/totp/backup'))),
-  )
+  const answers = await Promise.all(Array.from({ length: 100 }, () => takeCode('race')))
   const given = answers.filter(({ status }) => status === 200).map(({ body }) => body)
   expect(given.map(({ code }) => code).toSorted()).toEqual(backupCodes)
   expect(given.map(({ remaining }) => remaining).toSorted()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
@@ -160,7 +166,7 @@ test('concurrent overwrites of a credential never make the service return one ba
   const popped: string[] = []
   await Promise.all([
     ...Array.from({ length: 40 }, async () => {
-      const { status, body } = await agent.post(path('busy', '/totp/backup'))
+      const { status, body } = await takeCode('busy')
       expect([200, 400]).toContain(status)
       if (status === 200) popped.push(body.code)
     }),

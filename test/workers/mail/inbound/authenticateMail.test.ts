@@ -275,8 +275,8 @@ test('a mail whose header would take minutes to read gets the verdict permerror'
   }
 })
 
-test('a mail body that would take minutes to hash is not hashed', async () => {
-  const message = await signed(write('Ada <ada@honest.test>', '', '\r\n'.repeat(500_000)))
+test('a mail body with more blank lines than any real mail has is not hashed', async () => {
+  const message = await signed(write('Ada <ada@honest.test>', '', '\r\n'.repeat(20_000)))
   const { spf, dkim, dmarc } = await receive(message, 'ada@honest.test')
   expect([spf, dkim, dmarc]).toEqual(['pass', 'none', 'pass'])
 })
