@@ -29,7 +29,7 @@ let worker: TillWorker
 const sellers: Seller[] = []
 
 beforeAll(async () => {
-  const env = { SETTLEMENT_WAIT_MS: '1000', WALLET_FACTORIES: FACTORY.toLowerCase() }
+  const env = { SETTLEMENT_WAIT_MS: '5000', WALLET_FACTORIES: FACTORY.toLowerCase() }
   till = await startTestTill({ env, worker: false })
   worker = await till.startWorker()
   seller = await till.newSeller()
