@@ -22,7 +22,7 @@ type Options = {
 /**
  * Checks the DNS records of a mail domain and stores the findings. A name server that does not answer proves nothing
  * about the DNS records of the domain. A verified domain whose DNS records are missing stays verified for a while,
- * because the mail of all its projects depends on it.
+ * because the mail of all projects in this domain depends on its verification.
  */
 export const createVerifyDomain =
   ({ pool, log }: PoolContext, { mailDomain, mailHostname, dns }: Options): Task<'verify_domain'> =>
