@@ -39,7 +39,7 @@ const Decision = t.Union([
 
 const OVER = 'This request is over: begin again in the app'
 
-/** Serves the data of the OAuth consent page, its decision, and the apps that owners have connected. */
+/** Serves the data of the OAuth consent page, the decision on this page, and the apps that owners have connected. */
 export function connectRoutes(services: Services) {
   const { pool, config } = services
   const { baseUrl } = config.http
