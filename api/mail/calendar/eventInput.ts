@@ -276,9 +276,9 @@ const atOf = ({ local, zone }: WrittenTime): number =>
   Temporal.PlainDateTime.from(local).toZonedDateTime(zone ?? 'UTC').epochMilliseconds
 
 /**
- * Reads the RECURRENCE-ID of an event. The RECURRENCE-ID has the same type and zone as the start of its series (RFC
- * 5545 §3.8.4.4).
- * @throws {ApiError} 400 for a RECURRENCE-ID whose type differs from the type of the start.
+ * Reads the RECURRENCE-ID of an event. The RECURRENCE-ID of an event has the same type and the same time zone as the
+ * start of the series (RFC 5545 §3.8.4.4).
+ * @throws {ApiError} 400 if the type of the RECURRENCE-ID differs from the type of the start.
  */
 function instanceOf(given: string, { start, rule }: Announced): WrittenTime {
   if (rule === null) throw badRequest('event.recurrenceId must be absent: the event does not recur')
