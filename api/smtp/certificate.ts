@@ -63,8 +63,8 @@ export function watchCertificate(
       use(readCertificate(files))
       log.info('a renewed certificate is in use')
     } catch (error) {
-      // A renewal replaces the files of certificate and private key one after the other. So for a moment the private
-      // key may not match the certificate, until both files are renewed.
+      // A renewal replaces the files of the certificate and of the private key one after the other. Until both files
+      // are renewed, the private key may not match the certificate for a moment.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }
