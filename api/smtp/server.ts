@@ -34,8 +34,8 @@ import { Spool } from './spool/spool.ts'
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**
- * Sets for how many seconds' worth of its rate limit a network or an inbox may receive large mails at once. This limits
- * how many bytes of large mails can arrive at the same time.
+ * Limits a burst of large mails from one network or for one inbox. The arriving mails of a burst may together have as
+ * many bytes as the rate limit allows in this many seconds.
  */
 const LARGE_BURST_S = 2
 

@@ -45,8 +45,8 @@ export class SpoolTurns {
   }
 
   /**
-   * Returns at most `count` mails that the mover moves next. The batch holds at most `maxBytes` bytes, but at least one
-   * mail if a mail waits.
+   * Returns at most `count` mails that the mover moves next. The batch ends as soon as it has `maxBytes` bytes, and
+   * holds at least one mail if a mail waits.
    */
   next(limit: { count: number; maxBytes: number }): SpoolBatch {
     for (;;) {
