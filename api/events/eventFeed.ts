@@ -52,8 +52,8 @@ export type EventFeed = {
 
 const READ_AT_ONCE = 200
 /**
- * Limits how many event streams and waiting calls a project may keep open, because each event stream and each waiting
- * call holds a connection of this process.
+ * Limits how many event streams and waiting calls a project may keep open, because each stream and each call holds a
+ * connection of this process.
  */
 const READERS_MAX = 1_000
 /**

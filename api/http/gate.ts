@@ -19,9 +19,9 @@ export type Budget = { limit: number; remaining: number; resetsAt: Date }
 export const MCP_PATH = '/mcp'
 
 /**
- * Holds the beginning of the paths of the x402 facilitator routes, which have their own request limit. Because of this
- * separate limit, a seller's sales do not use up the request limit of the project, and the project's own calls do not
- * use up the limit of sales.
+ * Holds the beginning of the paths of the x402 facilitator routes, which have their own request limit. With separate
+ * limits, a seller's sales do not use up the request limit of the project. The project's own calls do not use up the
+ * limit of the sales.
  */
 const FACILITATOR = '/v0/x402/'
 

@@ -32,7 +32,7 @@ import { startWaiters } from './waiters.ts'
 
 /**
  * Sets the maximum number of bytes of a request body that Bun accepts. Bun's limit is above the body limit of every
- * route, so that a client gets the error response of this service, and not the error response of Bun.
+ * route. Therefore a client gets the error response of this service, and not the error response of Bun.
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120

@@ -3,8 +3,8 @@
  * survives restarts. The devnet is for development and tests. Signatures made for the devnet are worthless on Base.
  *
  * anvil's own option `--state` writes the chain state only on exit, or at intervals but not atomically. Therefore this
- * module fetches the chain state over RPC at most a second after each block, and replaces the old state file atomically
- * by renaming the new one.
+ * module fetches the chain state over RPC at most a second after each block. The renaming of a new file replaces the
+ * old state file atomically.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'

@@ -4,8 +4,8 @@ import { queryTxt } from './queryTxt.ts'
 
 /**
  * Describes DNS lookups for mail. Each DNS lookup returns an empty list both for a missing record and for a missing
- * name, because Bun's resolver does not distinguish a missing record from a missing name. Each DNS lookup throws if the
- * name server fails or does not answer.
+ * name, because Bun's resolver does not distinguish these two cases. Each DNS lookup throws if the name server fails or
+ * does not answer.
  */
 export type Dns = {
   mx(name: string): Promise<{ priority: number; exchange: string }[]>

@@ -17,8 +17,8 @@ export type ServiceSender = {
 
 /**
  * Sends a mail in the name of the service to one recipient. Sends no mail to an address at a domain of this service,
- * because an agent must not read a person's link in an inbox of the agent. The domain of the recipient is checked again
- * for each mail, because this service may have begun to serve the domain after the person set the address.
+ * because an agent must not read a person's link in an inbox of the agent. The domain of the recipient is checked for
+ * each mail, because this service may have begun to serve the domain only recently.
  * @returns `isDeferred`, which is true if the receiving mail host asks for another delivery attempt.
  */
 export async function sendServiceMail(

@@ -80,8 +80,8 @@ export function recoverJobs(options: {
 export type Fetches = {
   areMissing(): boolean
   /**
-   * Sets the time of the last job fetch to now, because the unreachable database, and not the worker pool, is the
-   * reason why no jobs were fetched.
+   * Sets the time of the last job fetch to now. The caller uses this function if no jobs were fetched because of the
+   * unreachable database, and not because of the worker pool.
    */
   excuse(): void
 }

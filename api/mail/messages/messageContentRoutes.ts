@@ -120,8 +120,8 @@ export async function readAttachment(
 }
 
 /**
- * Returns a file as a download. The sender of the mail chose the file's bytes, type and name, so a browser must save
- * the file, and must not run the file or guess its type.
+ * Returns a file as a download. The sender of the mail chose the bytes, the type and the name of the file. Therefore a
+ * browser must save the file, and must not run the file or guess its type.
  */
 export function download(bytes: Buffer, contentType: string, filename: string): Response {
   return new Response(new Uint8Array(bytes), {

@@ -34,9 +34,9 @@ type Adapter = (
 const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
 
 /**
- * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener. The reason is
- * that the service accepts a mail only when the spool has the mail on disk, and the spool is a file of the SMTP
- * listener's process (docs/decisions/mail-over-http.md).
+ * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener, because the
+ * spool is a file of this process (docs/decisions/mail-over-http.md). The service accepts a mail over HTTP only when
+ * the spool has the mail on disk.
  */
 export function startMailServer(
   parts: ServerParts,
@@ -59,8 +59,8 @@ export function startMailServer(
       port: http.port,
       hostname: host,
       idleTimeout: IDLE_TIMEOUT_S,
-      // Bun's limit on a request body is above the limit of this service, so that a client gets the error response of
-      // this service and not the error response of Bun.
+      // Bun's limit on a request body is above the limit of this service. Therefore a client gets the error response of
+      // this service, and not the error response of Bun.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
         inFlight++

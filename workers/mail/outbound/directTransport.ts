@@ -101,8 +101,8 @@ async function deliver(
 }
 
 /**
- * If the MTA-STS policy of a domain names none of the domain's MX hosts, mail to this domain is deferred, because the
- * domain may correct its policy or its MX records (RFC 8461 §5).
+ * If the MTA-STS policy of a domain names none of the domain's MX hosts, mail to this domain is deferred. The owner of
+ * the domain may still correct the policy or the MX records (RFC 8461 §5).
  */
 const NO_HOST_OF_POLICY = '451 4.7.5 No mail exchanger of the domain is named by its MTA-STS policy'
 

@@ -89,7 +89,7 @@ const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.
 
 /**
  * Returns the mail exchangers in the order of their preference. If this service is a mail exchanger of the domain,
- * leaves out this service and all mail exchangers that are not preferred to it (RFC 5321 §5.1).
+ * returns only the mail exchangers that are preferred to this service (RFC 5321 §5.1).
  */
 function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
   const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))

@@ -18,8 +18,8 @@ export function relayTls({
   const ca = relayCaFile === undefined ? null : readCertificates(relayCaFile)
   return {
     ignoreTLS: mode === 'off',
-    // Without the option that requires TLS, credentials and mail would be sent in plain text if the SMTP relay offers
-    // no STARTTLS, or if an attacker removes the offer of STARTTLS.
+    // Without the option that requires TLS, an SMTP relay without STARTTLS would get credentials and mail in plain
+    // text. An attacker can remove the relay's offer of STARTTLS.
     requireTLS: mode === 'required',
     ...(ca === null ? {} : { tls: { ca: ca.texts, checkServerIdentity: ca.check } }),
   }

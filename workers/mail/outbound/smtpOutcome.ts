@@ -89,8 +89,8 @@ export const isRefusal = ({ code, responseCode }: SmtpFailure): boolean =>
   (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
 
 /**
- * Tells whether the message is larger than the limit that the mail host announced. nodemailer does not send a message
- * that is larger than the announced limit (RFC 1870 §5), so a retry cannot succeed.
+ * Tells whether the message is larger than the limit that the mail host announced. The library nodemailer does not send
+ * such a message (RFC 1870 §5), so a retry cannot succeed.
  */
 const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
   code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

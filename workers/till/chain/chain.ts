@@ -103,9 +103,9 @@ export async function readBlock(
 }
 
 /**
- * Returns three numbers for each address: how many nonces the address has used, its next nonce after the transactions
- * in the node's pool, and its balance in wei. A chain node without a transaction pool returns the number of used nonces
- * as the next nonce.
+ * Returns three numbers for each address: the count of its used nonces, its next nonce after the transactions in the
+ * node's pool, and its balance in wei. A chain node without a transaction pool returns the number of used nonces as the
+ * next nonce.
  */
 export async function readWallets(
   rpc: Rpc,

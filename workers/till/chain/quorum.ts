@@ -138,8 +138,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
 
   /**
    * Decides whether a transaction was sent to the chain. One chain node that accepts a transaction is enough, because
-   * this node forwards the transaction to other nodes. A transaction counts as refused only if a quorum of chain nodes
-   * refuses the transaction, because one node that accepts the transaction is enough to send it.
+   * this node forwards the transaction to other nodes. Therefore a transaction counts as refused only if a quorum of
+   * chain nodes refuses the transaction.
    */
   function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))

@@ -14,8 +14,8 @@ import { transferData } from '../chain/transfer.ts'
 import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
 
 /**
- * Limits how many payments a group has. In a larger group, the gas for each payment hardly falls: a payment takes
- * 52,000 gas in a group of 32, and 51,400 gas in a group of 64.
+ * Limits how many payments a group has. A larger group hardly saves gas, because a payment takes 52,000 gas in a group
+ * of 32, and 51,400 gas in a group of 64.
  */
 export const GROUP_MAX = 64
 /**

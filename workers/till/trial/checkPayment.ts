@@ -59,7 +59,7 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
 
 /**
  * Tells whether the wallet of a payer has contract code. If the wallet has no code at the newest block that this
- * process knows, the code is read again at the newest block of the chain node.
+ * process knows, asks the chain node for its newest block and reads the code again.
  */
 async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
   if (await hasCode(chain.rpc, payer, chain.head.number)) return true

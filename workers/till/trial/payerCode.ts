@@ -8,8 +8,8 @@ type Payer = Pick<Transfer, 'payer' | 'deployment'>
 
 /**
  * Returns the hash of each payer's contract code in order, and `null` for an account without code. For an undeployed
- * wallet, the function hashes the code that the wallet factory would deploy, because the same code at another address
- * is the same wallet program.
+ * wallet, returns the hash of the code that the wallet factory would deploy. The same code at another address is the
+ * same wallet program.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function payerCodes(

@@ -11,8 +11,8 @@ import { readSimulation, type Simulated } from './simulation.ts'
 
 /**
  * Simulates transfers on the newest block of the chain. On an idle chain the newest block is old, so a new payment
- * authorization seems not valid yet. Only transfers that seem not valid yet are simulated again on the pending block,
- * because a chain node may run its whole mempool for the pending block.
+ * authorization seems not valid yet. Only transfers that seem not valid yet are simulated again on the pending block. A
+ * simulation on the pending block is costly, because a chain node may run its whole mempool for this block.
  */
 export async function simulateNow(
   rpc: Rpc,

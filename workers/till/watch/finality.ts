@@ -53,7 +53,7 @@ export async function watchForReorganisation(
     ),
   )
   await recordMoved(chain.pool, moved)
-  // If the transaction of a payment is found again, the count of polls without this transaction starts again at zero,
+  // If the transaction of a payment is found again, the count of polls without this transaction returns to zero,
   // because only consecutive misses prove a loss.
   memory.goneLooks = new Map(
     gone.map(({ paymentId }) => [paymentId, (memory.goneLooks.get(paymentId) ?? 0) + 1]),
@@ -69,9 +69,9 @@ export async function watchForReorganisation(
 }
 
 /**
- * Divides settled payments into two groups if a chain reorganisation replaced their block: payments that have moved to
- * another block, and payments that are no longer in any block. The transaction of a payment group can be in a block
- * although the transfer of one payment is missing.
+ * Divides settled payments that lost their block in a chain reorganisation into two groups. The first group has moved
+ * to another block, and the second group is no longer in any block. The transaction of a payment group can be in a
+ * block although the transfer of one payment is missing.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],

@@ -1,10 +1,9 @@
 /**
  * Follows on the chain the payments that purses (wallets of projects) have signed. A purse (the wallet of a project)
- * gets the money of an unused payment back only after a proof that the payment can no longer be used. A final block
- * proves that a payment can no longer be used if the time of the block is after `validBefore` and the nonce of the
- * authorization is unused at this block. Block times only grow and a final block never changes, so no later block can
- * accept the authorization. The clock of this service and the statements of the seller do not prove that a payment can
- * no longer be used.
+ * gets the money of an unused payment back only after a proof that the payment can no longer be used. The proof is a
+ * final block with a time after `validBefore`, if the nonce of the authorization is unused at this block. Block times
+ * only grow and a final block never changes, so no later block can accept the authorization. The clock of this service
+ * and the statements of the seller do not prove that a payment can no longer be used.
  */
 import type { Address, Hex } from 'viem'
 import {
@@ -41,8 +40,8 @@ import { checkClaims } from './handRefunds.ts'
 const BATCH_MAX = 200
 const PURSES_MAX = 50
 /**
- * The search for the transfer of a purchase begins this many blocks before the signature, because the block number that
- * was stored at the signature may come from another chain node.
+ * The search for the transfer of a purchase begins this many blocks before the signature of the payment. The margin is
+ * needed, because the stored block number of the signature may come from another chain node.
  */
 const SEARCH_MARGIN = 5n
 

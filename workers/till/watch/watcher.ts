@@ -1,7 +1,7 @@
 /**
  * Watches the chain for the open transactions of this service. One poll costs two requests to the chain node, for any
- * number of open transactions: one request for the head block, and one request for the used nonces of all gas wallets.
- * Each transaction receipt is fetched once, and only for used nonces.
+ * number of open transactions. The first request reads the head block, and the second request reads the used nonces of
+ * all gas wallets. Each transaction receipt is fetched once, and only for used nonces.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { createPause } from '../../../shared/process/pause.ts'

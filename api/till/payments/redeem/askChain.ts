@@ -32,8 +32,8 @@ export async function askChain(
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
       check = await findCheck(services.pool, id)
     }
-    // After the wait, the service tells the caller that the payment failed, so a later result of the chain must not
-    // turn the authorization into a payment. If the result of the chain arrived in time, the function `refuseCheck`
+    // After the wait, the service tells the caller that the payment failed. Therefore a later result of the chain must
+    // not turn the authorization into a payment. If the result of the chain arrived in time, the function `refuseCheck`
     // changes nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
