@@ -45,7 +45,7 @@ test('a failure of a name server is not cached', async () => {
   expect(server.asked.length).toBe(2 * before)
 })
 
-test('the timeout of a silent name server is remembered in the DNS cache', async () => {
+test('the DNS cache remembers that a name server did not answer', async () => {
   await using server = await startNameServer([])
   const silent = { txt: () => Promise.reject(dnsError('ETIMEOUT')) }
   let asked = 0
