@@ -76,10 +76,7 @@ export type Project = {
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /**
-   * Tells for how many days the service keeps each kind of the project's data. A value of `null` means that the service
-   * keeps the data forever.
-   */
+  /** Tells for how many days the service keeps each kind of data. A `null` stands for an unlimited time. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }
@@ -97,10 +94,7 @@ export type Thread = {
   subject: string
   messageCount: number
   updatedAt: string
-  /**
-   * Names the authors of the newest message in the thread. The field `from` is absent if the thread has no message
-   * left.
-   */
+  /** Names the authors of the newest message in the thread. A thread without messages has no field `from`. */
   from?: string[]
   snippet?: string
   unread?: boolean
@@ -111,10 +105,7 @@ export type Attachment = {
   filename: string
   contentType: string
   size: number
-  /**
-   * Describes the text that the service extracted from the attached file. Only attachments of received mail have this
-   * field.
-   */
+  /** Describes the text that the service read from the attachment of a received mail. Sent mail has no such text. */
   text?: { state: 'pending' | 'ready' | 'none' | 'failed'; reason?: string }
 }
 
@@ -145,10 +136,7 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
   internal: boolean
 }
 
-/**
- * Describes an excerpt of a text with search matches. The field `ranges` gives the position of each match as UTF-16
- * offsets into the excerpt.
- */
+/** Describes an excerpt of a text. The field `ranges` gives the UTF-16 offsets of each search match in the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 /** Describes a draft, which is a mail that is still being written. */

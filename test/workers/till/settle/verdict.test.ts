@@ -84,14 +84,11 @@ describe('a refusal by the chain', () => {
     expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
   })
 
-  test.each(['early', 'expired'] as const)(
-    'a refusal of the kind %s lets the payment wait',
-    async (kind) => {
-      const id = await poor()
-      await judge(id, { ...NO_MONEY, kind })
-      expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
-    },
-  )
+  test.each(['early', 'expired'] as const)('the refusal %s lets the payment wait', async (kind) => {
+    const id = await poor()
+    await judge(id, { ...NO_MONEY, kind })
+    expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
+  })
 
   test('a refusal because of a suspended payer fails the payment without a request to the chain', async () => {
     const id = await claimed()
