@@ -122,8 +122,8 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
   /**
-   * Holds the object store for contents that are too large for the database. A `null` means that the database stores
-   * large contents, or that this process does not need large contents.
+   * Holds the object store for contents that are too large for the database. The object store is `null` if the database
+   * stores large contents, or if this process does not need large contents.
    */
   objectStore: ObjectStore | null
   stop(): Promise<void>

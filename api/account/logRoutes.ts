@@ -230,7 +230,9 @@ export function logRoutes(services: Services) {
     )
 }
 
-/** Returns the project whose audit log a key may read. @throws {ApiError} 403 for a platform key. */
+/**
+ * Returns the project of a key that may read the audit log of this project. @throws {ApiError} 403 for a platform key.
+ */
 function projectOfLog(request: Request): string {
   const { projectId } = identityOf(request)
   if (projectId !== null) return projectId

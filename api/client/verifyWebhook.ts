@@ -67,7 +67,7 @@ async function isSignedBy(
   bytes: Uint8Array,
 ): Promise<boolean> {
   // An empty webhook secret is refused, because an unset environment variable would become an empty secret, and anyone
-  // could sign a delivery with it.
+  // could sign a delivery with an empty secret.
   if (secret === '') throw new TypeError('secret must not be empty')
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }

@@ -49,8 +49,7 @@ export function connectRoutes(services: Services) {
     return { actor: actorOf(session), personId: session.person.id, requestId }
   }
   /**
-   * Returns the projects for which the person may connect an app. `null` means that the person may decide for every
-   * project.
+   * Returns the projects for which the person may connect an app, or `null` if the person may decide for every project.
    */
   const ownProjects = (request: Request) => {
     const { person } = sessionOf(request)

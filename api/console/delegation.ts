@@ -22,7 +22,7 @@ import { actorOf } from './access.ts'
 /** Describes a console request for a route of the API. */
 export type Delegation = {
   /**
-   * Holds the project that the console request concerns. `null` means that the requested route belongs to the whole
+   * Holds the project that the console request concerns, or `null` if the requested route belongs to the whole
    * platform.
    */
   projectId: string | null
@@ -34,7 +34,7 @@ type Opened = {
   /** Names the lowest role that may use the route in the project that the path names. */
   role: Role
   /**
-   * Names the action that the audit log records for the route. `null` means that the route reads data, or that its
+   * Names the action that the audit log records for the route. The action is `null` if the route reads data, or if its
    * handler records the change itself.
    */
   action: string | null

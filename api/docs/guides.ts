@@ -41,7 +41,9 @@ export const guides = (baseUrl: string): Guide[] =>
     }
   })
 
-/** Returns the other files to which the guides link, keyed by path. These files are the examples and SECURITY.md. */
+/**
+ * Returns the other files to which the guides link, keyed by path. The linked files are the examples and SECURITY.md.
+ */
 export function linkedFiles(): ReadonlyMap<string, string> {
   const paths = [
     'SECURITY.md',

@@ -31,10 +31,7 @@ export type Route = {
    * Names a field of the request body. Only a request body with the named field may be larger than the default limit.
    */
   largeFor?: string
-  /**
-   * Names a scope of API keys. Only a caller whose API key has the named scope may send a body larger than the default
-   * limit.
-   */
+  /** Names a scope of API keys. Only an API key with the named scope allows a body larger than the default limit. */
   largeScope?: Scope
   /** Tells whether web pages of every origin may read the response. */
   cors?: true

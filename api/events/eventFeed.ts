@@ -33,8 +33,8 @@ export type EventReader = {
 export type EventFeed = {
   /**
    * Opens a reader of a project's events.
-   * @param after is the last event that the client knows. The value `null` means that the client wants only events that
-   * happen from now on.
+   * @param after is the last event that the client knows. An `after` of `null` asks only for events that happen from
+   * now on.
    * @returns an event reader, and the event that precedes the first event of this reader. If `missed` is true, events
    * after `after` are deleted, or `after` is not an event of this project's stream.
    * @throws {ApiError} 429 if the project has too many event readers.

@@ -31,7 +31,7 @@ export type Operation = {
    * Names a field of the request body. Only a request body with the named field may be larger than the default limit.
    */
   largeFor?: string
-  /** Names a scope of API keys. A caller whose API key has this scope may send a body above the default limit. */
+  /** Names a scope of API keys. Only an API key with the named scope allows a body larger than the default limit. */
   largeScope?: Scope
   /**
    * Tells whether web pages of every origin may read the response, because the response is public. Only a GET route may

@@ -53,15 +53,15 @@ export function replicaReads({
   replica: Server
   /**
    * Returns the position in the write-ahead log up to which the request's project has written. A database server may
-   * answer the request only after it has reached this position in the write-ahead log. The value `null` means that any
-   * database server may answer the request.
+   * answer the request only after it has reached this position in the write-ahead log. Returns `null` if any database
+   * server may answer the request.
    */
   writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
   /**
-   * Holds the position in the write-ahead log that the replica has reached. The value `null` means that the service
-   * does not use the replica at the moment.
+   * Holds the position in the write-ahead log that the replica has reached. The position is `null` while the service
+   * does not use the replica.
    */
   let replayed: Lsn | null = null
   let stopping = false

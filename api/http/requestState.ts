@@ -30,8 +30,8 @@ export type RequestState = {
   error: unknown
   /**
    * Holds a position in the write-ahead log that comes after everything that the caller's project has written. Only a
-   * replica that has reached this position in the write-ahead log may answer the request. The value `null` means that
-   * any replica may answer the request.
+   * replica that has reached this position in the write-ahead log may answer the request. The position is `null` if any
+   * replica may answer the request.
    */
   writtenTo: Lsn | null
   /** Counts the bytes of the request body that have already arrived. */

@@ -152,7 +152,7 @@ export async function readRulePage(
 
 /**
  * Adds an email rule. Adding the same email rule a second time changes nothing. @throws {ApiError} 400 for an invalid
- * address, 409 for a conflict.
+ * address or too many rules, 409 if the address has a rule of the other type.
  */
 export async function addRule(pool: Pool, projectId: string, body: Static<typeof RuleBody>) {
   const value = parseRuleValue(body.value)

@@ -20,7 +20,7 @@ const WAIT_MS = 8_000
 /**
  * Returns the OAuth client that belongs to a client id. An OAuth client is either registered, or its client id is the
  * URL of its metadata document.
- * @throws {OAuthError} for an unknown client, or for a client whose metadata cannot be read.
+ * @throws {OAuthError} for an unknown client, or for a client with unreadable metadata.
  */
 export async function findClient(
   services: Services,

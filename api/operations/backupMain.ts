@@ -12,7 +12,7 @@ import { Spool } from '../smtp/spool/spool.ts'
 const DATABASE = 'the database'
 
 /**
- * Names the files of DATA_DIR that the embedded database and the devnet need besides their data. None of these files
+ * Names the files of DATA_DIR that the embedded database and the devnet need to find their data. None of these files
  * holds a key of the service.
  */
 const COMPANIONS = ['postgres-password', 'devnet.state']

@@ -162,8 +162,8 @@ export const changedTerms = (
 
 /**
  * Returns the terms of a mandate with the given changes.
- * @param rules.start is the time from which the present mandate is valid. The value `null` means that the mandate is
- * new and therefore has no start time yet.
+ * @param rules.start is the time from which the present mandate is valid. A new mandate has no start time yet, so its
+ * `rules.start` is `null`.
  * @throws {ApiError} 400
  */
 function merged(

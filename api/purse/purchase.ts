@@ -53,8 +53,8 @@ const PAYMENT_HEADERS = [
 /**
  * Handles the routes POST /v0/purse/pay, which buys from a seller, and POST /v0/purse/quote, which asks a seller for a
  * price. Waits at most `waitMs` until the purchase has ended.
- * @param key is the Idempotency-Key of the purchase. The value `null` means that the caller asks for a quote, which has
- * no Idempotency-Key.
+ * @param key is the Idempotency-Key of the purchase. The key is `null` if the caller asks for a quote, because a quote
+ * has no Idempotency-Key.
  * @throws {ApiError} 400 for an invalid request, 401 for a revoked key, 403 for a missing scope, 409 for an idempotency
  * key that belongs to another purchase, 429 if the project exceeds a limit.
  */

@@ -21,8 +21,8 @@ const TIMEOUT_S = '60'
  */
 const IDLE_TIMEOUT_S = 255
 /**
- * Limits how many seconds the proxy waits for the server behind it. This limit is below the idle time-out, so that the
- * proxy can still send an error if the server responds too late.
+ * Limits how many seconds the proxy waits for the server behind it. The limit on the wait is below the idle time-out,
+ * so that the proxy can still send an error if the server responds too late.
  */
 const TIMEOUT_MAX_S = 240
 

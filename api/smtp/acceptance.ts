@@ -63,7 +63,8 @@ export async function findInbox(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     onUnknown()
-    // An unknown recipient in a mail domain of a platform gets the same SMTP reply as a recipient in a foreign domain.
+    // A mail domain of a platform may also have inboxes. An unknown recipient in such a domain gets the same SMTP reply
+    // as a recipient in a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }

@@ -9,8 +9,8 @@ export type Certificate = { cert: Buffer; key: Buffer }
 export type CertificateFiles = { certFile: string; keyFile: string }
 
 /**
- * Sets the milliseconds between two checks of the certificate files. This interval is short enough, because
- * certificates are renewed weeks before they expire.
+ * Sets the milliseconds between two checks of the certificate files. The interval of the checks is short enough,
+ * because certificates are renewed weeks before they expire.
  */
 const WATCH_MS = 10_000
 

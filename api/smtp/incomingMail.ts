@@ -31,7 +31,7 @@ const LEAST_BYTES_PER_S = 1024
  */
 const FOLDER = 'incoming-'
 
-/** Describes one SMTP message whose bytes are still arriving. */
+/** Describes one SMTP message that is still arriving. */
 export type Incoming = {
   /**
    * Adds the next bytes of the incoming message. @returns false if the network of the sender already occupies too many

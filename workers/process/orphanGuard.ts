@@ -4,7 +4,7 @@
  *
  * The parent process limits the processor time and the memory of a child process. A parent process that was killed no
  * longer limits its child processes. Without the guard thread, a hostile file kept a child process so busy that the
- * process did not notice the closed channel. This child process took 11 GB of memory.
+ * process did not notice the closed channel. This busy child process took 11 GB of memory.
  */
 const CHECK_MS = 1_000
 const parent = process.ppid

@@ -46,7 +46,7 @@ type Options = {
  * milliseconds in the list applies to all further attempts.
  */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
-/** If a payment authorization expires in less than this many seconds, a seller refuses it. */
+/** A seller refuses a payment authorization that expires in less than this many seconds. */
 const EXPIRY_MARGIN_S = 6n
 /** Lists the HTTP methods whose requests may be repeated without a side effect (RFC 9110 §9.2.1). */
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']

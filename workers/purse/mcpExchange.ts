@@ -52,7 +52,7 @@ const TOOL_FAILED = 422
 
 /**
  * Calls an MCP tool once. @returns the result of the MCP tool in the form of {@link guardedExchange}. An x402 challenge
- * is converted into a 402 response whose body is the challenge.
+ * is converted into a 402 response with the challenge as its body.
  */
 export async function mcpExchange({
   tool,

@@ -24,7 +24,7 @@ const GAP_PER_FETCH = 4
  * Rings when a job becomes due, to the millisecond, so that the pool fetches the job. Polling would find the due job
  * later, by half a polling interval on average.
  * @param nextInMs returns how many milliseconds remain until the next job is due, by the clock that decides whether a
- * job is due. The returned value `null` means that no job waits for a later time.
+ * job is due. The function `nextInMs` returns `null` if no job waits for a later time.
  * @param ring is called each time the alarm rings, and makes the pool fetch jobs.
  * @param fetchMs returns how many milliseconds a job fetch currently takes.
  */

@@ -204,8 +204,8 @@ async function untilRegistered(registration: Registration): Promise<void> {
 
 /**
  * Waits for a limited time until no job of the pool is locked, and unlocks the jobs that are still locked after that.
- * `runner.stop()` does not wait until the rows of finished jobs are deleted, and a job whose row stays locked would run
- * again.
+ * `runner.stop()` does not wait until the rows of finished jobs are deleted, and a job with a row that stays locked
+ * would run again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS

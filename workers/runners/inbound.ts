@@ -32,8 +32,8 @@ export const inboundRunner = (options: {
   lookUp: LookUp
   bounceKeys: BounceKeys
   /**
-   * Stores contents of mail that are too large for the database. The value `null` means that all contents of mail stay
-   * in the database.
+   * Stores contents of mail that are too large for the database. The object store is `null` if all contents of mail
+   * stay in the database.
    */
   objectStore: ObjectStore | null
   /** Holds the inbox that receives the aggregate reports and the mail to the postmaster. */

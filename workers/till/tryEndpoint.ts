@@ -128,7 +128,7 @@ function paidEnd(answer: Exchange): End {
     : { state: 'failed', detail: `answered ${answer.status} to the payment`, ...said }
 }
 
-/** Returns the 402 challenge as the seller sent it, without the values that this service derived from it. */
+/** Returns the 402 challenge as the seller sent it, without the values that this service derived from the challenge. */
 function shownChallenge({ x402Version, entries, resource, extensions, error }: SellerChallenge) {
   return {
     x402Version,

@@ -28,7 +28,7 @@ export const withoutContent = (
 ): UseAnswer => ({ status, statusText: '', headers: {}, body: null, bodyOmitted })
 
 /**
- * Returns the masked response for the caller whose request used the secret. Every form of the secrets is masked.
+ * Returns the masked response for the caller that used the secret in its request. Every form of the secrets is masked.
  * Response bodies that cannot be read are left out.
  */
 export async function maskedAnswer(

@@ -69,7 +69,7 @@ export function vault(http: Http) {
       http.call('postVaultByNameTotpBackup', named(name), options),
     /**
      * Changes who may read a credential, and where the credential may be used. With a project key, a caller may only
-     * make these rules stricter.
+     * make the limits on a credential stricter.
      */
     protect: (
       name: string,

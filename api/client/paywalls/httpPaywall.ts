@@ -9,9 +9,9 @@ export type HttpPaywallOptions = PaywallOptions & {
    */
   trustProxy?: boolean
   /**
-   * Names the web origin whose pages may buy the resource from a browser. The value `*` allows pages of any origin.
-   * With an allowed origin, the paywall answers preflight requests, and lets a page read the payment headers. Without
-   * an allowed origin, the paywall sends no CORS headers.
+   * Names the web origin of the pages that may buy the resource from a browser. The value `*` allows pages of any
+   * origin. With an allowed origin, the paywall answers preflight requests, and lets a page read the payment headers.
+   * Without an allowed origin, the paywall sends no CORS headers.
    */
   cors?: string
 }

@@ -51,8 +51,8 @@ export type Refused = {
   headers: Record<string, string>
   body: Record<string, unknown>
   /**
-   * Holds the paywall's offer in the form of x402 version 1, even if the response body holds no offer. A `null` means
-   * that the paywall's refusal offers no price.
+   * Holds the paywall's offer in the form of x402 version 1, even if the response body holds no offer. The challenge is
+   * `null` if the paywall's refusal offers no price.
    */
   challenge: Omit<Challenge, 'headers'> | null
 }

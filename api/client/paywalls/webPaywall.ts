@@ -80,7 +80,7 @@ function finish(served: Response, { headers, sale }: Paid): Response {
 
 /**
  * Returns the hash of a request body, which the handler can still read. Returns `null` if the request body is too long,
- * or if somebody has already read it.
+ * or if somebody has already read the body.
  */
 async function hashBody(request: Request): Promise<string | null> {
   if (request.body === null) return ''

@@ -187,7 +187,10 @@ export const draftRoutes = (services: Services) =>
       },
     )
 
-/** Creates a draft. @throws {ApiError} 400 for an invalid field, 413 for an exceeded limit. */
+/**
+ * Creates a draft. @throws {ApiError} 400 for an invalid field or too many drafts, 413 if the drafts of the project are
+ * too large.
+ */
 export async function addDraft(
   { pool }: Services,
   projectId: string,
@@ -215,7 +218,8 @@ export async function readDraft({ pool }: Services, projectId: string, draftId: 
 }
 
 /**
- * Changes a draft. @throws {ApiError} 400 for an invalid field, 404 for an unknown draft, 413 for an exceeded limit.
+ * Changes a draft. @throws {ApiError} 400 for an invalid field, 404 for an unknown draft, 413 if the drafts of the
+ * project are too large.
  */
 export async function editDraft(
   { pool }: Services,

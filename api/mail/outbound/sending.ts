@@ -298,7 +298,7 @@ function quotaExceeded(limit: number | null): ApiError {
 }
 
 /**
- * Makes the 413 error for a project whose storage is full. The error no longer occurs after the project has deleted
+ * Makes the 413 error for a project with a full storage. The error no longer occurs after the project has deleted
  * messages, or after the operator has raised the storage limit.
  */
 function storageFull(): ApiError {

@@ -13,7 +13,10 @@ export type ToolContext = {
   services: Services
   projectId: string
   inboxAddress: string
-  /** Holds the caller of the tool, whose scopes the operation checks and whom the audit log names. */
+  /**
+   * Holds the caller of the tool. The operation checks the scopes of this caller, and names the caller in the audit
+   * log.
+   */
   caller: Caller
   /**
    * Holds a signal that aborts when the tool call is cancelled or its connection closes. A tool that waits must end

@@ -26,7 +26,7 @@ export type InboundKey = {
    */
   secrets: Uint8Array[]
   /**
-   * Names the only domain for which the inbound key may deliver mail. `null` means that the key may deliver for every
+   * Names the only domain for which the inbound key may deliver mail, or is `null` if the key may deliver for every
    * domain.
    */
   domain: string | null

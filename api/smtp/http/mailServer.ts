@@ -88,9 +88,7 @@ type ServerParts = HttpParts & {
   limits: ConnectionLimits
   keys: InboundKeys
   pool: Pool
-  /**
-   * Holds the adapter that receives mail from Amazon SES. `null` means that the operator has configured no SNS topic.
-   */
+  /** Holds the adapter that receives mail from Amazon SES, or `null` if the operator has configured no SNS topic. */
   ses: Adapter | null
 }
 

@@ -100,8 +100,8 @@ export class SpoolTurns {
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
     // The measured load of a queue only grows while a batch is chosen. Therefore a batch of `count` mails takes mails
-    // only from the `count` queues with the least load. In this way, the large mails of a flood do not delay a mail
-    // from a sender that causes little load.
+    // only from the `count` queues with the least load. Because of this choice, the large mails of a flood do not delay
+    // a mail from a sender that causes little load.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

@@ -76,8 +76,8 @@ export async function checkAnew(
 
 /**
  * Waits until a running check of a seller's endpoint has ended. The returned value `isOurs` tells whether the endpoint
- * check is still running when the wait ends. In this case, the current HTTP request may result from the call that the
- * check makes to the seller.
+ * check is still running when the wait ends. If the endpoint check is still running, the current HTTP request may
+ * result from the call that the check makes to the seller.
  */
 async function waitForCheck(
   pool: Services['pool'],

@@ -58,8 +58,8 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // The service refuses to start a trial if a trial of the endpoint already runs. In this case, the page shows the
-      // result of the trial that is already running.
+      // The service refuses to start a trial if a trial of the endpoint already runs. If a trial is already running,
+      // the page shows the result of the running trial.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)

@@ -1,6 +1,6 @@
 /**
- * Lists the URLs that receive the events of a project. These URLs belong to webhooks of the project and to endpoints
- * with a webhook.
+ * Lists the URLs that receive the events of a project. The receiving URLs belong to webhooks of the project and to
+ * endpoints with a webhook.
  */
 import { ask, at } from '../kit/ask.ts'
 import { count, percent } from '../kit/format.ts'

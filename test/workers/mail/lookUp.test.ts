@@ -94,8 +94,8 @@ test('a changed DNS record is seen half a minute later', async () => {
 })
 
 /**
- * Returns a DNS look-up whose resolver answers every name with the same text. The list `asked` contains the names that
- * reached the resolver, in order.
+ * Returns a DNS look-up with a resolver that answers every name with the same text. The list `asked` contains the names
+ * that reached the resolver, in order.
  */
 function counting(text: string) {
   const asked: string[] = []

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('mail is removed after the number of days that its project has set, or otherwise that the service has set', async () => {
+test('mail is removed after the retention days of its project, or of the service if the project has none', async () => {
   const { config, database, platform } = service
   const [usual, longer] = [await service.newAgent(), await service.newAgent()]
   const pathOf = ({ project }: typeof usual) => `/v0/platform/projects/${project.id}`

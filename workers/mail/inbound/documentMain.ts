@@ -8,8 +8,8 @@ import { binarySearchVector, type SearchedMail } from '../../../shared/mail/sear
 import { serveParent } from '../../process/child.ts'
 
 /**
- * Describes one request to the child process: a file to read, a message to make searchable, or a calendar event whose
- * instances are wanted.
+ * Describes one request to the child process: a file to read, a message to make searchable, or a calendar event to
+ * expand into its instances.
  */
 export type DocumentRequest =
   | { bytes: Uint8Array; filename: string; contentType: string }

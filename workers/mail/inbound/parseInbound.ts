@@ -37,8 +37,8 @@ const ATTEMPTS_BEFORE_ISOLATION = 3
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
 /**
- * If the database has refused a message this many times, the service assumes that the database will always refuse it.
- * The service then stores the message without parsing it.
+ * If the database has refused a message this many times, the service assumes that the database will always refuse this
+ * message. Therefore the service stores the raw message without parsing.
  */
 const ATTEMPTS_TO_STORE = 5
 

@@ -94,7 +94,7 @@ export class SlowDnsError extends Error {}
 
 /**
  * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
- * be parsed is stored as raw bytes, with a label. A large mail is read from the store only when its turn comes, so that
+ * be parsed is stored as raw bytes, with a label. The bytes of a large mail are read only when its turn comes, so that
  * a backlog of large mails takes no memory and no connections.
  */
 export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>

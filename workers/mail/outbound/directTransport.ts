@@ -46,9 +46,9 @@ const CONNECTION_MAX_MS = 20 * 60_000
 /**
  * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS opportunistically and checks no
  * certificate, because an encrypted connection to an unverified mail host is better than plain text (RFC 3207 §4.1).
- * After a failed TLS handshake the mail is sent in plain text. A domain whose MTA-STS policy is `enforce` gets its mail
- * only over TLS. If the MTA-STS policy of a domain demands TLS, mail for the domain goes only to mail hosts that the
- * policy names. Each of these mail hosts must prove its name with a certificate (RFC 8461 §5).
+ * After a failed TLS handshake the mail is sent in plain text. A domain with an MTA-STS policy of the mode `enforce`
+ * gets its mail only over TLS. If the MTA-STS policy of a domain demands TLS, mail for the domain goes only to mail
+ * hosts that the policy names. Each of these mail hosts must prove its name with a certificate (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -167,8 +167,8 @@ async function attempt(
       const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
-      // If the mail host timed out, or closed the connection at once, each remaining copy of the mail would fail in the
-      // same way.
+      // If the mail host timed out, or closed the connection at once, each remaining copy of the mail would fail after
+      // the same wait.
       if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
       return { reached: true, left: [] }

@@ -16,7 +16,10 @@ export type MailHosts =
 
 export type MailHostsOptions = {
   dns: Dns
-  /** Holds the host name of this service. Mail to a domain whose MX is the host name of this service would loop. */
+  /**
+   * Holds the host name of this service. If the MX record of a domain names the host name of this service, mail to this
+   * domain would loop.
+   */
   ownName: string
   /** Allows mail hosts at private addresses, which development needs. */
   allowPrivate: boolean

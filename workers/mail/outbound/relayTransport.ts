@@ -41,8 +41,8 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
 }
 
 /**
- * Sends all mail to a smarthost, which relays it. @param ownName is the name of this host that the service sends in
- * EHLO. @throws {ConfigError} for an unusable certificate.
+ * Sends all mail to a smarthost, which relays the mail. @param ownName is the name of this host that the service sends
+ * in EHLO. @throws {ConfigError} for an unusable certificate.
  */
 export function createRelayTransport(
   settings: RelaySettings,
@@ -91,8 +91,8 @@ export function createRelayTransport(
 }
 
 /**
- * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the SMTP connection failed, other
- * copies of the mail that wait for this connection fail too.
+ * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the SMTP connection failed, the
+ * failure also affects copies for other recipients that wait for this connection.
  */
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 

@@ -11,13 +11,13 @@ import { type DoctorTools, LOOK_MS } from './look.ts'
 export type Outside = {
   outcome: GuardedOutcome
   /**
-   * Holds the address of this service as OUTSIDE_URL sees it. A `null` means that the page at OUTSIDE_URL does not tell
-   * the address of its caller.
+   * Holds the address of this service as OUTSIDE_URL sees it. The address is `null` if the page at OUTSIDE_URL does not
+   * tell the address of its caller.
    */
   address: string | null
   /**
-   * Holds how many milliseconds the clock of this machine is ahead of the clock of OUTSIDE_URL. A `null` means that the
-   * page at OUTSIDE_URL does not tell its time.
+   * Holds how many milliseconds the clock of this machine is ahead of the clock of OUTSIDE_URL. The difference is
+   * `null` if the page at OUTSIDE_URL does not tell its time.
    */
   aheadMs: number | null
 }

@@ -15,8 +15,8 @@ export type SmtpLook =
       /** Holds the lines of the reply to EHLO in upper case, without the reply code. */
       extensions: readonly string[]
       /**
-       * Holds the certificate of the SMTP server. A `null` means that the SMTP server offers no STARTTLS, or that
-       * STARTTLS failed.
+       * Holds the certificate of the SMTP server. The certificate is `null` if the SMTP server offers no STARTTLS, or
+       * if STARTTLS failed.
        */
       certificate: SeenCertificate | null
     }

@@ -61,8 +61,8 @@ type ChainTools = {
  */
 export type ChainView = ChainTools & {
   /**
-   * Holds the blockchain network to which the RPC node belongs. `null` means that the RPC node has not returned its
-   * chain id yet.
+   * Holds the blockchain network to which the RPC node belongs, or `null` if the RPC node has not returned its chain id
+   * yet.
    */
   network: UsdcNetwork | null
   /**

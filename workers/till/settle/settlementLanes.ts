@@ -67,7 +67,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
   /**
-   * Holds the payments whose settlement this process has begun and then abandoned. In the database, this process may
+   * Holds the payments that this process has begun to settle and then abandoned. In the database, this process may
    * still be recorded as the settler of the abandoned payments.
    */
   const dropped = new Set<string>()
@@ -106,8 +106,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   /**
-   * Returns how many milliseconds remain until another group of payments may begin. The value `null` means that no
-   * group may begin before a running group ends.
+   * Returns how many milliseconds remain until another group of payments may begin. Returns `null` if no group may
+   * begin before a running group ends.
    */
   const nextGroupInMs = (): number | null => {
     if (groups === 'free') return 0
@@ -237,7 +237,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   return {
     async settle(paymentId) {
       // The payment's transaction may have reverted while the earlier settlement run was in progress. If the
-      // transaction reverted meanwhile, the job asks for another run of the settlement.
+      // transaction of the payment reverted, the settlement job asks for another settlement run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)

@@ -84,7 +84,8 @@ async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<
 }
 
 /**
- * Sends one transaction with all payments whose simulations succeed together. @returns the payments that were not sent.
+ * Simulates payments together, and sends one transaction with all payments that succeed in this simulation. @returns
+ * the payments that were not sent.
  */
 async function sendTogether(
   chain: KnownChain,
@@ -103,9 +104,9 @@ async function sendTogether(
 
 /**
  * Simulates each payment. Sends each payment in a separate transaction if the simulation of the payment succeeds.
- * @param refused are payments whose simulation failed after the other payments of their group. The simulation of a
- * payment that failed in its group may succeed alone. Nevertheless, the failed simulation in the group counts, because
- * the payer may not have enough money for all its payments.
+ * @param refused are payments that failed in the simulation of their group, after the other payments of the group. The
+ * simulation of a payment that failed in its group may succeed alone. Nevertheless, the failed simulation in the group
+ * counts, because the payer may not have enough money for all its payments.
  */
 async function sendEach(
   chain: KnownChain,

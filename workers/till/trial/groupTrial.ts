@@ -9,9 +9,9 @@ import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
 /**
- * Holds the result of the simulation of a payment group. The field `members` holds the payments of a group whose
- * simulated transfers succeed together. The field `apart` holds the payments that cannot share a transaction with other
- * payments. The field `refused` holds the payments whose simulation fails after the other payments of their group.
+ * Holds the result of the simulation of a payment group. The field `members` holds the payments of a group that succeed
+ * together in the simulation. The field `apart` holds the payments that cannot share a transaction with other payments.
+ * The field `refused` holds the payments that fail in the simulation, after the other payments of their group.
  */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 

@@ -120,7 +120,7 @@ function matchTransfers(
   return { settled, missed }
 }
 
-/** Describes payments of a group whose transfers failed, although the transaction of the group is in a block. */
+/** Describes the payments of a group that failed although the transaction of the group is in a block. */
 type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 
 /**
@@ -151,7 +151,7 @@ async function findSpoilers(
 }
 
 /**
- * Returns the transactions whose receipts have been missing for too long. A chain node can count a nonce as used before
+ * Returns the transactions that have been without a receipt for too long. A chain node can count a nonce as used before
  * the node has the receipt. If the receipt of a transaction does not appear, another transaction has used the nonce.
  */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {

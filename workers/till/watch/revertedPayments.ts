@@ -42,9 +42,9 @@ async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promis
 }
 
 /**
- * Ends a payment whose transaction reverted. Anyone may settle a payment authorization before this service does. If
- * another party settled the payment authorization first, the transaction of this service reverts, although the wallet
- * of the payer did nothing wrong.
+ * Ends a payment after its transaction has reverted. Anyone may settle a payment authorization before this service
+ * does. If another party settled the payment authorization first, the transaction of this service reverts, although the
+ * wallet of the payer did nothing wrong.
  */
 async function endReverted(chain: KnownChain, payment: Payment, code: `0x${string}`) {
   await refreshHead(chain)

@@ -27,7 +27,7 @@ const NAMED_BLOCKS = 20_000n
 /**
  * Settles a payment by any transaction that used its authorization, because anyone may call
  * `transferWithAuthorization`. If a transaction used the authorization before this service claimed the payment, the
- * authorization paid for a different request. In this case the payment is refused.
+ * payment is refused, because the authorization paid for a different request.
  * @throws {RpcTrouble} if the chain node does not respond. While the chain node does not respond, the function decides
  * nothing about the payment.
  */

@@ -203,8 +203,8 @@ async function waitOn(
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
     /**
-     * Tells whether the current call itself has just stored the authorization as a payment. In this case, the state of
-     * the new payment is known without reading the database.
+     * Tells whether the current call itself has just stored the authorization as a payment. After the current call has
+     * stored the payment, the state of the payment is known without reading the database.
      */
     isNew: boolean
   },

@@ -4,8 +4,8 @@ import type { Project } from '../../kit/types.ts'
 import { toast } from '../../kit/ui.ts'
 
 /**
- * Lists the types of credentials that the form can store. Each type of credential has a secret field and a field whose
- * value is visible.
+ * Lists the types of credentials that the form can store. Each type of credential has a secret field and a visible
+ * field.
  */
 const TYPES = {
   LOGIN: { label: 'Login', secret: 'password', shown: 'username' },

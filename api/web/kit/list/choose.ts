@@ -13,7 +13,7 @@ export type Choosing<Item> = {
   needs: Role
   /**
    * Holds the noun for one item of the list, such as `message`. The caller also passes `plural` if the plural of the
-   * noun is irregular.
+   * noun is not the noun with an added s.
    */
   word: string
   plural?: string

@@ -275,7 +275,7 @@ test('messages of one inbox that are parsed at the same time share a transaction
     'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
     [projectId],
   )
-  // The first message is stored in a separate transaction. A mail whose DNS answer comes late can miss the second
+  // The first message is stored in a separate transaction. A mail with a late DNS answer can miss the second
   // transaction, so the test allows a few more transactions.
   expect(rows[0]!.transactions).toBeLessThan(5)
 })

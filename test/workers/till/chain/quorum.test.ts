@@ -65,7 +65,7 @@ async function together(all: Answers[], { quorum = 2, timeoutMs = 1_500 } = {}) 
   }
 }
 
-/** Returns the answers of a node whose newest block has the given number. */
+/** Returns the answers of a node that has the block with the given number as its newest block. */
 const upTo = (head: number, hash = HASH): Answers => ({
   eth_getBlockByNumber: ([tag]) => {
     const number = tag === 'latest' ? head : tag === 'finalized' ? head - 10 : Number(tag)

@@ -70,7 +70,7 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
   })
 
 /**
- * Queues the settlement of a payment, because the settler fails a payment whose authorization has expired by the clock
+ * Queues the settlement of a payment, because the settler fails a payment if its authorization has expired by the clock
  * of the chain.
  */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {

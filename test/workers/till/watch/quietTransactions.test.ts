@@ -1,6 +1,6 @@
 /**
- * Tests that transactions whose state has not changed for some time are broadcast again, and are replaced with a higher
- * fee.
+ * Tests that a transaction is broadcast again, and replaced with a higher fee, if its state has not changed for some
+ * time.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
