@@ -39,6 +39,10 @@ const DeliverySchema = t.Object({
   webhookId: NullableString,
   messageId: NullableString,
   paymentId: NullableString,
+  subjectId: t.Union([t.String(), t.Null()], {
+    description:
+      'The id of the object that the event is about, such as a message, a payment, a purchase or a use of a secret.',
+  }),
   event: t.String(),
   idempotencyKey: t.String(),
   url: t.String(),
@@ -79,6 +83,7 @@ const EXAMPLE_DELIVERY = {
   webhookId: null,
   messageId: null,
   paymentId: 'pay_0a1b2c3d4e5f60718293a4b5',
+  subjectId: 'pay_0a1b2c3d4e5f60718293a4b5',
   event: 'payment.received',
   idempotencyKey: 'whk_1b2c3d4e5f60718293a4b50a',
   url: 'https://api.example.com/hooks/purser',

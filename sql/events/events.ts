@@ -60,7 +60,7 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
 function subjectOf(data: EventData): string {
   if ('paymentId' in data) return data.paymentId
   if ('purchaseId' in data) return data.purchaseId
-  if ('refundId' in data) return data.refundId
+  if ('refundOf' in data) return data.refundOf
   if ('mandateId' in data) return data.mandateId
   if ('address' in data) return data.address
   return 'useId' in data ? data.useId : data.messageId

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
+import { transaction } from '../../../sql/db.ts'
+import { type NewEvent, recordEvents } from '../../../sql/events/events.ts'
 import { type Receiver, startReceiver, status } from '../../support/events/receiver.ts'
 import {
   type Agent,
@@ -85,6 +87,47 @@ test('a webhook receives signed events of received and sent mail', async () => {
     paymentId: null,
     messageId: '<first@example.com>',
   })
+})
+
+const SUBJECTS: [event: NewEvent['type'], data: object, shown: object][] = [
+  ['attachment.read', { messageId: '<a@b.example>' }, { messageId: '<a@b.example>' }],
+  ['payment.settled', { paymentId: 'pay_1' }, { paymentId: 'pay_1' }],
+  ['payment.refunded', { refundId: 'rfd_1', refundOf: 'pay_1' }, { paymentId: 'pay_1' }],
+  ['purse.paid', { purchaseId: 'pur_1' }, {}],
+  ['vault.used', { useId: 'use_1' }, {}],
+  ['purse.low', { address: '0x1' }, {}],
+]
+
+test('a delivery names its message or its payment only if the event is about a message or a payment', async () => {
+  const scopes = ['mail:read', 'payments:accept', 'purse:read', 'vault:use']
+  const agent = await service.newAgent({ scopes })
+  await using receiver = await startReceiver()
+  await register(
+    agent,
+    receiver,
+    SUBJECTS.map(([event]) => event),
+  )
+  await transaction(service.database.pool, (db) =>
+    recordEvents(
+      db,
+      SUBJECTS.map(([type, data]) => ({ projectId: agent.project.id, type, data: data as never })),
+    ),
+  )
+  const { deliveries } = (await agent.get('/v0/webhooks/deliveries')).body
+  const none = { messageId: null, paymentId: null }
+  for (const [event, data, shown] of SUBJECTS) {
+    const { messageId, paymentId, subjectId } = deliveries.find((one: any) => one.event === event)
+    const subject = Object.values({ ...data, ...shown }).at(-1)
+    expect({ event, messageId, paymentId, subjectId }).toEqual({
+      ...{ event, ...none, subjectId: subject as string },
+      ...shown,
+    } as never)
+  }
+  const { body } = await agent.get('/v0/webhooks/deliveries?paymentId=pay_1')
+  expect(body.deliveries.map((one: any) => one.event).toSorted()).toEqual([
+    'payment.refunded',
+    'payment.settled',
+  ])
 })
 
 test('a webhook receives only its event types and only its project’s events', async () => {
