@@ -68,6 +68,11 @@ const NO_PROXY = { proxy: false } as RequestInit
  * state of anvil's chain takes 14 MB, but viem's own limit for a response is 10 MB.
  */
 const STATE_MAX_BYTES = 1024 * 1024 * 1024
+/**
+ * Limits the milliseconds of one request to anvil. On a busy machine anvil took more than viem's own limit of ten
+ * seconds for a state of 12 MB.
+ */
+const REQUEST_MAX_MS = 60_000
 
 /**
  * Creates an RPC client for the methods that only anvil has. The RPC client of the devnet sends transactions from
@@ -78,6 +83,7 @@ export function devnetClient(rpcUrl: string) {
   // useless.
   const transport = http(rpcUrl, {
     retryCount: 0,
+    timeout: REQUEST_MAX_MS,
     fetchOptions: NO_PROXY,
     maxResponseBodySize: STATE_MAX_BYTES,
   })

@@ -48,6 +48,7 @@ test('a webhook receiver gets an event once, byte for byte, signed with the webh
     webhookId: null,
     messageId: null,
     paymentId: 'pay_1',
+    subjectId: 'pay_1',
     event: 'payment.received',
     idempotencyKey: id,
     url: receiver.url,
