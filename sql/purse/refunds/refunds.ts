@@ -10,7 +10,7 @@ import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { lockPurse } from '../purchases/reserve.ts'
-import { hashOf, type Ordered, order } from '../transferOut.ts'
+import { hashOf, type Ordered, order, orderKey } from '../transferOut.ts'
 
 /**
  * Describes a refund and its state. The state `by_hand` means that the seller must send the refund. The state
@@ -139,9 +139,10 @@ async function findByKey(
   key: string,
 ): Promise<{ id: string; hash: Buffer } | null> {
   const { rows } = await db.query<{ id: string; hash: Buffer }>(
-    `select id, request_hash as hash from purchases where project_id = $1 and idempotency_key = $2
+    `select id, request_hash as hash from purchases
+     where project_id = $1 and kind = 'refund' and idempotency_key in ($2, 'refund:' || $3)
      union all select id, request_hash from hand_refunds where project_id = $1 and idempotency_key = $3`,
-    [projectId, `refund:${key}`, key],
+    [projectId, orderKey('refund', key), key],
   )
   return rows[0] ?? null
 }

@@ -195,6 +195,27 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
   })
 
+  test('a refund out of the purse takes every idempotency key that a client may send', async () => {
+    const sale = await newPurseSale(5_000n)
+    for (const key of ['k'.repeat(255), `${'k'.repeat(254)}l`]) {
+      const made = await refunded(sale.id, 1_000n, key)
+      expect(await refunded(sale.id, 1_000n, key)).toEqual(made)
+    }
+    expect(await listRefunds(pool, sale.id)).toHaveLength(2)
+  })
+
+  test('an idempotency key of an agent cannot prevent a refund', async () => {
+    const sale = await newPurseSale(5_000n)
+    await pool.query(
+      `insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic, asked_by)
+       values ('pur_agent', $1, 'payment', 'refund:key', '', 'GET', 'a.example', '/', 1, 'agent')`,
+      [sale.projectId],
+    )
+    const made = await refunded(sale.id, 1_000n, 'key')
+    expect(await refunded(sale.id, 1_000n, 'key')).toEqual(made)
+    expect(await listRefunds(pool, sale.id)).toHaveLength(1)
+  })
+
   test('a refund out of the purse cannot be withdrawn as if it were a refund by hand', async () => {
     const sale = await newPurseSale(5_000n)
     const { id } = await refunded(sale.id, 1_000n)
