@@ -54,7 +54,11 @@ export type SellerChallenge = {
   error: string | null
 }
 
-const text = z.string().max(2048)
+// PostgreSQL stores no null character.
+const text = z
+  .string()
+  .max(2048)
+  .refine((one) => !one.includes('\0'))
 const entry = {
   scheme: text,
   network: text,
