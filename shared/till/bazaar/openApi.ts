@@ -4,7 +4,7 @@
  * Standard: OpenAPI Specification 3.0 and 3.1. References inside of the OpenAPI document are followed. References to
  * other documents are not followed and are left out.
  */
-import { jsonFault } from './jsonBounds.ts'
+import { isStorable, jsonFault } from './jsonBounds.ts'
 import { valueFault } from './jsonSchema.ts'
 import { type HttpInput, type HttpPart, METHODS, type Metadata, type Output } from './metadata.ts'
 import { readSchema } from './openApiSchema.ts'
@@ -62,14 +62,15 @@ export function readOpenApi(text: string, url: string): OpenApiRead {
   const { title } = asObject(root.info)
   const tags = distinctTags(asList(operation.tags).filter(isWord))
   const output = outputOf(root, operation)
-  return {
-    metadata: {
-      ...(isWord(title) && { serviceName: title }),
-      ...(tags.length > 0 && { tags }),
-      input,
-      ...(output === null ? {} : { output }),
-    },
+  const metadata: Metadata = {
+    ...(isWord(title) && { serviceName: title }),
+    ...(tags.length > 0 && { tags }),
+    input,
+    ...(output === null ? {} : { output }),
   }
+  return isStorable(metadata)
+    ? { metadata }
+    : { fault: 'the document holds a null character or broken Unicode' }
 }
 
 type FoundPath = { item: Json; template: string | null; pathParams: Record<string, string> }
