@@ -10,6 +10,7 @@ import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { lockPurse } from '../purchases/reserve.ts'
+import { isPurseAddress } from '../purses.ts'
 import { hashOf, type Ordered, order, orderKey } from '../transferOut.ts'
 
 /**
@@ -79,7 +80,7 @@ export function refundPayment(
       payTo: payer.toLowerCase(),
       ...{ txHash: null, isFinal: false, reason: null, receipt: null },
     }
-    if (purse === null || !(await isOwnAddress(db, projectId, recipient))) {
+    if (purse === null || !(await isPurseAddress(db, projectId, recipient))) {
       const id = newHandRefundId()
       await db.query(
         `insert into hand_refunds (id, project_id, payment_id, idempotency_key, request_hash, created_by, network, asset,
@@ -99,18 +100,6 @@ export function refundPayment(
     const id = await order(db, keyring, actor, { ...ordered, address: purse.address, network })
     return { kind: 'ok', refund: { ...refund, id } }
   })
-}
-
-/**
- * Tells whether the payee's address belongs to the project's purse, either under its present key or under an earlier
- * key.
- */
-async function isOwnAddress(db: Queryable, projectId: string, address: string): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'select from purse_keys where project_id = $1 and address = $2',
-    [projectId, address.toLowerCase()],
-  )
-  return rowCount === 1
 }
 
 type PaymentRow = {
