@@ -42,13 +42,13 @@ async function judge(
   if (receipt.status !== 1n) return refuse('the transaction was reverted')
   if (receipt.blockNumber < claim.paidBlock)
     return refuse('the transaction is older than the payment')
-  const used = await usedLogs(chain.pool, claim.txHash)
+  const used = await usedLogs(chain.pool, claim)
   const logIndex = plainTransfers(receipt.logs, claim).find((index) => !used.includes(index))
   if (logIndex === undefined) {
     return refuse(
       used.length === 0
         ? 'the transaction has no transfer of this amount from the payee to the payer'
-        : 'the transfers of the transaction count for other refunds',
+        : 'the transfers of the transaction count for other refunds, sales or purchases',
     )
   }
   const { blockNumber, blockHash } = receipt

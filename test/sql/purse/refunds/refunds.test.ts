@@ -5,6 +5,7 @@ import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { openPurse } from '../../../../sql/purse/purses.ts'
+import { recordHandRefund, usedLogs } from '../../../../sql/purse/refunds/handRefunds.ts'
 import {
   claimRefund,
   listRefunds,
@@ -162,6 +163,35 @@ describe('a seller names the transaction of a refund', () => {
     expect(await withdrawRefund(pool, ACTOR, about)).toBe('ok')
     expect((await listRefunds(pool, sale.id))[0]).toMatchObject({ state: 'released', txHash: null })
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('proved')
+  })
+
+  test('a transfer that paid for a sale or a purchase does not count as a refund', async () => {
+    const sale = await newSale()
+    const { id } = await refunded(sale.id, PAYMENT)
+    const { payer: buyer, payTo: seller } = DEVNET_ACCOUNTS
+    // The seller of the refunded payment has bought something from its buyer, for the same amount.
+    const { id: back, txHash } = await newSettled(pool, {
+      payer: seller.address,
+      recipient: buyer.address,
+      amountAtomic: PAYMENT,
+    })
+    await pool.query('update payments set log_index = 3 where id = $1', [back])
+    await pool.query(
+      `insert into purchases (id, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, money, payer,
+         nonce, tx_hash, log_index)
+       values ('pur_back', $1, 'payment', '', 'GET', 'a.example', '/', 1, 'agent', 'spent', $2, 'n', $3, 5)`,
+      [sale.projectId, seller.address.toLowerCase(), txHash],
+    )
+    await claimRefund(pool, ACTOR, { paymentId: sale.id, refundId: id, txHash })
+    expect((await usedLogs(pool, { id, txHash })).toSorted()).toEqual([3, 5])
+    const record = (logIndex: number) =>
+      recordHandRefund(
+        pool,
+        { id, txHash },
+        { logIndex, blockNumber: 7n, blockHash: newHash() },
+        () => '{}',
+      )
+    expect([await record(3), await record(5), await record(4)]).toEqual([false, false, true])
   })
 
   test('a refund of a deleted project can be neither claimed nor withdrawn', async () => {
