@@ -131,17 +131,20 @@ const PLACES = new Map<unknown, HttpPart>([
 function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<string, string>) {
   const examples: Partial<Record<HttpPart, Json>> = {}
   const forms: Partial<Record<HttpPart, { properties: Json; required: string[] }>> = {}
+  // A parameter of the operation replaces the parameter of its path with the same name (OpenAPI 3.1 §4.8.10).
+  const own = new Map<string, { part: HttpPart; name: string; parameter: Json }>()
   for (const given of parameters) {
     const parameter = readReference(root, given)
     const part = PLACES.get(parameter.in)
     const { name } = parameter
     if (part === undefined || typeof name !== 'string' || name === '__proto__') continue
+    own.set(`${part} ${name}`, { part, name, parameter })
+  }
+  for (const { part, name, parameter } of own.values()) {
     const schema = readSchema(root, parameter.schema)
     forms[part] ??= { properties: {}, required: [] }
     forms[part].properties[name] = schema
-    // A parameter of the operation replaces the parameter of its path with the same name (OpenAPI 3.1 §4.8.10).
-    const { required } = forms[part]
-    if (parameter.required === true && !required.includes(name)) required.push(name)
+    if (parameter.required === true) forms[part].required.push(name)
     const example = part === 'pathParams' ? pathParams[name] : exampleOf(root, parameter)
     // The example of a path parameter is always a text, because its value is taken from the path.
     if (part === 'pathParams' ? example !== undefined : isExample(schema, example)) {
