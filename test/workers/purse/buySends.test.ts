@@ -309,6 +309,14 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     })
   })
 
+  test('a lone surrogate in the resource of a seller does not keep a purchase from its end', async () => {
+    shop.ask = () =>
+      challenge({}, { resource: { url: 'mcp://tool/\ud800', description: 'The \udc00' } })
+    expect(await bought()).toMatchObject({
+      ...{ state: 'answered', money: 'open', resource: null, description: null },
+    })
+  })
+
   test('proofs of a seller get no verdict if the seller has signed nothing', async () => {
     const purchase = await bought()
     expect([...verdicts(purchase), purchase.seller_receipt]).toEqual([null, null, null])
