@@ -19,6 +19,12 @@ export type Signed = {
   signedBlock: bigint | null
 }
 
+/**
+ * Describes an open payment of a purse. The field `isCancelSeen` tells whether an earlier poll of the chain has seen the
+ * cancellation of the payment.
+ */
+export type Open = Signed & { row: bigint; isCancelSeen: boolean }
+
 /** Describes a payment of a purse whose Transfer event is in a block that is not final yet. */
 export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
 
@@ -64,14 +70,18 @@ export async function findOpen(
   db: Queryable,
   network: string,
   { after, limit }: { after: bigint; limit: number },
-): Promise<(Signed & { row: bigint })[]> {
-  const { rows } = await db.query<Row & { row: string }>({
+): Promise<Open[]> {
+  const { rows } = await db.query<Row & { row: string; cancel_seen: boolean }>({
     name: 'find-open-purchases',
-    text: `select row, ${COLUMNS} from purchases where money = 'open' and network = $1 and row > $2
+    text: `select row, ${COLUMNS}, cancel_seen_at is not null as cancel_seen from purchases where money = 'open' and network = $1 and row > $2
            order by row limit $3`,
     values: [network, after, limit],
   })
-  return rows.map((row) => ({ ...toSigned(row), row: BigInt(row.row) }))
+  return rows.map((row) => ({
+    ...toSigned(row),
+    row: BigInt(row.row),
+    isCancelSeen: row.cancel_seen,
+  }))
 }
 
 /** Records that the chain shows the cancellation of a payment, so that the service does not send it again. */
@@ -79,6 +89,15 @@ export async function recordCancelSeen(db: Queryable, id: string): Promise<void>
   await db.query(
     'update purchases set cancel_seen_at = clock_timestamp() where id = $1 and cancel_seen_at is null',
     [id],
+  )
+}
+
+/** Records that the chain no longer shows the cancellations of payments, so that the service sends them again. */
+export async function forgetCancels(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db.query(
+    `update purchases set cancel_seen_at = null where id = any ($1) and money = 'open'`,
+    [ids],
   )
 }
 

@@ -5,6 +5,7 @@ import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
 /** Describes a refund that a seller sent by hand, and whose transaction the seller has named. */
 export type ClaimedRefund = {
+  row: bigint
   id: string
   asset: Address
   payer: Address
@@ -23,6 +24,7 @@ export type ClaimedRefund = {
 const OLD = '1 hour'
 
 type Row = {
+  row: string
   id: string
   asset: Address
   payer: Address
@@ -33,21 +35,27 @@ type Row = {
   is_old: boolean
 }
 
-/** Lists the refunds whose transaction a seller named and a worker must still check, the oldest first. */
+/**
+ * Lists the refunds whose transaction a seller named and a worker must still check. Each poll of the chain reads one
+ * part of the list, so that transactions that no node knows do not delay the other refunds.
+ * @param after is the row number of the last refund that the previous poll read. The number 0 starts the list at the
+ * first refund.
+ */
 export async function findClaimed(
   db: Queryable,
   network: string,
-  limit: number,
+  { after, limit }: { after: bigint; limit: number },
 ): Promise<ClaimedRefund[]> {
   const { rows } = await db.query<Row>({
     name: 'find-claimed-refunds',
-    text: `select r.id, r.asset, r.payer, r.pay_to, r.amount_atomic, r.tx_hash, p.block_number as paid_block,
+    text: `select r.row, r.id, r.asset, r.payer, r.pay_to, r.amount_atomic, r.tx_hash, p.block_number as paid_block,
              r.claimed_at < clock_timestamp() - interval '${OLD}' as is_old
            from hand_refunds r join payments p on p.id = r.payment_id
-           where r.state = 'claimed' and r.network = $1 order by r.claimed_at limit $2`,
-    values: [network, limit],
+           where r.state = 'claimed' and r.network = $1 and r.row > $2 order by r.row limit $3`,
+    values: [network, after, limit],
   })
   return rows.map((row) => ({
+    row: BigInt(row.row),
     id: row.id,
     asset: row.asset,
     payer: row.payer,

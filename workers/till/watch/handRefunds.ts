@@ -16,9 +16,17 @@ import { plainTransfers } from '../chain/transfer.ts'
 
 const BATCH_MAX = 50
 
+/**
+ * Holds the row number of the claimed refund at which the last poll ended. The number 0 means that the next poll starts
+ * with the first refund.
+ */
+export type ClaimMemory = { lastClaimRow: bigint }
+
 /** Checks once the refunds that sellers claim to have paid by hand. @throws {RpcTrouble} */
-export async function checkClaims(chain: KnownChain): Promise<void> {
-  const claims = await findClaimed(chain.pool, chain.network.network, BATCH_MAX)
+export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promise<void> {
+  const part = { after: memory.lastClaimRow, limit: BATCH_MAX }
+  const claims = await findClaimed(chain.pool, chain.network.network, part)
+  memory.lastClaimRow = claims.length < BATCH_MAX ? 0n : claims.at(-1)!.row
   if (claims.length === 0) return
   const receipts = await readReceipts(
     chain.rpc,
