@@ -51,7 +51,8 @@ export async function paidFetch(
   let bought = await calls.pay({ url, ...payment }, { ...waits, idempotencyKey: key })
   while (bought.endedAt === null) bought = await calls.status(bought.purchaseId, waits)
   const { response } = bought
-  if (response === null || response.status < 200) throw new PurchaseError(bought)
+  if (response === null || response.status < 200 || response.status > 599)
+    throw new PurchaseError(bought)
   const { status, statusText, body } = response
   const headers = new Headers()
   for (const [name, value] of Object.entries(response.headers)) {
@@ -59,9 +60,20 @@ export async function paidFetch(
     // are left out, because they do not fit the decompressed body.
     if (name === 'content-encoding' || name === 'content-length') continue
     for (const line of name === 'set-cookie' ? String(value).split('\n') : [String(value)]) {
-      headers.append(name, line)
+      headers.append(name, byteString(line))
     }
   }
   headers.set('purser-purchase-id', bought.purchaseId)
-  return new Response(NO_BODY.includes(status) ? null : body, { status, statusText, headers })
+  return new Response(NO_BODY.includes(status) ? null : body, {
+    status,
+    statusText: byteString(statusText),
+    headers,
+  })
 }
+
+/**
+ * Writes each byte of a text in UTF-8 as one character, as `fetch` reads headers. `Headers` and `Response` throw a
+ * TypeError for every other text.
+ */
+const byteString = (text: string): string =>
+  Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')

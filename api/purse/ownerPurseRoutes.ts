@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
 import type { Actor } from '../../sql/account/audit.ts'
 import { setPurseLimits } from '../../sql/purse/payout.ts'
-import { findPurse, openPurse } from '../../sql/purse/purses.ts'
+import { isPurseAddress, openPurse } from '../../sql/purse/purses.ts'
 import { readSpending } from '../../sql/purse/spending.ts'
 import { resumePurse, stopPurse } from '../../sql/purse/stop.ts'
 import { checkPayTo } from '../account/payTo.ts'
@@ -79,8 +79,7 @@ async function changePurse(
     throw badRequest('the body must hold low, max or payoutAddress')
   }
   await checkPayTo(pool, payoutAddress, 'payoutAddress')
-  const own = payoutAddress == null ? null : await findPurse(pool, actor.projectId)
-  if (own !== null && own.address === payoutAddress?.toLowerCase()) {
+  if (payoutAddress != null && (await isPurseAddress(pool, actor.projectId, payoutAddress))) {
     throw badRequest('payoutAddress must not be the purse itself')
   }
   await setPurseLimits(pool, actor, {

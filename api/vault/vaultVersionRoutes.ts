@@ -95,8 +95,8 @@ export function vaultVersionRoutes(services: Services) {
           access: 'vault:write',
           summary: 'Make an old version the newest',
           description:
-            'Copies type, data, metadata and expiresAt into a new version. Backup codes that are used in the current version ' +
-            'stay used.',
+            'Copies type, data, metadata and expiresAt into a new version. Backup codes that this version or a later one has ' +
+            'used stay used.',
           success: {
             status: 200,
             description: 'The credential, without its data.',

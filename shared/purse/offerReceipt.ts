@@ -52,7 +52,14 @@ const eip712 = {
 }
 
 const signedSchema = z.union([
-  z.object({ format: z.literal('jws').optional(), signature: z.string().max(PROOF_CHARS_MAX) }),
+  z.object({
+    format: z.literal('jws').optional(),
+    // PostgreSQL stores no null character.
+    signature: z
+      .string()
+      .max(PROOF_CHARS_MAX)
+      .refine((one) => !one.includes('\0')),
+  }),
   z.object({
     format: z.literal('eip712'),
     signature: z.string().regex(/^0x[0-9a-fA-F]{130}$/),

@@ -54,7 +54,11 @@ export type SellerChallenge = {
   error: string | null
 }
 
-const text = z.string().max(2048)
+// PostgreSQL stores no null character, and the hash of the terms allows no lone surrogate.
+const text = z
+  .string()
+  .max(2048)
+  .refine((one) => !one.includes('\0') && one.isWellFormed())
 const entry = {
   scheme: text,
   network: text,

@@ -5,7 +5,7 @@
  * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The purse signs only a text that this service builds
  * from checked members of the sign-in challenge. A text by the seller could say anything, such as an order for goods.
  */
-import { type Address, getAddress, hashMessage } from 'viem'
+import { type Address, getAddress, hashMessage, zeroAddress } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
 import { z } from 'zod'
 import { encodeHeader } from '../till/x402v2.ts'
@@ -50,9 +50,9 @@ export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
  * Reads the sign-in challenge in a 402 response.
- * @param dialled.url is the requested URL of the 402 response.
- * @returns null if the 402 response holds no sign-in challenge, or if the sign-in challenge is for another host,
- * another chain or another time.
+ * @param dialled.url is the requested URL, to which the seller answered with the 402.
+ * @returns null if the 402 holds no sign-in challenge, or if the challenge is for another host, another chain or
+ * another time. The result is also null if EIP-4361 does not allow a text with the members of the challenge.
  */
 export function readSignIn(
   extensions: unknown,
@@ -71,17 +71,23 @@ export function readSignIn(
   if (ageMs > AGE_MAX_MS || ageMs < -AHEAD_MAX_MS) return null
   if (info.expirationTime !== undefined && Date.parse(info.expirationTime) <= nowMs) return null
   if (info.notBefore !== undefined && Date.parse(info.notBefore) > nowMs) return null
-  return { info, caip2 }
+  const signIn = { info, caip2 }
+  return isWritable(signIn) ? signIn : null
 }
 
-/** Builds the HTTP header that signs in with the private key of a purse. */
-export async function signInHeader(
-  { info, caip2 }: SignIn,
-  signer: DigestSigner,
-): Promise<PaymentHeader> {
-  const address: Address = getAddress(signer.address)
+function isWritable(signIn: SignIn): boolean {
+  try {
+    signInText(signIn, zeroAddress)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Writes the text that a purse signs (EIP-4361). @throws {Error} if EIP-4361 does not allow a member of the text. */
+function signInText({ info, caip2 }: SignIn, address: Address): string {
   const { issuedAt, expirationTime, notBefore, statement, requestId, resources, ...bound } = info
-  const text = createSiweMessage({
+  return createSiweMessage({
     ...bound,
     address,
     chainId: Number(caip2.slice('eip155:'.length)),
@@ -92,7 +98,13 @@ export async function signInHeader(
     ...(requestId === undefined ? {} : { requestId }),
     ...(resources === undefined ? {} : { resources }),
   })
-  const signature = await signer.sign(hashMessage(text))
+}
+
+/** Makes the header that signs in with the key of a purse. */
+export async function signInHeader(signIn: SignIn, signer: DigestSigner): Promise<PaymentHeader> {
+  const address: Address = getAddress(signer.address)
+  const signature = await signer.sign(hashMessage(signInText(signIn, address)))
+  const { info, caip2 } = signIn
   const value = { ...info, address, chainId: caip2, type: 'eip191', signature }
   return { name: 'SIGN-IN-WITH-X', value: encodeHeader(value) }
 }

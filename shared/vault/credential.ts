@@ -239,6 +239,9 @@ const texts = (value: unknown): string[] => (Array.isArray(value) ? (value as st
 /** Counts the unused backup codes of a credential. */
 export const unusedBackupCodes = (data: CredentialData): number => texts(data.backupCodes).length
 
+/** Returns the backup codes of a credential that were used. */
+export const usedBackupCodes = (data: CredentialData): string[] => texts(data.usedBackupCodes)
+
 /**
  * Moves the first unused backup code of a credential to the used backup codes. @returns null if the credential has no
  * unused backup code.

@@ -34,14 +34,21 @@ const encode = (text: string) =>
   )
 
 /**
- * Returns the path of a URL in the form of the AWS signature, which percent-encodes the path once more. For S3, the
- * signature encodes each path segment only once, so that `!` and `%21` in a URL have the same signature.
+ * Lists the services of S3. They alone need the header `x-amz-content-sha256`, and sign the path as it is in the URL.
  */
-const canonicalPath = ({ pathname }: URL, service: string) =>
-  pathname
-    .split('/')
-    .map((segment) => encode(service === 's3' ? decoded(segment) : segment))
-    .join('/')
+const S3_SERVICES = new Set(['s3', 's3express', 's3-object-lambda', 's3-outposts'])
+
+/**
+ * For its signature, AWS leaves out the empty segments of the path, and percent-encodes the path of the URL once more.
+ * Only for S3 each path segment stays and is encoded just once, so that `!` and `%21` of a URL have the same signature.
+ */
+function canonicalPath({ pathname }: URL, service: string): string {
+  const segments = pathname.slice(1).split('/')
+  const signed = S3_SERVICES.has(service)
+    ? segments.map(decoded)
+    : segments.filter((segment, n) => segment !== '' || n === segments.length - 1)
+  return `/${signed.map(encode).join('/')}`
+}
 
 function canonicalQuery({ search }: URL): string {
   const pairs = search
@@ -83,7 +90,7 @@ export function signAwsRequest(
   const bodyHash = sha256(request.body)
   const added = {
     'x-amz-date': time,
-    ...(service === 's3' ? { 'x-amz-content-sha256': bodyHash } : {}),
+    ...(S3_SERVICES.has(service) ? { 'x-amz-content-sha256': bodyHash } : {}),
     ...(keys.sessionToken === null ? {} : { 'x-amz-security-token': keys.sessionToken }),
   }
   const headers = new Map<string, string>([['host', url.host]])

@@ -112,8 +112,23 @@ export async function findPurse(db: Queryable, projectId: string): Promise<Purse
 }
 
 /**
- * Creates the purse of a project, with a new private key. @returns false if the project already has a purse, or does
- * not exist.
+ * Tells whether an address belongs to the project's purse, either under its present key or under an earlier key.
+ */
+export async function isPurseAddress(
+  db: Queryable,
+  projectId: string,
+  address: string,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select from purse_keys where project_id = $1 and address = $2',
+    [projectId, address.toLowerCase()],
+  )
+  return rowCount === 1
+}
+
+/**
+ * Creates the purse of a project, with a new private key. @returns false if the project already has a purse, or if
+ * there is no such project.
  */
 export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   const { projectId } = actor

@@ -63,7 +63,7 @@ export async function order(
         id,
         projectId,
         kind,
-        `${kind}:${key}`,
+        orderKey(kind, key),
         hashOf(ordered),
         String(amountAtomic),
         actor.keyPrefix,
@@ -76,6 +76,13 @@ export async function order(
   await writeAudit(db, actor, { action: `purse.${kind}`, subject: id, detail, outcome: 'ok' })
   return id
 }
+
+/**
+ * Returns the key under which a transfer is stored among the purchases of its project. The space and the hash keep the
+ * key apart from the keys of agents, and short enough for every key of a client.
+ */
+export const orderKey = (kind: Ordered['kind'], key: string): string =>
+  `${kind} ${createHash('sha256').update(key).digest('hex')}`
 
 export const hashOf = ({ kind, payTo, amountAtomic, refundOf }: Ordered): Buffer =>
   createHash('sha256')

@@ -19,7 +19,13 @@ export type Signed = {
   signedBlock: bigint | null
 }
 
-/** Describes a payment of a purse if the block of its Transfer event is not final yet. */
+/**
+ * Describes an open payment of a purse. The field `isCancelSeen` tells whether an earlier poll of the chain has seen the
+ * cancellation of the payment.
+ */
+export type Open = Signed & { row: bigint; isCancelSeen: boolean }
+
+/** Describes a payment of a purse whose Transfer event is in a block that is not final yet. */
 export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
 
 type Row = {
@@ -63,14 +69,18 @@ export async function findOpen(
   db: Queryable,
   network: string,
   { after, limit }: { after: bigint; limit: number },
-): Promise<(Signed & { row: bigint })[]> {
-  const { rows } = await db.query<Row & { row: string }>({
+): Promise<Open[]> {
+  const { rows } = await db.query<Row & { row: string; cancel_seen: boolean }>({
     name: 'find-open-purchases',
-    text: `select row, ${COLUMNS} from purchases where money = 'open' and network = $1 and row > $2
+    text: `select row, ${COLUMNS}, cancel_seen_at is not null as cancel_seen from purchases where money = 'open' and network = $1 and row > $2
            order by row limit $3`,
     values: [network, after, limit],
   })
-  return rows.map((row) => ({ ...toSigned(row), row: BigInt(row.row) }))
+  return rows.map((row) => ({
+    ...toSigned(row),
+    row: BigInt(row.row),
+    isCancelSeen: row.cancel_seen,
+  }))
 }
 
 /**
@@ -83,7 +93,18 @@ export async function recordCancelSeen(db: Queryable, id: string): Promise<void>
   )
 }
 
-/** Finds the spent payments of purses in blocks up to a given number, except payments with a known final block. */
+/** Records that the chain no longer shows the cancellations of payments, so that the service sends them again. */
+export async function forgetCancels(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db.query(
+    `update purchases set cancel_seen_at = null where id = any ($1) and money = 'open'`,
+    [ids],
+  )
+}
+
+/**
+ * Finds spent payments of purses that are in blocks up to the given number, if these blocks are not known to be final.
+ */
 export async function findSpent(
   db: Queryable,
   network: string,

@@ -1,12 +1,13 @@
 import { commonBounds } from '../../shared/vault/bounds/bounds.ts'
-import { withoutUsedCodes } from '../../shared/vault/credential.ts'
+import { usedBackupCodes as usedOf, withoutUsedCodes } from '../../shared/vault/credential.ts'
 import { writeAudit } from '../account/audit.ts'
-import { type Pool, transaction } from '../db.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
 import {
   addVersion,
   type Failed,
   isOtherData,
   isWithheld,
+  type Locked,
   lockCredential,
   openCurrent,
   refusal,
@@ -16,10 +17,10 @@ import {
 import { boundsSince, openData, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Stores an old version of a credential as the newest version. Backup codes that were used after the old version was
- * stored stay marked as used. If an API key restores an old version, the new version gets only the common bounds of the
- * old and all later versions. So a host that the owner has removed from the bounds stays forbidden. If the owner
- * restores an old version, the new version gets the bounds of the old version.
+ * Stores an old version of a credential as the newest version. Backup codes that the old version or a later version has
+ * used stay marked as used. If an API key restores a version, the new version gets only the bounds that the old
+ * version and all later versions have in common, so that a removed host stays forbidden. If the owner restores the
+ * version, the new version gets the bounds of the old version.
  */
 export async function restoreVersion(
   pool: Pool,
@@ -38,7 +39,8 @@ export async function restoreVersion(
     }
     const restored = openData(keyring, actor.projectId, name, old)
     const current = await openCurrent(db, target, locked)
-    const data = current === null ? restored : withoutUsedCodes(restored, current)
+    const usedBackupCodes = await usedSince(db, target, locked)
+    const data = withoutUsedCodes(restored, { usedBackupCodes })
     const { type, metadata, expires_at: expiresAt } = old
     const bounds = isOwner ? toBounds(old) : commonBounds(await boundsSince(db, locked.row, old))
     const content = { type, data, metadata, expiresAt, ...bounds }
@@ -47,4 +49,18 @@ export async function restoreVersion(
     const credential = await addVersion(db, target, locked, { content, rotated, action, detail })
     return { kind: 'ok', credential }
   })
+}
+
+/** Returns the backup codes that the given version of a credential or a later version has used. */
+async function usedSince(
+  db: Queryable,
+  target: Target & { version: number },
+  locked: Locked,
+): Promise<string[]> {
+  const used: string[] = []
+  for (let { version } = target; version <= locked.version; version++) {
+    const data = await openCurrent(db, target, { ...locked, version })
+    used.push(...usedOf(data ?? {}))
+  }
+  return used
 }

@@ -95,11 +95,15 @@ export async function readFacilitatorOffer(
   return { ok: true, offer, endpoint }
 }
 
+/**
+ * Describes the requirement of x402 version 1 without `extra`, which sellers of version 1 may also set to null. The
+ * check of `extra` is not needed, because a wrong EIP-712 domain in `extra` makes the payment's signature invalid.
+ */
+const requirementV1Schema = paymentRequirementsSchema.omit({ extra: true })
+
 function readV1(requirements: unknown): Wanted | null {
-  const { data } = paymentRequirementsSchema.safeParse(requirements)
+  const { data } = requirementV1Schema.safeParse(requirements)
   if (data === undefined || !URL.canParse(data.resource)) return null
-  // This service has always ignored the field `extra` in x402 version 1. The check of `extra` is not needed, because a
-  // wrong EIP-712 domain in `extra` makes the payment's signature invalid.
   return { ...data, amount: data.maxAmountRequired, extra: {} }
 }
 

@@ -4,7 +4,7 @@
  * Standard: OpenAPI Specification 3.0 and 3.1. The code follows references inside the OpenAPI document, and leaves out
  * references to other documents.
  */
-import { jsonFault } from './jsonBounds.ts'
+import { isStorable, jsonFault } from './jsonBounds.ts'
 import { valueFault } from './jsonSchema.ts'
 import { type HttpInput, type HttpPart, METHODS, type Metadata, type Output } from './metadata.ts'
 import { readSchema } from './openApiSchema.ts'
@@ -65,14 +65,15 @@ export function readOpenApi(text: string, url: string): OpenApiRead {
   const { title } = asObject(root.info)
   const tags = distinctTags(asList(operation.tags).filter(isWord))
   const output = outputOf(root, operation)
-  return {
-    metadata: {
-      ...(isWord(title) && { serviceName: title }),
-      ...(tags.length > 0 && { tags }),
-      input,
-      ...(output === null ? {} : { output }),
-    },
+  const metadata: Metadata = {
+    ...(isWord(title) && { serviceName: title }),
+    ...(tags.length > 0 && { tags }),
+    input,
+    ...(output === null ? {} : { output }),
   }
+  return isStorable(metadata)
+    ? { metadata }
+    : { fault: 'the document holds a null character or broken Unicode' }
 }
 
 type FoundPath = { item: Json; template: string | null; pathParams: Record<string, string> }
@@ -130,17 +131,20 @@ const PLACES = new Map<unknown, HttpPart>([
 function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<string, string>) {
   const examples: Partial<Record<HttpPart, Json>> = {}
   const forms: Partial<Record<HttpPart, { properties: Json; required: string[] }>> = {}
+  // A parameter of the operation replaces the parameter of its path with the same name (OpenAPI 3.1 §4.8.10).
+  const own = new Map<string, { part: HttpPart; name: string; parameter: Json }>()
   for (const given of parameters) {
     const parameter = readReference(root, given)
     const part = PLACES.get(parameter.in)
     const { name } = parameter
     if (part === undefined || typeof name !== 'string' || name === '__proto__') continue
+    own.set(`${part} ${name}`, { part, name, parameter })
+  }
+  for (const { part, name, parameter } of own.values()) {
     const schema = readSchema(root, parameter.schema)
     forms[part] ??= { properties: {}, required: [] }
     forms[part].properties[name] = schema
-    // A parameter of the operation replaces a parameter of the path with the same name (OpenAPI 3.1 §4.8.10).
-    const { required } = forms[part]
-    if (parameter.required === true && !required.includes(name)) required.push(name)
+    if (parameter.required === true) forms[part].required.push(name)
     const example = part === 'pathParams' ? pathParams[name] : exampleOf(root, parameter)
     // The example of a path parameter is always a text, because the example comes from the path of the URL.
     if (part === 'pathParams' ? example !== undefined : isExample(schema, example)) {

@@ -1,4 +1,5 @@
-/** Reads the x402 extension `bazaar` in the 402 response of an endpoint's own server. */
+/** Reads the x402 extension `bazaar` that an endpoint declares in the 402 response of its own server. */
+import { isStorable } from './jsonBounds.ts'
 import { valueFault } from './jsonSchema.ts'
 import { BAZAAR, type Bazaar, type ServiceWords } from './metadata.ts'
 import { distinctTags, iconUrlFault, isRouteTemplate, isWord } from './words.ts'
@@ -26,8 +27,8 @@ function pointsOutside(node: unknown): boolean {
 }
 
 /**
- * Reads the x402 extension `bazaar` of a seller. @returns null if the value is no extension `bazaar`, or if the member
- * `info` does not follow the member `schema`.
+ * Reads the x402 extension `bazaar` of a seller. @returns null if the value is no extension `bazaar`, if its info does
+ * not follow its schema, or if PostgreSQL cannot store it.
  */
 export function readBazaar(value: unknown): Bazaar | null {
   const { info, schema, routeTemplate } = asObject(value)
@@ -37,6 +38,7 @@ export function readBazaar(value: unknown): Bazaar | null {
   if (!isKnown || Object.keys(asObject(schema)).length === 0) return null
   try {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
+    if (!isStorable(info) || !isStorable(schema)) return null
   } catch {
     // JSON with thousands of nested levels makes the check throw a RangeError. JSON with so many nested levels does not
     // count as an extension `bazaar`.

@@ -5,6 +5,7 @@ import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
 /** Describes a refund that a seller sent by hand. The seller has named the transaction of the refund. */
 export type ClaimedRefund = {
+  row: bigint
   id: string
   asset: Address
   payer: Address
@@ -23,6 +24,7 @@ export type ClaimedRefund = {
 const OLD = '1 hour'
 
 type Row = {
+  row: string
   id: string
   asset: Address
   payer: Address
@@ -33,21 +35,27 @@ type Row = {
   is_old: boolean
 }
 
-/** Lists the refunds with a named transaction that a worker process must still check, the oldest first. */
+/**
+ * Lists the refunds whose transaction a seller named and a worker must still check. Each poll of the chain reads one
+ * part of the list, so that transactions that no node knows do not delay the other refunds.
+ * @param after is the row number of the last refund that the previous poll read. The number 0 starts the list at the
+ * first refund.
+ */
 export async function findClaimed(
   db: Queryable,
   network: string,
-  limit: number,
+  { after, limit }: { after: bigint; limit: number },
 ): Promise<ClaimedRefund[]> {
   const { rows } = await db.query<Row>({
     name: 'find-claimed-refunds',
-    text: `select r.id, r.asset, r.payer, r.pay_to, r.amount_atomic, r.tx_hash, p.block_number as paid_block,
+    text: `select r.row, r.id, r.asset, r.payer, r.pay_to, r.amount_atomic, r.tx_hash, p.block_number as paid_block,
              r.claimed_at < clock_timestamp() - interval '${OLD}' as is_old
            from hand_refunds r join payments p on p.id = r.payment_id
-           where r.state = 'claimed' and r.network = $1 order by r.claimed_at limit $2`,
-    values: [network, limit],
+           where r.state = 'claimed' and r.network = $1 and r.row > $2 order by r.row limit $3`,
+    values: [network, after, limit],
   })
   return rows.map((row) => ({
+    row: BigInt(row.row),
     id: row.id,
     asset: row.asset,
     payer: row.payer,
@@ -75,18 +83,36 @@ export async function refuseClaim(
   )
 }
 
-/** Returns the log indexes of those events in a transaction that already count as refunds. */
-export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
-  const { rows } = await db.query<{ log_index: number }>(
-    'select log_index from hand_refunds where tx_hash = $1 and log_index is not null',
-    [txHash],
-  )
+/**
+ * Finds the log indexes in the transaction $2 whose transfers cannot count for the refund $1. A transfer that pays for a
+ * sale or a purchase of this service pays nothing back, even if it goes from the seller to the buyer.
+ */
+const USED_LOGS = `
+  select o.log_index from hand_refunds o where o.tx_hash = $2 and o.log_index is not null
+  union all
+  select q.log_index from hand_refunds r join payments p on p.id = r.payment_id
+  join payments q on q.chain_id = p.chain_id and q.asset = p.asset and lower(q.payer) = r.payer
+  where r.id = $1 and q.tx_hash = $2 and q.log_index is not null
+  union all
+  select u.log_index from hand_refunds r join purchases u on u.payer = r.payer and u.kind in ('payment', 'refund')
+  where r.id = $1 and u.tx_hash = $2 and u.log_index is not null`
+
+/**
+ * Returns the log indexes of the events in a transaction that already count as the transfers of other refunds, sales or
+ * purchases.
+ */
+export async function usedLogs(
+  db: Queryable,
+  { id, txHash }: Pick<ClaimedRefund, 'id' | 'txHash'>,
+): Promise<number[]> {
+  const { rows } = await db.query<{ log_index: number }>(USED_LOGS, [id, txHash])
   return rows.map(({ log_index: index }) => index)
 }
 
 /**
- * Records the transfer of a refund that a seller sent by hand, together with its receipt. The first record of the
- * transfer also records an event. @returns false if the transfer already counts for another refund.
+ * Records the transfer of a refund that a seller sent by hand, together with its receipt. When the transfer is recorded
+ * for the first time, the function also records an event. @returns false if the transfer already counts for another
+ * refund, a sale or a purchase.
  */
 export function recordHandRefund(
   pool: Pool,
@@ -104,7 +130,7 @@ export function recordHandRefund(
     }>(
       `select payment_id, amount_atomic, payer, pay_to, told_at is not null as told from hand_refunds
        where id = $1 and state = 'claimed' and tx_hash = $2
-         and not exists (select from hand_refunds o where o.tx_hash = $2 and o.log_index = $3)
+         and $3 <> all (array(${USED_LOGS}))
        for no key update`,
       [id, txHash, seen.logIndex],
     )

@@ -10,7 +10,8 @@ import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { lockPurse } from '../purchases/reserve.ts'
-import { hashOf, type Ordered, order } from '../transferOut.ts'
+import { isPurseAddress } from '../purses.ts'
+import { hashOf, type Ordered, order, orderKey } from '../transferOut.ts'
 
 /**
  * Describes a refund and its state. The state `by_hand` means that the seller must send the refund. The state
@@ -80,7 +81,7 @@ export function refundPayment(
       payTo: payer.toLowerCase(),
       ...{ txHash: null, isFinal: false, reason: null, receipt: null },
     }
-    if (purse === null || !(await isOwnAddress(db, projectId, recipient))) {
+    if (purse === null || !(await isPurseAddress(db, projectId, recipient))) {
       const id = newHandRefundId()
       await db.query(
         `insert into hand_refunds (id, project_id, payment_id, idempotency_key, request_hash, created_by, network, asset,
@@ -100,15 +101,6 @@ export function refundPayment(
     const id = await order(db, keyring, actor, { ...ordered, address: purse.address, network })
     return { kind: 'ok', refund: { ...refund, id } }
   })
-}
-
-/** Tells whether an address belongs to the present key or to an earlier key of a project's purse. */
-async function isOwnAddress(db: Queryable, projectId: string, address: string): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'select from purse_keys where project_id = $1 and address = $2',
-    [projectId, address.toLowerCase()],
-  )
-  return rowCount === 1
 }
 
 type PaymentRow = {
@@ -137,9 +129,10 @@ async function findByKey(
   key: string,
 ): Promise<{ id: string; hash: Buffer } | null> {
   const { rows } = await db.query<{ id: string; hash: Buffer }>(
-    `select id, request_hash as hash from purchases where project_id = $1 and idempotency_key = $2
+    `select id, request_hash as hash from purchases
+     where project_id = $1 and kind = 'refund' and idempotency_key in ($2, 'refund:' || $3)
      union all select id, request_hash from hand_refunds where project_id = $1 and idempotency_key = $3`,
-    [projectId, `refund:${key}`, key],
+    [projectId, orderKey('refund', key), key],
   )
   return rows[0] ?? null
 }

@@ -85,6 +85,16 @@ test('the response has the headers of the seller, except those of the compressed
   }
 })
 
+test('a paid response keeps headers and a status text that are not ASCII, as fetch reads their bytes', async () => {
+  const headers = { 'x-city': '\u6771\u4eac', 'set-cookie': 'city=\u6771\u4eac\nb=2' }
+  const response = await buying(answered({ headers, statusText: '\u5b8c\u4e86' })).buy()
+  const text = (value: string | null) => Buffer.from(value ?? '', 'latin1').toString('utf8')
+  expect(text(response.headers.get('x-city'))).toBe('\u6771\u4eac')
+  expect(response.headers.getSetCookie().map(text)).toEqual(['city=\u6771\u4eac', 'b=2'])
+  expect(text(response.statusText)).toBe('\u5b8c\u4e86')
+  expect(await response.text()).toBe('fine')
+})
+
 test('a response with a status that forbids a body has none', async () => {
   for (const [status, body] of [
     [200, 'fine'],
@@ -105,6 +115,8 @@ test('a purchase without a response of the seller is thrown with its reason', as
     [answered(null, { state: 'unknown' }), 'unknown: pur_1'],
     [answered({ status: 100 }), 'answered: pur_1'],
     [answered({ status: 199 }), 'answered: pur_1'],
+    [answered({ status: 600 }), 'answered: pur_1'],
+    [answered({ status: 999 }), 'answered: pur_1'],
   ] as const) {
     const error = await buying(purchase)
       .buy()

@@ -145,7 +145,8 @@ test('a transfer proves one refund only, and it must have the right amount and p
     'the proof',
     async () => (await refundOf(paymentId, first.refundId)).state === 'spent',
   )
-  await refused(second.refundId, right, 'the transfers of the transaction count for other refunds')
+  const used = 'the transfers of the transaction count for other refunds, sales or purchases'
+  await refused(second.refundId, right, used)
 })
 
 test('refunds by a seller never exceed the payment, and the seller can withdraw a refund that was not sent', async () => {

@@ -120,6 +120,12 @@ test('a purse with a rotated key pays from a new address, and all money at the o
   expect(rotation.stdout()).toContain('0.99 USDC go there')
   const next = (await purseOf(buyer)).address as Address
   expect(next).not.toBe(buyer.address)
+  // A payout to the old address would come back to the purse again and again.
+  for (const payoutAddress of [buyer.address, next]) {
+    expect((await change(buyer, { payoutAddress })).message).toContain(
+      'payoutAddress must not be the purse itself',
+    )
+  }
   await waitFor(
     'the money at the new address',
     async () => (await purseOf(buyer)).balanceUsdc === '0.99',

@@ -131,6 +131,20 @@ test('a restore of an old version does not bring back used backup codes', async 
   })
 })
 
+test('a restore of an old version does not bring back backup codes that a version in between used', async () => {
+  const data = { password: 'p', backupCodes: ['a', 'b', 'c'] }
+  await agent.put(path('between'), { type: 'LOGIN', data })
+  await agent.put(path('between'), { type: 'LOGIN', data: { ...data, password: 'q' } })
+  await agent.post(path('between', '/totp/backup'))
+  await store(agent, 'between', 3)
+  await agent.post(path('between', '/versions/1/restore'))
+  expect((await agent.get(path('between'))).body.data).toEqual({
+    password: 'p',
+    backupCodes: ['b', 'c'],
+    usedBackupCodes: ['a'],
+  })
+})
+
 test('concurrent writers of one credential get distinct versions without gaps, each stored as written', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => store(owner, 'crowd', n)))

@@ -63,9 +63,17 @@ describe('the AWS signature covers the path', () => {
     expect(ofUrl("/a%20b/c(d)!'*/")).toBe(expectedGet('/a%2520b/c%28d%29%21%27%2A/', ''))
   })
 
-  const expectedS3 = (path: string) =>
+  test('the signed path has no empty segments, except for S3', () => {
+    expect(ofUrl('//')).toBe(expectedGet('/', ''))
+    expect(ofUrl('//a//b/')).toBe(expectedGet('/a/b/', ''))
+    expect(signatureOf({ service: 's3', url: 'https://api.example/a//b' })).toBe(
+      expectedS3('/a//b'),
+    )
+  })
+
+  const expectedS3 = (path: string, service = 's3') =>
     expected(
-      's3',
+      service,
       ...['GET', path, '', 'host:api.example', `x-amz-content-sha256:${EMPTY_HASH}`],
       ...[`x-amz-date:${TIME}`, '', 'host;x-amz-content-sha256;x-amz-date', EMPTY_HASH],
     )
@@ -75,6 +83,15 @@ describe('the AWS signature covers the path', () => {
     expect(sign(given)['x-amz-content-sha256']).toBe(EMPTY_HASH)
     expect(signatureOf(given)).toBe(expectedS3('/a%20b'))
   })
+
+  test.each(['s3express', 's3-object-lambda', 's3-outposts'])(
+    'the service %s of S3 is signed as S3',
+    (service) => {
+      const given = { service, url: 'https://api.example/a%20b//c' }
+      expect(sign(given)['x-amz-content-sha256']).toBe(EMPTY_HASH)
+      expect(signatureOf(given)).toBe(expectedS3('/a%20b//c', service))
+    },
+  )
 
   test('the signature for S3 is the same for a character in the path and its percent-encoding', () => {
     const url = (path: string) => ({ service: 's3', url: `https://api.example${path}` })

@@ -260,6 +260,22 @@ describe('the vault signs with AWS Signature Version 4', () => {
       '',
       '5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31',
     ],
+    [
+      'get-slash',
+      'GET',
+      '//',
+      {},
+      '',
+      '5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31',
+    ],
+    [
+      'get-slashes',
+      'GET',
+      '//example//',
+      {},
+      '',
+      '9a624bd73a37c9a373b5312afbebe7a714a789de108f0bdfe846570885f57e84',
+    ],
   ])(
     'the signature equals the case %s of AWS’s test suite',
     (_name, method, path, headers, body, signature) => {

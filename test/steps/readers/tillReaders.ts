@@ -8,7 +8,7 @@ import { isPublicAddress, judgeHost } from '../../../shared/http/publicAddress.t
 import { isDay, parseDuration, parseIsoTime } from '../../../shared/isoTime.ts'
 import { challengePayees, challengeVersions } from '../../../shared/till/anyChallenge.ts'
 import { classifySignature, normaliseSignature } from '../../../shared/till/authorization.ts'
-import { jsonFault } from '../../../shared/till/bazaar/jsonBounds.ts'
+import { isStorable, jsonFault } from '../../../shared/till/bazaar/jsonBounds.ts'
 import { schemaFault, valueFault } from '../../../shared/till/bazaar/jsonSchema.ts'
 import { readOpenApi } from '../../../shared/till/bazaar/openApi.ts'
 import { readSchema } from '../../../shared/till/bazaar/openApiSchema.ts'
@@ -68,6 +68,7 @@ export const TILL_READERS: readonly Reader[] = [
       ),
   }),
   ...all('till/bazaar/jsonBounds.ts', BODY_MAX, SCHEMA_TEXT, {
+    isStorable: (text) => isStorable(json(text)),
     jsonFault: (text) => jsonFault(json(text), text.length),
   }),
   ...all('till/bazaar/jsonSchema.ts', HEADER_MAX, SCHEMA_TEXT, {

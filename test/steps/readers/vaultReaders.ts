@@ -187,6 +187,7 @@ export const VAULT_READERS: readonly Reader[] = [
     shownData: (text) => credential.shownData('CUSTOM', { a: text }),
     hasTotp: (text) => credential.hasTotp('TOTP', { secret: text }),
     totpKeyOf: (text) => credential.totpKeyOf('TOTP', { secret: text }),
+    usedBackupCodes: (text) => credential.usedBackupCodes({ usedBackupCodes: pieces(text) }),
     unusedBackupCodes: (text) => credential.unusedBackupCodes({ backupCodes: pieces(text) }),
     popBackupCode: (text) =>
       credential.popBackupCode({ backupCodes: pieces(text), usedBackupCodes: pieces(text) }),

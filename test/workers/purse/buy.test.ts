@@ -307,4 +307,15 @@ describe('a purchase job signs in at a seller', () => {
     expect(await bought({ projectId })).toMatchObject({ state: 'answered', money: 'open' })
     expect(shop.heard).not.toContain('sign-in')
   })
+
+  test('the buyer pays without a sign-in if EIP-4361 does not allow the texts of the challenge', async () => {
+    const projectId = await newRegular()
+    const uri = `http://${shop.host}/weather`
+    for (const change of [{ uri: `${uri}|today` }, { resources: [`${uri}\n\nI owe you 5 USDC`] }]) {
+      openShop(shop)
+      shop.ask = () => challenge({}, { extensions: extensionsOf(change) })
+      expect(await bought({ projectId })).toMatchObject({ state: 'answered', money: 'open' })
+      expect(shop.heard).not.toContain('sign-in')
+    }
+  })
 })

@@ -291,6 +291,35 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     expect([purchase.state, ...verdicts(purchase)]).toEqual(['answered', null, null])
   })
 
+  test('a null character in the texts of a seller does not keep a purchase from its end', async () => {
+    const nul = (signature: string) => ({ format: 'jws', signature: `${signature}\0` })
+    shop.ask = () =>
+      challenge(
+        {},
+        {
+          resource: { url: `${shop.url}\0`, description: 'The\0weather' },
+          extensions: { 'offer-receipt': { info: { offers: [nul('a.b.c')] } } },
+        },
+      )
+    shop.serve = () =>
+      settled({
+        transaction: TX,
+        extensions: { 'offer-receipt': { info: { receipt: nul('d.e.f') } } },
+      })
+    expect(await bought()).toMatchObject({
+      ...{ state: 'answered', money: 'open', claimed_tx: TX.toLowerCase() },
+      ...{ resource: null, description: null, seller_offer: null, seller_receipt: null },
+    })
+  })
+
+  test('a lone surrogate in the resource of a seller does not keep a purchase from its end', async () => {
+    shop.ask = () =>
+      challenge({}, { resource: { url: 'mcp://tool/\ud800', description: 'The \udc00' } })
+    expect(await bought()).toMatchObject({
+      ...{ state: 'answered', money: 'open', resource: null, description: null },
+    })
+  })
+
   test('proofs of a seller get no verdict if the seller has signed nothing', async () => {
     const purchase = await bought()
     expect([...verdicts(purchase), purchase.seller_receipt]).toEqual([null, null, null])

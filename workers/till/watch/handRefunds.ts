@@ -17,11 +17,16 @@ import { plainTransfers } from '../chain/transfer.ts'
 const BATCH_MAX = 50
 
 /**
- * Checks once the refunds that sellers claim to have paid by hand. @throws {RpcTrouble} if the chain node does not
- * respond.
+ * Holds the row number of the claimed refund at which the last poll ended. The number 0 means that the next poll starts
+ * with the first refund.
  */
-export async function checkClaims(chain: KnownChain): Promise<void> {
-  const claims = await findClaimed(chain.pool, chain.network.network, BATCH_MAX)
+export type ClaimMemory = { lastClaimRow: bigint }
+
+/** Checks once the refunds that sellers claim to have paid by hand. @throws {RpcTrouble} */
+export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promise<void> {
+  const part = { after: memory.lastClaimRow, limit: BATCH_MAX }
+  const claims = await findClaimed(chain.pool, chain.network.network, part)
+  memory.lastClaimRow = claims.length < BATCH_MAX ? 0n : claims.at(-1)!.row
   if (claims.length === 0) return
   const receipts = await readReceipts(
     chain.rpc,
@@ -45,13 +50,13 @@ async function judge(
   if (receipt.status !== 1n) return refuse('the transaction was reverted')
   if (receipt.blockNumber < claim.paidBlock)
     return refuse('the transaction is older than the payment')
-  const used = await usedLogs(chain.pool, claim.txHash)
+  const used = await usedLogs(chain.pool, claim)
   const logIndex = plainTransfers(receipt.logs, claim).find((index) => !used.includes(index))
   if (logIndex === undefined) {
     return refuse(
       used.length === 0
         ? 'the transaction has no transfer of this amount from the payee to the payer'
-        : 'the transfers of the transaction count for other refunds',
+        : 'the transfers of the transaction count for other refunds, sales or purchases',
     )
   }
   const { blockNumber, blockHash } = receipt

@@ -16,6 +16,8 @@ import {
   findOpen,
   findSpent,
   findStaleBalances,
+  forgetCancels,
+  type Open,
   recordBalances,
   recordCancelSeen,
   recordFinalSpent,
@@ -35,7 +37,7 @@ import {
 import type { KnownChain } from '../chain/chainView.ts'
 import { refundReceipt } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
-import { checkClaims } from './handRefunds.ts'
+import { type ClaimMemory, checkClaims } from './handRefunds.ts'
 
 const BATCH_MAX = 200
 const PURSES_MAX = 50
@@ -52,7 +54,7 @@ const SEARCH_MARGIN = 5n
 const REPLACED_LOOKS = 2
 
 /** Holds the facts about purses (wallets of projects) that a process remembers between two polls. */
-export type PurseMemory = {
+export type PurseMemory = ClaimMemory & {
   /**
    * Holds the row number of the open payment at which the last poll ended. The number 0 means that the next poll starts
    * with the first open payment.
@@ -74,14 +76,14 @@ export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promis
   const final = await readBlock(chain.rpc, 'finalized')
   if (open.length > 0) await tendOpen(chain, open, final)
   if (final !== null) await tendTransfers(chain, final, { isFinal: true })
-  await checkClaims(chain)
+  await checkClaims(chain, memory)
   if (await isReplaced(chain, memory)) await tendTransfers(chain, chain.head, { isFinal: false })
   await readPurses(chain)
 }
 
 async function tendOpen(
   chain: KnownChain,
-  open: readonly Signed[],
+  open: readonly Open[],
   final: Block | null,
 ): Promise<void> {
   const isOver = ({ transfer }: Signed) => final !== null && final.timestamp >= transfer.validBefore
@@ -99,6 +101,12 @@ async function tendOpen(
     chain.rpc,
     live.map(({ transfer }) => transfer),
     chain.head.number,
+  )
+  // A reorganisation can remove a cancellation that an earlier poll has seen.
+  const uncancelled = live.filter(({ isCancelSeen }, n) => isCancelSeen && !atHead[n])
+  await forgetCancels(
+    chain.pool,
+    uncancelled.map(({ id }) => id),
   )
   const used = [...over.filter((_, n) => atFinal[n]), ...live.filter((_, n) => atHead[n])]
   if (used.length > 0) await tendUsed(chain, used, final)

@@ -45,6 +45,7 @@ export const newReconciler = (): Reconciler => ({
   suspicious: true,
   goneLooks: new Map(),
   lastOpenRow: 0n,
+  lastClaimRow: 0n,
   replacedLooks: 0,
   gapsBefore: new Set(),
   lowerLooks: 0,

@@ -155,7 +155,9 @@ describe('the facilitator reads the payment requirements of a seller', () => {
       expect([extra, await reasonOf(readV2({ extra }))]).toEqual([extra, reason])
       expect([extra, await reasonOf(readV1({ extra }))]).toEqual([extra, 'accepted'])
     }
-    expect(await reasonOf(readV2({ extra: null }))).toBe('accepted')
+    for (const reading of [readV1({ extra: null }), readV2({ extra: null })]) {
+      expect(await reasonOf(reading)).toBe('accepted')
+    }
   })
 
   test('the requirements must ask for at least the minimum price of the service', async () => {

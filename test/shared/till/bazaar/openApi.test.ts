@@ -180,6 +180,22 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
     expect(input.schema?.queryParams).toMatchObject({ required: ['city'] })
   })
 
+  test('a parameter of the operation replaces the parameter of its path with the same name', () => {
+    const city = { in: 'query', name: 'city', schema: TEXT }
+    const ofPath = { ...city, required: true, example: 'Lima' }
+    const day = { in: 'query', name: 'day', schema: TEXT, required: true, example: '7' }
+    const parametersOf = (one: object) => ({
+      parameters: [ofPath, day],
+      get: { parameters: [one] },
+    })
+    const queryParams = { type: 'object', properties: { city: TEXT, day: TEXT }, required: ['day'] }
+    expect(inputOf({ '/weather': parametersOf(city) })).toEqual({
+      method: 'GET',
+      queryParams: { day: '7' },
+      schema: { queryParams },
+    })
+  })
+
   test('a parameter keeps its schema if the operation also has a body', () => {
     const parameters = [{ in: 'query', name: 'city', schema: TEXT }]
     const requestBody = ofJson({ schema: TEXT })

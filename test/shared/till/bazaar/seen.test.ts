@@ -45,6 +45,15 @@ describe('the service reads the extension `bazaar` of a seller', () => {
     expect(withSchema({ properties: { input: { type: 'string' } } })).toBeNull()
   })
 
+  test('an extension of a seller with text that PostgreSQL does not store is left out', () => {
+    for (const text of ['\0', '\ud800', 'a\udc00']) {
+      expect(withInput({ type: 'http', [text]: 1 })).toBeNull()
+      expect(withInput({ type: 'http', list: [{ city: text }] })).toBeNull()
+      expect(withSchema({ description: text })).toBeNull()
+    }
+    expect(withInput({ type: 'http', city: '\ud83c\udf0a \\u0000' })).not.toBeNull()
+  })
+
   test('references in the extension of a seller must point into the schema itself, at any depth', () => {
     for (const keyword of ['$ref', '$id', '$dynamicRef']) {
       for (const inside of ['#', '#/$defs/city'])

@@ -5,6 +5,7 @@ import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { openPurse } from '../../../../sql/purse/purses.ts'
+import { recordHandRefund, usedLogs } from '../../../../sql/purse/refunds/handRefunds.ts'
 import {
   claimRefund,
   listRefunds,
@@ -164,6 +165,35 @@ describe('a seller names the transaction of a refund', () => {
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('proved')
   })
 
+  test('a transfer that paid for a sale or a purchase does not count as a refund', async () => {
+    const sale = await newSale()
+    const { id } = await refunded(sale.id, PAYMENT)
+    const { payer: buyer, payTo: seller } = DEVNET_ACCOUNTS
+    // The seller of the refunded payment has bought something from its buyer, for the same amount.
+    const { id: back, txHash } = await newSettled(pool, {
+      payer: seller.address,
+      recipient: buyer.address,
+      amountAtomic: PAYMENT,
+    })
+    await pool.query('update payments set log_index = 3 where id = $1', [back])
+    await pool.query(
+      `insert into purchases (id, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, money, payer,
+         nonce, tx_hash, log_index)
+       values ('pur_back', $1, 'payment', '', 'GET', 'a.example', '/', 1, 'agent', 'spent', $2, 'n', $3, 5)`,
+      [sale.projectId, seller.address.toLowerCase(), txHash],
+    )
+    await claimRefund(pool, ACTOR, { paymentId: sale.id, refundId: id, txHash })
+    expect((await usedLogs(pool, { id, txHash })).toSorted()).toEqual([3, 5])
+    const record = (logIndex: number) =>
+      recordHandRefund(
+        pool,
+        { id, txHash },
+        { logIndex, blockNumber: 7n, blockHash: newHash() },
+        () => '{}',
+      )
+    expect([await record(3), await record(5), await record(4)]).toEqual([false, false, true])
+  })
+
   test('a refund of a deleted project can be neither claimed nor withdrawn', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
@@ -193,6 +223,27 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect(await refunded(sale.id, 3_000n, 'key')).toEqual(made)
     expect(await kinds(sale.id, 2_001n, 2_000n)).toEqual(['insufficient_funds', 'ok'])
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
+  })
+
+  test('a refund out of the purse takes every idempotency key that a client may send', async () => {
+    const sale = await newPurseSale(5_000n)
+    for (const key of ['k'.repeat(255), `${'k'.repeat(254)}l`]) {
+      const made = await refunded(sale.id, 1_000n, key)
+      expect(await refunded(sale.id, 1_000n, key)).toEqual(made)
+    }
+    expect(await listRefunds(pool, sale.id)).toHaveLength(2)
+  })
+
+  test('an idempotency key of an agent cannot prevent a refund', async () => {
+    const sale = await newPurseSale(5_000n)
+    await pool.query(
+      `insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic, asked_by)
+       values ('pur_agent', $1, 'payment', 'refund:key', '', 'GET', 'a.example', '/', 1, 'agent')`,
+      [sale.projectId],
+    )
+    const made = await refunded(sale.id, 1_000n, 'key')
+    expect(await refunded(sale.id, 1_000n, 'key')).toEqual(made)
+    expect(await listRefunds(pool, sale.id)).toHaveLength(1)
   })
 
   test('a refund out of the purse cannot be withdrawn as if it were a refund by hand', async () => {

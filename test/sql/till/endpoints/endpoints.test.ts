@@ -1,6 +1,8 @@
 /** Tests that each project sees only its own live endpoints. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
+import { readOpenApi } from '../../../../shared/till/bazaar/openApi.ts'
+import { readSeen } from '../../../../shared/till/bazaar/seen.ts'
 import { Keyring } from '../../../../shared/vault/envelope.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import {
@@ -16,6 +18,7 @@ import {
   findEndpoint,
   findEndpointByResource,
   findUrlToVerify,
+  recordOpenApi,
   recordVerification,
 } from '../../../../sql/till/endpoints/endpoints.ts'
 import { findSeller } from '../../../../sql/till/endpoints/seller.ts'
@@ -172,6 +175,37 @@ describe('the service finds and changes an endpoint', () => {
     await record('https://api.example.com/a')
     expect(await statusOf()).toBe('verified')
   })
+
+  test.each(['\0', '\ud800'])(
+    'an endpoint is verified even if its 402 and its OpenAPI document hold the text %j, which PostgreSQL does not store',
+    async (text) => {
+      const projectId = await newProject(pool)
+      const id = await newEndpoint(projectId)
+      const url = 'https://api.example.com/a'
+      const openApiUrl = `${url}/openapi.json`
+      await updateEndpoint(pool, keyring, { projectId, id, change: { openApiUrl } })
+      const bazaar = {
+        info: { input: { type: 'http', method: 'GET', headers: { [text]: 'a' } } },
+        schema: { type: 'object' },
+      }
+      const challenge = JSON.stringify({ resource: { tags: ['tides'] }, extensions: { bazaar } })
+      const seen = readSeen(Buffer.from(challenge).toString('base64'))
+      const verdict = { status: 'verified', detail: '', versions: [2], payees: [] } as const
+      await recordVerification(pool, { id, url, ...verdict, seen })
+      const parameters = [{ in: 'query', name: 'city', schema: { type: 'string', enum: [text] } }]
+      const openApi = { openapi: '3.1.0', paths: { '/a': { get: { parameters } } } }
+      const read = readOpenApi(JSON.stringify(openApi), url)
+      await recordOpenApi(pool, { id, url: openApiUrl, fault: null, metadata: {}, ...read })
+      expect(await findEndpoint(pool, { projectId, id })).toMatchObject({
+        verification: { status: 'verified' },
+        seen: { tags: ['tides'] },
+        openApi: {
+          ...{ status: 'failed', detail: 'the document holds a null character or broken Unicode' },
+          metadata: {},
+        },
+      })
+    },
+  )
 
   test('an endpoint counts only settled payments in its totals', async () => {
     const projectId = await newProject(pool)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { type Address, type Hex, pad } from 'viem'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { findPurse } from '../../../../sql/purse/purses.ts'
+import { takeCancellations } from '../../../../sql/purse/stop.ts'
 import { findStaleBalances } from '../../../../sql/purse/watch.ts'
 import { type PurseMemory, tendPurses } from '../../../../workers/till/watch/purses.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -29,7 +30,7 @@ beforeEach(async () => {
   await pool.query('truncate purchases, purses, purse_keys, hand_refunds cascade')
   hand.reset()
   hand.chain.head = HEAD
-  memory = { lastOpenRow: 0n, replacedLooks: 0 }
+  memory = { lastOpenRow: 0n, lastClaimRow: 0n, replacedLooks: 0 }
   purse = await newPurse(pool, keyring)
   hand.balances.set(await addressOf(purse), BALANCE)
 })
@@ -189,6 +190,21 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(await openSum()).toBe(0n)
   })
 
+  test('a cancellation that a reorganisation removed is sent again', async () => {
+    const payment = await sign()
+    await pool.query(
+      `update purchases set cancel_signature = '0x00', valid_before = 9000000000 where id = $1`,
+      [payment.id],
+    )
+    const due = async () => (await takeCancellations(pool, 'base-sepolia', 10)).map(({ id }) => id)
+    addEvent(payment, 850n, 'canceled')
+    await look()
+    expect(await due()).toEqual([])
+    hand.events.clear()
+    await look()
+    expect(await due()).toEqual([payment.id])
+  })
+
   test('an open payment on another chain is left unchanged', async () => {
     const payment = await sign()
     await take(payment, 850n)
@@ -343,7 +359,24 @@ describe('the service follows a refund that a seller paid by hand', () => {
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('a refund by hand that moved to another block is recorded in this block, and a refund that disappeared is checked again', async () => {
+  test('many claims of transactions that no node knows do not delay the proof of another refund', async () => {
+    const made: Awaited<ReturnType<typeof newRefund>>[] = []
+    for (let n = 0; n < 51; n++) made.push(await newRefund(850n))
+    await pool.query(
+      `update hand_refunds set state = 'claimed', claimed_at = clock_timestamp(), log_index = null, block_number = null,
+         block_hash = null`,
+    )
+    await pool.query('update payments set block_number = 1')
+    await mine(made[50]!, 850n)
+    await look()
+    await look()
+    expect((await refund(made[50]!)).state).toBe('spent')
+    await mine(made[0]!, 850n)
+    await look()
+    expect((await refund(made[0]!)).state).toBe('spent')
+  })
+
+  test('a refund by hand that moved to another block is recorded there, and one that disappeared is checked again', async () => {
     const [moved, gone] = [await newRefund(850n), await newRefund(850n)]
     await mine(moved, 851n)
     setFinal(850n)
