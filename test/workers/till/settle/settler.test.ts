@@ -121,7 +121,7 @@ describe('the settler ends a payment', () => {
       hash: await broadcastPayment(till.client, payment),
     })
     await run(id)
-    expect(await stateOf(id)).toBe('settled')
+    expect(await till.payment(id)).toMatchObject({ state: 'settled', failureDetail: null })
     const late = await pay()
     const lateId = await till.claim(late)
     await till.client.waitForTransactionReceipt({ hash: await broadcastPayment(till.client, late) })
