@@ -33,10 +33,14 @@ const forgetUpTo = (head: bigint) =>
       ? { code: -32000, message: 'missing trie node' }
       : null,
   )
-/** Sets the time of the next block, in seconds after the time of the newest block. */
+/**
+ * Sets the time of the next block, in seconds after now and after the newest block. A time in the past would set back
+ * the clock of the chain for all later tests.
+ */
 const blockIn = async (seconds: number) => {
   const { timestamp } = await till.client.getBlock()
-  return till.client.setNextBlockTimestamp({ timestamp: timestamp + BigInt(seconds) })
+  const latest = Math.max(Number(timestamp), Math.ceil(Date.now() / 1000))
+  return till.client.setNextBlockTimestamp({ timestamp: BigInt(latest + seconds) })
 }
 
 describe('the service refuses an authorization that was used before the claim', () => {
