@@ -101,6 +101,7 @@ export async function startDevnet(parameters: StartDevnetParameters): Promise<De
     await recordProcess(stateFile, { pid: child.pid ?? 0, rpcUrl })
     const client = devnetClient(rpcUrl)
     const restored = await restoreOrDeploy(client, stateFile)
+    await catchUp(client)
     if (blockTimeS !== undefined) await client.setIntervalMining({ interval: blockTimeS })
     const ms = Math.round(performance.now() - startedMs)
     log.info({ rpcUrl, chainId: CHAIN_ID, restored, ms }, 'devnet started')
@@ -205,6 +206,17 @@ async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise
       cause: error,
     })
   }
+}
+
+/**
+ * Sets the clock of the devnet to the present second if it lags behind. Anvil takes the time at which its start began
+ * for the time at which its clock begins, so a slow start sets the clock back. A payment that a stranger settles at once
+ * would then seem to be settled before its claim.
+ */
+async function catchUp(client: DevnetClient): Promise<void> {
+  const { timestamp } = await client.getBlock({ blockTag: 'pending' })
+  const lagS = Math.floor(Date.now() / 1000) - Number(timestamp)
+  if (lagS > 0) await client.increaseTime({ seconds: lagS })
 }
 
 async function readState(stateFile: string): Promise<Hex | null> {

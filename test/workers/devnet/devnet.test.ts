@@ -64,6 +64,13 @@ describe('the service keeps the state of a devnet', () => {
     await pay(second)
   })
 
+  test('the clock of a devnet does not lag behind the clock of the machine', async () => {
+    const devnet = await start('clock')
+    const before = Math.floor(Date.now() / 1000)
+    const { timestamp } = await devnetClient(devnet.rpcUrl).getBlock({ blockTag: 'pending' })
+    expect(Number(timestamp)).toBeGreaterThanOrEqual(before)
+  })
+
   test('the state of a devnet survives a restart even if it holds contract code of 12 MB', async () => {
     const first = await start('large')
     const address = `0x${'51'.repeat(20)}` as const
