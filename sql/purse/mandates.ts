@@ -236,15 +236,17 @@ export async function listMandates(
 }
 
 /**
- * Locks the currently valid payment mandates of a project. All payments lock the mandates in the order of their rows,
- * so that two payments cannot deadlock.
+ * Locks the currently valid payment mandates of a project, and all stopped mandates. A stop does not end with the
+ * validity of its mandate, because another mandate would then pay the same host. All payments lock the mandates in the
+ * order of their rows, so that two payments cannot deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({
     name: 'lock-mandates',
     text: `select ${COLUMNS} from mandates m
-           where m.project_id = $1 and m.state <> 'ended' and m.valid_from <= clock_timestamp()
-             and (m.valid_until is null or m.valid_until > clock_timestamp())
+           where m.project_id = $1 and (m.state = 'frozen'
+             or m.state = 'active' and m.valid_from <= clock_timestamp()
+               and (m.valid_until is null or m.valid_until > clock_timestamp()))
            order by m.row for update`,
     values: [projectId],
   })

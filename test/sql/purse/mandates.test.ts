@@ -286,6 +286,19 @@ describe('a payment locks the mandates of its project', () => {
     expect(namesOf(locked)).toEqual(['from now on', 'until later', 'stopped'])
   })
 
+  test('a payment locks stopped mandates even outside of their validity, because a stop has no end', async () => {
+    const projectId = await newProject(pool)
+    for (const window of [{ validUntil: AT(-1) }, { validFrom: AT(HOUR_MS) }]) {
+      const { id } = await given(projectId, { name: Object.keys(window)[0]!, ...window })
+      await change(projectId, id, { state: 'frozen' })
+    }
+    const ended = await given(projectId)
+    await change(projectId, ended.id, { state: 'frozen' })
+    await change(projectId, ended.id, { state: 'ended' })
+    const locked = await lockMandates(pool, projectId)
+    expect(namesOf(locked)).toEqual(['validUntil', 'validFrom'])
+  })
+
   test('mandates stay locked until the payment is decided', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
