@@ -86,8 +86,8 @@ export type App = (request: Request, socketAddress: string) => Promise<Response>
 const REQUEST_ID = /^[\w.:-]{1,128}$/
 
 /**
- * Creates the HTTP application. Every request passes the same steps: request id, route, key, limit, scope, body, input
- * schema, handler. Every response leaves through `finish`.
+ * Creates the HTTP application. Every HTTP request passes the same steps: request id, route, key, limit, scope, body,
+ * input schema, handler. Every HTTP response passes through `finish`.
  */
 export function createApp(services: Services, usage: UsageRecorder): App {
   const bodies = new HeldBodies()
@@ -125,8 +125,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 /**
- * Records that a project has written to the database, so that its later reads see the write. After a project has
- * written, its later reads must see the written data on the primary database and on the replica.
+ * Records that a project has written to the database. The later reads of this project must see the written data, both
+ * on the primary database and on the replica.
  */
 async function noteWrite(
   { reads }: Services,
@@ -139,8 +139,8 @@ async function noteWrite(
 }
 
 function createRoutes(services: Services, bodies: HeldBodies) {
-  // With `standardHostname` Elysia skips eleven characters of the URL, and misses the path after a very short Host
-  // header.
+  // If `standardHostname` is true, Elysia skips eleven characters of the URL, and misses the path after a very short
+  // Host header.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
       return fail(stateOf(request), code === 'NOT_FOUND' ? notFound() : error)
@@ -232,7 +232,7 @@ function bodyMaxBytes({ route, identity }: RequestState): number {
 /**
  * Describes a request that the gate (the checks of key, rate limit and scope) has admitted. The gate (the checks of
  * key, rate limit and scope) rewrites the path of a console request to the path of the API. If the admitted request is
- * a CORS preflight, it already has its response.
+ * a CORS preflight, the response of this request is already made.
  */
 type Admitted = {
   request: Request
@@ -289,7 +289,8 @@ async function passGate(
     )
   }
   checkEncoding(url)
-  // Pages on other sites link to public pages of the service and add query parameters that no route defines.
+  // Public pages of the service accept unknown query parameters, because pages on other sites add such parameters to
+  // their links.
   if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   return { request }
 }

@@ -29,7 +29,8 @@ const PARTS: Record<string, [file: string, ...args: string[]]> = {
 /**
  * `npm start` starts and migrates the database and creates the first keys. Then `npm start` starts each part of the
  * service as a process, with the command that an operator would use by hand. When `npm start` ends, it stops the parts
- * of the service in reverse order. If the database, the devnet or a part ends, `npm start` starts it again.
+ * of the service in reverse order. If the database, the devnet or another part ends, `npm start` starts the ended part
+ * again.
  */
 await runService(
   process,
@@ -67,10 +68,7 @@ await runService(
 type Environment = Record<string, string | undefined>
 type Stops = (() => Promise<void>)[]
 
-/**
- * Starts all parts of the service. If a part of the service cannot start, the function stops all parts that have
- * started.
- */
+/** Starts all parts of the service. If a part of the service cannot start, stops all parts that have started. */
 async function startParts(env: Environment, log: Logger, stops: Stops): Promise<void> {
   const starts = await Promise.allSettled(
     Object.entries(PARTS).map(async ([name, command]) => {
@@ -130,7 +128,7 @@ async function startDatabase(config: Config, log: Logger, stops: Stops): Promise
 /**
  * Locks DATA_DIR for this process with a lock on an SQLite file. The operating system releases the lock when the
  * process ends.
- * @throws {ConfigError} when the process cannot write to DATA_DIR, or another process has locked it.
+ * @throws {ConfigError} if this process cannot write to DATA_DIR, or if another process has locked DATA_DIR.
  */
 function holdDataDir({ dataDir }: Config): Database {
   let lock: Database

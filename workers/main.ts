@@ -57,7 +57,8 @@ function readArguments(args: string[]): {
 }
 
 /**
- * Returns the runners that a worker pool consists of. If the given name is that of a runner, returns only this runner.
+ * Returns the runners of the worker pool with the given name. If the given name is the name of a runner, returns only
+ * this runner.
  */
 function runnersOf(name: string): readonly RunnerName[] {
   const pools: Record<string, readonly RunnerName[]> = POOLS
@@ -74,9 +75,9 @@ const ARGUMENTS = process.argv.slice(2)
 const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
-  // Graphile Worker does not await the statement that deletes the database row of a finished job. If the connection
-  // breaks during this statement, a promise without a handler rejects. queue/recoverJobs.ts then releases the job. A
-  // second run of the finished job changes nothing.
+  // Graphile Worker does not await the SQL statement that deletes the database row of a finished job. If the database
+  // connection breaks during this SQL statement, a promise without a handler rejects. After such a rejection,
+  // queue/recoverJobs.ts releases the finished job. A second run of the finished job changes nothing.
   process.on('unhandledRejection', (error) => {
     if (isDatabaseUnavailable(error)) {
       return log.warn({ err: error }, 'the end of a job was not recorded: the database is away')
@@ -115,20 +116,22 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
   }
 })
 
-/** Holds the settings and the tools that all runners share. The function `start` returns the settings of a runner. */
+/**
+ * Holds the settings and the tools that all runners share. Each function in `start` returns the settings of one runner.
+ */
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
   /**
-   * Holds the store for contents that are too large for the database. `null` means that large contents are stored in
-   * the database, or that this process does not need them.
+   * Holds the object store for contents that are too large for the database. The object store is `null` if the database
+   * stores large contents, or if this process does not need large contents.
    */
   objectStore: ObjectStore | null
   stop(): Promise<void>
 }
 
 /**
- * Creates the parts that the runners of this process need. The code of each runner is loaded only if that runner
- * starts. Loading the code of runners that do not start would cost a process up to 35 MB and 0.3 s of CPU.
+ * Creates the settings and the tools that the runners of this process need. The code of each runner is loaded only if
+ * the runner starts. The code of the other runners would cost a process up to 35 MB and 0.3 s of CPU.
  */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config

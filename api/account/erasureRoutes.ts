@@ -128,9 +128,8 @@ const backups = (completedAt: Date | null, days: number | null): Static<typeof O
 })
 
 /**
- * An object is removed from the object store an hour after the database deletes the last row that names the object. An
- * unused object is normally removed after one hour; the stated time is two hours, so that it also covers a late
- * removal.
+ * The object store removes an object an hour after the database deletes the last row that names the object. The stated
+ * time for the removal of unused objects is two hours, so that the stated time also covers a late removal.
  */
 const OBJECTS_GONE_MS = 2 * IDLE_MAX_S * 1000
 

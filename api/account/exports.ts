@@ -10,8 +10,8 @@ import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
 /**
- * Sets the maximum duration of one project export in milliseconds. A long export's database snapshot would keep the
- * database from removing old rows.
+ * Sets the maximum duration of one project export in milliseconds. The duration is limited, because the database
+ * snapshot of a long export keeps the database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000
 /** The service sends an export in chunks that each have about this number of bytes. */
@@ -20,8 +20,8 @@ const CHUNK_BYTES = 64 * 1024
 /** Holds the open exports of this process. */
 export type Exports = {
   /**
-   * Opens a database snapshot of a project for an export. @throws {ApiError} 429 when too many exports run @returns
-   * `null` if there is no such project.
+   * Opens a database snapshot of a project for an export. @throws {ApiError} 429 if too many exports run. @returns
+   * `null` if the project does not exist.
    */
   open(projectId: string, entry: { actor: Actor; part: string }): Promise<ProjectExport | null>
   /**
@@ -56,7 +56,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // The generator's method `return` waits until the running SQL statement has ended.
+        // The method `return` of the export's generator waits until the running SQL statement has ended.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }
@@ -71,15 +71,15 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
               const { chunk, done } = await nextChunk(pieces)
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return
-              // An aborted export lacks its last line, so it must not look complete to the client.
+              // An aborted export lacks its last line, so the aborted export must not look complete to the client.
               if (!open.has(end)) throw new Error('the export was aborted')
               await end()
               controller.close()
             } catch (error) {
               if (open.has(end)) log.warn({ err: error }, 'an export ended early')
               await end()
-              // If an error ends an export early, the runtime prints this error. When an export ends early, the client
-              // sees a broken connection, and never a file that looks complete.
+              // If an export ends early, the client sees a broken connection, and never a file that looks complete. The
+              // runtime prints the error that ends the stream of the export.
               controller.error(new Error('an export ended early'))
             }
           },

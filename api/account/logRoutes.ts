@@ -230,14 +230,16 @@ export function logRoutes(services: Services) {
     )
 }
 
-/** Returns the project whose audit log a key may read. @throws {ApiError} 403 for a platform key. */
+/**
+ * Returns the project of a key that may read the audit log of this project. @throws {ApiError} 403 for a platform key.
+ */
 function projectOfLog(request: Request): string {
   const { projectId } = identityOf(request)
   if (projectId !== null) return projectId
   throw new ApiError(403, 'forbidden', 'A platform key has no log: use a project key')
 }
 
-/** Reads the filters of the audit log. @throws {ApiError} 400 */
+/** Reads the filters of the audit log. @throws {ApiError} 400 for an invalid filter. */
 function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'projectId'> {
   const { actor, status, q, after: _after, before: _before, ...same } = query
   return {
@@ -279,7 +281,7 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
 
 /**
  * Returns one page of the audit log. Projects take turns in searching, so a text search of one project may wait for the
- * searches of other projects. @throws {ApiError} 400
+ * searches of other projects. @throws {ApiError} 400 for an invalid query.
  */
 export async function listLogs(
   { pool, searches }: Pick<Services, 'pool' | 'searches'>,

@@ -41,7 +41,8 @@ import {
 import { projectExportRoutes } from './projectExportRoutes.ts'
 
 /**
- * Serves the management of projects. Each of the routes has two paths, because some clients call a project an identity.
+ * Serves the management of projects. Each route for projects has two paths, because some clients call a project an
+ * identity.
  */
 export const projectRoutes = (services: Services) =>
   new Elysia()

@@ -4,22 +4,22 @@ export class PurserError extends Error {
 }
 
 /**
- * Reports that there was no connection, or that the connection broke. The service may have carried out the call, or
- * not.
+ * Reports that the client could not connect to the service, or that the connection broke. The service may have carried
+ * out the call nevertheless.
  */
 export class ConnectionError extends PurserError {
   override readonly name = 'ConnectionError'
 }
 
-/** Reports that no response came within `timeoutMs`. The service may have carried out the call, or not. */
+/** Reports that no response came within `timeoutMs`. The service may have carried out the call nevertheless. */
 export class TimeoutError extends PurserError {
   override readonly name = 'TimeoutError'
 }
 
 /**
  * Reports that the seller configured a paywall wrongly: a wrong key, a missing scope, or an unregistered endpoint. The
- * error's `cause` holds the error that the service returned. The error class has no `status`, because web frameworks
- * would send that status to the payer.
+ * field `cause` of a PaywallError holds the error that the service returned. A PaywallError has no field `status`,
+ * because web frameworks would send this status to the payer.
  */
 export class PaywallError extends PurserError {
   override readonly name = 'PaywallError'
@@ -61,34 +61,40 @@ export class BadRequestError extends ApiError {
   override readonly name = 'BadRequestError'
 }
 
-/** Reports status 401: the API key is missing, malformed, unknown or revoked. */
+/** Reports an HTTP status of 401, which means that the API key is missing, malformed, unknown or revoked. */
 export class AuthenticationError extends ApiError {
   override readonly name = 'AuthenticationError'
 }
 
-/** Reports status 403: the API key lacks a scope, or payments are not enabled for its project. */
+/**
+ * Reports an HTTP status of 403, which means that the API key lacks a scope, or that the project has not enabled
+ * payments.
+ */
 export class ForbiddenError extends ApiError {
   override readonly name = 'ForbiddenError'
 }
 
-/** Reports status 404: the requested object does not exist. */
+/** Reports an HTTP status of 404, which means that the requested object does not exist. */
 export class NotFoundError extends ApiError {
   override readonly name = 'NotFoundError'
 }
 
-/** Reports status 409: an idempotency key was used for another request, or a name is taken. */
+/**
+ * Reports an HTTP status of 409, which means that an idempotency key was used for another request, or that a name is
+ * already taken.
+ */
 export class ConflictError extends ApiError {
   override readonly name = 'ConflictError'
 }
 
-/** Reports status 410: the credential has expired. */
+/** Reports an HTTP status of 410, which means that the credential has expired. */
 export class ExpiredError extends ApiError {
   override readonly name = 'ExpiredError'
 }
 
 /**
- * Reports status 429. The client throws the error for status 429 when the required wait exceeds the time limit of the
- * call.
+ * Reports an HTTP status of 429. The client throws a RateLimitError only if the required wait exceeds the time limit of
+ * the call.
  */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'

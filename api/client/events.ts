@@ -4,11 +4,12 @@ import { type CallOptions, type Http, pause } from './http.ts'
 
 /** Describes an event of the project. */
 export type PurserEvent = {
-  /** Holds the id of the event. Pass this event id as `lastEventId` to receive the events after this event. */
+  /** Holds the id of the event. Pass the id of an event as `lastEventId` to receive the events after this event. */
   id: string
   /**
-   * Holds the type of the event. The event `stream.gap` says that the client missed events: they are deleted, or a
-   * restored backup lacks the client's last known event. An event of type `stream.gap` has empty data.
+   * Holds the type of the event. The event `stream.gap` says that the client missed events, because the events are
+   * deleted, or because a restored backup lacks the client's last known event. An event of type `stream.gap` has empty
+   * data.
    */
   type:
     | 'message.received'
@@ -65,10 +66,7 @@ type PaymentEvent = Partial<{
   network: string
   payerAddress: string
   resourceUrl: string
-  /**
-   * Tells whether the seller or only the payer named the paid resource. `payer` means that only the payer named the
-   * paid resource.
-   */
+  /** Tells who named the paid resource. The value `payer` means that only the payer named the paid resource. */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
@@ -100,14 +98,17 @@ export type EventsQuery = {
 }
 
 const RETRY_MS = 2_000
-/** Limits how long an event stream may be silent: three keep-alive intervals of the service, which are 15 s each. */
+/**
+ * Limits how long an event stream may be silent. The limit is three keep-alive intervals of the service, which are 15 s
+ * each.
+ */
 const SILENCE_MAX_MS = 45_000
 
 /**
  * Follows the events of the project until the iteration ends. After a broken connection the iteration continues after
  * the last received event, without a gap or a repeated event.
- * @throws {PurserError} when the service refuses the API key or the query. If the caller aborts the signal, the
- * iteration throws the abort reason of the signal.
+ * @throws {PurserError} if the service refuses the API key or the query. If the caller aborts the signal, the iteration
+ * throws the abort reason of the signal.
  */
 export async function* followEvents(
   http: Http,

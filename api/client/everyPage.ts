@@ -1,7 +1,7 @@
 /**
  * Iterates over all entries of a list that has several pages. The iteration loads a page of the list only when it
  * reaches the page.
- * @param read loads the page of the list that a page token names. If `read` gets no page token, it loads the first
+ * @param read loads the page of the list that a page token names. If `read` gets no page token, `read` loads the first
  * page.
  */
 export async function* everyPage<Page extends { nextPageToken?: string }, Item>(

@@ -23,7 +23,7 @@ export type ClientOptions = {
 export type CallOptions = {
   /** Holds a signal that aborts the call, even between two attempts. */
   signal?: AbortSignal | undefined
-  /** Holds the maximum duration of this call with all its retries, in milliseconds. */
+  /** Holds the maximum duration of a call with all its retries, in milliseconds. */
   timeoutMs?: number | undefined
   /**
    * Holds the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same idempotency key
@@ -75,9 +75,9 @@ export class Http {
   }
 
   /**
-   * Calls an operation, and retries the call where a retry is safe. The client retries every call after a 429, because
-   * the service did nothing for the refused call. The client also retries repeatable calls after 502, 503, 504 and a
-   * broken connection.
+   * Calls an operation of the API, and retries the call if a retry is safe. The client retries every call after a 429,
+   * because the service did nothing for the refused call. The client also retries repeatable calls after 502, 503, 504
+   * and a broken connection.
    * @throws {PurserError} of the class in errors.ts that fits the failure of the call. If the caller aborts the call,
    * the client throws the abort reason of the signal.
    */
@@ -118,9 +118,9 @@ export class Http {
   }
 
   /**
-   * Opens the stream of bytes that an API operation returns as its response. The method that opens a stream never
-   * retries, because the reader of the stream reconnects.
-   * @throws {PurserError} when the service returns an error instead of a stream.
+   * Opens the stream of bytes that an API operation returns as its response. The call that opens a stream is never
+   * retried, because the reader of the stream reconnects.
+   * @throws {PurserError} if the service returns an error instead of a stream.
    */
   async stream<Id extends OperationId>(
     id: Id,
@@ -247,7 +247,7 @@ function readError(response: Response, body: Record<string, unknown> | null): Er
   }
 }
 
-/** Reads the header Retry-After: a number of seconds, or a date (RFC 9110 §10.2.3). */
+/** Reads the header Retry-After, which holds a number of seconds or a date (RFC 9110 §10.2.3). */
 function readRetryAfter(value: string | null): number | null {
   if (value === null) return null
   if (/^\d{1,9}$/.test(value.trim())) return Number(value)
@@ -255,7 +255,7 @@ function readRetryAfter(value: string | null): number | null {
   return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1_000)
 }
 
-/** Waits for some milliseconds. The wait ends early when the signal aborts. */
+/** Waits for the given number of milliseconds, but ends the wait early if the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

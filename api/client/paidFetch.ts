@@ -9,11 +9,11 @@ export type PaidFetch = {
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>
   /**
-   * Holds the body of the request. If the request body is a string, the client sends it unchanged. The client sends any
-   * request body that is not a string as JSON.
+   * Holds the body of the request. The client sends a request body unchanged if the body is a string, and otherwise as
+   * JSON.
    */
   body?: unknown
-  /** Holds the reason for the purchase, which the owner reads. */
+  /** Holds the reason for the purchase, so that the owner can read why the agent buys. */
   why?: string
   /**
    * Holds the idempotency key of the purchase. Two purchases with the same idempotency key never pay twice. The default
@@ -55,8 +55,8 @@ export async function paidFetch(
   const { status, statusText, body } = response
   const headers = new Headers()
   for (const [name, value] of Object.entries(response.headers)) {
-    // The service has already decompressed the seller's body. The seller's content-encoding and content-length are
-    // wrong for the decompressed body.
+    // The service has already decompressed the seller's body. The seller's headers content-encoding and content-length
+    // are left out, because they do not fit the decompressed body.
     if (name === 'content-encoding' || name === 'content-length') continue
     for (const line of name === 'set-cookie' ? String(value).split('\n') : [String(value)]) {
       headers.append(name, line)

@@ -14,7 +14,7 @@ import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import { type PaidFetch, paidFetch } from './paidFetch.ts'
 
 /**
- * Gives the client library's access to a project: inbox, vault and till.
+ * Gives access to a project: to its inbox, its vault and its till (the payment part).
  *
  * @example
  * const purser = new Purser({ apiKey: 'loid-…', baseUrl: 'https://purser.example.com' })
@@ -51,17 +51,14 @@ export class Purser {
     this.logs = logs(http)
   }
 
-  /**
-   * Follows the events of the project until the iteration ends. See {@link followEvents}, the function that reads the
-   * event stream.
-   */
+  /** Follows the events of the project until the iteration ends, like {@link followEvents}. */
   events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
     return followEvents(this.#http, query, options)
   }
 
   /**
    * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the response of
-   * this call is lost, repeat the call with the same `key`: two calls with the same `key` pay only once.
+   * this call is lost, repeat the call with the same `key`, because two calls with the same `key` pay only once.
    * @throws {PurchaseError} if the seller sent no response to the purchase.
    */
   fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {

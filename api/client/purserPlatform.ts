@@ -12,8 +12,8 @@ export type Project = Operations['getPlatformProjectsByProjectId']['result']
 type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']>
 
 /**
- * Gives the client library's access to a platform: projects, mail domains, mail that waits for approval, and the health
- * of the service.
+ * Gives access to a platform: to its projects, its mail domains, the mail that waits for approval, and the health of
+ * the service.
  *
  * @example
  * const platform = new PurserPlatform({ apiKey: 'lopk-…' })
@@ -52,7 +52,7 @@ function projects(http: Http) {
         (page) => page.projects,
         query.pageToken,
       ),
-    /** Returns the payment header that a payer signed. The service rebuilds the header from stored data. */
+    /** Returns the payment header that a payer signed. The service rebuilds this payment header from stored data. */
     paidHeader: (projectId: string, paymentId: string, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdPaymentsByPaymentIdHeader',
@@ -62,8 +62,8 @@ function projects(http: Http) {
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectId', { path: { projectId } }, options),
     /**
-     * Creates a project. `rawKey` in the response is the API key of the project. Only the response that creates the
-     * project's API key shows this key.
+     * Creates a project. The field `rawKey` in the response is the API key of the project. No other response shows the
+     * API key of the project.
      */
     create: (
       project: Operations['postPlatformProjects']['input']['body'] = {},
@@ -75,12 +75,12 @@ function projects(http: Http) {
       options?: CallOptions,
     ) =>
       http.call('patchPlatformProjectsByProjectId', { path: { projectId }, body: change }, options),
-    /** Replaces the API key of a project. The service refuses the old API key at once after the replacement. */
+    /** Replaces the API key of a project. The service refuses the old API key from the moment of the replacement. */
     rotateKey: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdRotateKey', { path: { projectId } }, options),
     /**
-     * Streams the export of a project: the format `json` is JSON Lines, and `mail` is an mbox. A `json` export is
-     * complete only if its last line is `kind: "end"`. The method that streams the export never retries.
+     * Streams the export of a project. The part `json` is in JSON Lines format, and the part `mail` is in mbox format.
+     * A `json` export is complete only if its last line is `kind: "end"`. The export of a project is never retried.
      */
     export: (
       projectId: string,

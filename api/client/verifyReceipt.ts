@@ -1,6 +1,6 @@
 /**
- * Checks receipts offline: Ed25519 (RFC 8032, by WebCrypto) over canonical JSON (RFC 8785), and the compact JWS (RFC
- * 7515) of the same payment.
+ * Checks receipts offline. Each receipt has an Ed25519 signature (RFC 8032, checked by WebCrypto) over canonical JSON
+ * (RFC 8785), and a compact JWS (RFC 7515) of the same payment.
  */
 
 import type { Receipt } from './calls/payments.ts'
@@ -26,8 +26,8 @@ const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'ei
  * Checks a receipt offline against the trusted keys of the service.
  *
  * @param receipt is a receipt that you got from a redeem call, a payment record or a webhook.
- * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use a key that stands
- * in a receipt, because anyone can sign a receipt with a key of their own.
+ * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use a key from a
+ * receipt itself, because anyone can sign a receipt with a key of their own.
  * @returns the body of the valid receipt. Compare the receipt's `projectId`, `resource` and `amountUsdcRaw` with your
  * sale, because a valid receipt can belong to another payment.
  * @throws {InvalidReceiptError} for a malformed receipt, an unknown key, or a wrong signature.
@@ -96,7 +96,8 @@ const isJwks = (keys: Jwks | readonly string[]): keys is Jwks => !Array.isArray(
 
 /**
  * Writes the body of a receipt in canonical form (RFC 8785). The body of a receipt is a flat object of strings, whole
- * numbers and nulls. The canonical form sorts names by UTF-16 code units, and writes values in ECMAScript notation.
+ * numbers and nulls. The canonical form sorts the member names by UTF-16 code units, and writes values in ECMAScript
+ * notation.
  */
 function canonical(body: object): string {
   const members = Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -104,7 +105,7 @@ function canonical(body: object): string {
 }
 
 /**
- * Tells whether the algorithm in a JWS header is EdDSA. The check allows no other algorithm, because a forged header
+ * Tells whether the algorithm in a JWS header is EdDSA. No other algorithm is allowed, because a forged JWS header
  * could name the algorithm `none`.
  */
 function isEdDsa(header: string): boolean {

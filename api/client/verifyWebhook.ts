@@ -28,7 +28,7 @@ type HeaderSource = Headers | Record<string, string | readonly string[] | undefi
  *
  * @param body is the raw bytes of the request body. Do not pass a re-serialised JSON body, because its bytes differ
  * from the signed bytes.
- * @param headers are the request headers: `Headers`, or Node's object with lower-case names.
+ * @param headers are the request headers, as a `Headers` object or as Node's object with lower-case names.
  * @param secret is the `whsec_…` secret of the webhook's endpoint. During a rotation of the webhook secret, pass
  * several secrets.
  * @throws {InvalidWebhookError} if the signature is missing, malformed or wrong.
@@ -66,7 +66,8 @@ async function isSignedBy(
   signature: Uint8Array<ArrayBuffer>,
   bytes: Uint8Array,
 ): Promise<boolean> {
-  // An unset environment variable would become an empty secret, and then anyone could sign a delivery.
+  // An empty webhook secret is refused, because an unset environment variable would become an empty secret, and anyone
+  // could sign a delivery with an empty secret.
   if (secret === '') throw new TypeError('secret must not be empty')
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }

@@ -37,8 +37,8 @@ export const actorOf = ({ person }: ConsoleSession): string =>
 
 /**
  * Returns the actor for audit log entries that belong to no project.
- * @param session is the console session of the person. By default the session is the one with which the admitted
- * request was made.
+ * @param session is the console session of the person. By default, the actor is the person of the session with which
+ * the admitted request was made.
  */
 export const organizationActor = (
   request: Request,
@@ -51,9 +51,9 @@ export const organizationActor = (
 
 /**
  * Refuses cross-site requests (CSRF). SameSite=Strict removes the session cookie from cross-site requests, but a
- * sibling subdomain counts as the same site. So the check that refuses cross-site requests is a second defence beside
- * the SameSite cookie.
- * @param framed tells that the browser sends the request to load the HTML body of a mail into a frame. The browser
+ * sibling subdomain counts as the same site. Therefore the check of cross-site requests is a second defence besides the
+ * SameSite cookie.
+ * @param framed tells whether the browser sends the request to load the HTML body of a mail into a frame. The browser
  * loads the mail's frame without the console's request header.
  * @throws {ApiError} 403 for a cross-site request.
  */

@@ -4,7 +4,7 @@ import { type Asset, toAsset } from '../http/asset.ts'
 
 const FOLDER = join(import.meta.dir, '../web')
 
-/** Lists the style sheets in cascade order: of two rules with equal specificity the later rule wins. */
+/** Lists the style sheets in cascade order, because the later of two CSS rules with equal specificity wins. */
 const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'mail', 'forms', 'narrow']
 
 /**
@@ -22,7 +22,7 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   const read = (name: string) => readFile(join(FOLDER, name))
   const styles = await Promise.all(STYLES.map((name) => read(`style/${name}.css`)))
   const icon = await read('icon.svg')
-  // MCP hosts show only PNG icons.
+  // The console also has a PNG icon, because MCP hosts show only PNG icons.
   const picture = await read('icon.png')
   return new Map([
     ['app.js', toAsset(new TextEncoder().encode(script), 'text/javascript; charset=utf-8')],
@@ -57,7 +57,10 @@ export async function findAsset(
   return { asset, isHashed: hash !== undefined }
 }
 
-/** Replaces each `{{name}}` in a text by the address of the named file. The address holds the hash of the file. */
+/**
+ * Replaces each `{{name}}` in an HTML text by the address of the named file. The address of a file contains the hash of
+ * the file.
+ */
 export async function withAddresses(html: string): Promise<string> {
   const found = await assets()
   return html.replace(/\{\{(\w+)\.(\w+)\}\}/g, (_, stem: string, suffix: string) => {

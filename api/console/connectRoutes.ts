@@ -39,7 +39,7 @@ const Decision = t.Union([
 
 const OVER = 'This request is over: begin again in the app'
 
-/** Serves the data of the OAuth consent page, its decision, and the apps that owners have connected. */
+/** Serves the data of the OAuth consent page, the decision on this page, and the apps that owners have connected. */
 export function connectRoutes(services: Services) {
   const { pool, config } = services
   const { baseUrl } = config.http
@@ -49,8 +49,7 @@ export function connectRoutes(services: Services) {
     return { actor: actorOf(session), personId: session.person.id, requestId }
   }
   /**
-   * Returns the projects for which the person may connect an app. `null` means that the person may decide for every
-   * project.
+   * Returns the projects for which the person may connect an app, or `null` if the person may decide for every project.
    */
   const ownProjects = (request: Request) => {
     const { person } = sessionOf(request)

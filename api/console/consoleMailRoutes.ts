@@ -35,7 +35,7 @@ const OutgoingQuery = t.Composite([
  */
 export function consoleMailRoutes(services: Services) {
   const { pool, searches } = services
-  /** Refuses console requests for the mail of a deleted project, even while that mail is still being erased. */
+  /** Refuses console requests for the mail of a deleted project, even while this mail is still being erased. */
   const refuseDeleted = async (projectId: string) => {
     if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
   }

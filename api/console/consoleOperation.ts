@@ -10,9 +10,9 @@ type Settings = Partial<Pick<Route, 'framed' | 'form' | 'openBody' | 'bodyMaxByt
 const detailOf = (detail: Partial<Route>) => detail as unknown as { summary: string }
 
 /**
- * Describes a console route that only a person with at least the given role may use. If the path of a console route has
- * `:projectId`, the person needs the role in that project. If the path has no `:projectId`, the console route shows and
- * changes only the person's own data, except on routes for operators.
+ * Describes a console route that only a person with at least the given role may use. If the path of a console route
+ * contains `:projectId`, the person needs the role in the project with this id. If the path contains no `:projectId`,
+ * the console route shows and changes only the person's own data, unless the route is for operators.
  */
 export const consoleOperation = (role: Role, settings: Settings = {}) =>
   detailOf({ ...settings, access: 'console', role })

@@ -1,6 +1,6 @@
 /**
- * Forwards console requests to the API: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console
- * session access to routes of the API. The console and the API use the same request handlers.
+ * Forwards console requests to the API. The paths `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a
+ * console session access to routes of the API. The console and the API use the same request handlers.
  */
 import type { Role } from '../../shared/people/roles.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
@@ -22,7 +22,7 @@ import { actorOf } from './access.ts'
 /** Describes a console request for a route of the API. */
 export type Delegation = {
   /**
-   * Holds the project that the console request concerns. `null` means that the requested route belongs to the whole
+   * Holds the project that the console request concerns, or `null` if the requested route belongs to the whole
    * platform.
    */
   projectId: string | null
@@ -31,10 +31,10 @@ export type Delegation = {
 }
 
 type Opened = {
-  /** Names the lowest role that may use the route in the project of the path. */
+  /** Names the lowest role that may use the route in the project that the path names. */
   role: Role
   /**
-   * Names the action that the audit log records for the route. `null` means that the route reads data, or that its
+   * Names the action that the audit log records for the route. The action is `null` if the route reads data, or if its
    * handler records the change itself.
    */
   action: string | null
@@ -148,8 +148,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
 type Made = { subject: string; detail?: string }
 
 /**
- * Reads the id of a new object from the response for the audit log, because the request that creates the object has no
- * id yet. The audit log reads no secrets from the response.
+ * Reads the id of a new object from the response for the audit log, because the request that creates the object does
+ * not contain the id. The audit log takes no secrets from the response.
  */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
   'email_rule.create': ({ id, type, scope, value }) => ({
@@ -195,8 +195,8 @@ export const listOpened = (): { route: string; role: Role }[] =>
 const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
 
 /**
- * Returns the identity under which the API handles a console request: the project with the scopes of the person's role,
- * or the platform.
+ * Returns the identity under which the API handles a console request. The identity is either the platform, or the
+ * project with the scopes of the person's role.
  * @throws {ApiError} 404 if the project does not exist.
  */
 export async function delegatedIdentity(
@@ -221,7 +221,8 @@ export async function delegatedIdentity(
 
 /**
  * Writes an audit log entry before the API makes the change.
- * @returns a function that takes the response and adds the outcome and the subject to the audit log entry.
+ * @returns a function that reads the response and adds the outcome and the subject of the change to the audit log
+ * entry.
  */
 export async function openEntry(
   pool: Pool,

@@ -4,7 +4,7 @@ import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { createSignInLink, LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 import { onDatabase } from '../../sql/command.ts'
 
-/** Runs `bun run console:login`, which prints a one-time link that signs in the first operator. */
+/** Runs the command `bun run console:login`, which prints a one-time link that signs in the first operator. */
 async function login(): Promise<void> {
   const config = parseConfig(process.env, [])
   await onDatabase(config, { name: 'purser console login' }, async (pool) => {

@@ -13,8 +13,8 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
- * Sets the number of parts into which the overview divides each time range. `widthMs` is the duration of one part of
- * the time range, and `parts` is the number of parts.
+ * Sets the number of parts into which the overview divides each time range. The field `widthMs` is the duration of one
+ * part of the time range, and `parts` is the number of parts.
  */
 const RANGES = {
   hour: { widthMs: MINUTE_MS, parts: 60 },
@@ -52,7 +52,10 @@ export function overviewRoutes({ pool }: Services) {
 
 type Wanted = { range: keyof typeof RANGES; zoneMinutes: number }
 
-/** Reads the time range and time zone that the console page asks for. @throws {ApiError} 400 */
+/**
+ * Reads the time range and the time zone that the console page requests. @throws {ApiError} 400 for an invalid time
+ * zone.
+ */
 function readWanted({ range = 'hour', zoneMinutes = '0' }: Static<typeof Query>): Wanted {
   const minutes = Number(zoneMinutes)
   if (Math.abs(minutes) > ZONE_MINUTES_MAX || minutes % 15 !== 0) {

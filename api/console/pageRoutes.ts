@@ -42,8 +42,8 @@ const PAGE = `<!doctype html>
 let made: Promise<Asset> | null = null
 
 /**
- * Returns the console page. The page names its files by their hashes, so a browser sees a new release at the next load
- * and requests no file twice.
+ * Returns the console page. The console page names its files by their hashes. Therefore a browser sees a new release at
+ * the next load, and requests no file a second time.
  */
 async function page({ request }: { request: Request }): Promise<Response> {
   made ??= withAddresses(PAGE)
@@ -59,7 +59,7 @@ async function page({ request }: { request: Request }): Promise<Response> {
 /**
  * Serves the page of the console and its files. The console page holds no data, because its script loads the data. A
  * sign-in link has its token behind a `#` character. Browsers do not send the part of a URL after `#`, so no server,
- * proxy or log sees the token, and link previews do not use up the token.
+ * proxy or log sees the token of a sign-in link. Link previews do not use up this token either.
  */
 export function pageRoutes() {
   const open = { detail: openOperation() }

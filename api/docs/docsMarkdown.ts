@@ -7,8 +7,8 @@ import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'
 export type MarkdownDocs = { pages: ReadonlyMap<string, string>; index: string }
 
 /**
- * Lists the HTTP statuses of errors that every operation of the API can return. The documentation explains each status
- * once, on the page of errors.
+ * Lists the HTTP statuses of errors that every operation of the API can return. The documentation explains each of
+ * these HTTP statuses once, on the page of errors.
  */
 const ANYWHERE = new Set(['401', '408', '415', '500', '503'])
 
@@ -93,7 +93,7 @@ type Schema = Partial<
 > &
   Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number>> & { anyOf?: Schema[] }
 
-/** Returns a text with the type, the values, the bounds and the default of a parameter. */
+/** Returns texts that state the type, the values, the bounds and the default of a parameter. */
 function rangeOf(schema: Schema): string[] {
   const { type, format, pattern, minimum, maximum, minLength, maxLength } = schema
   const values = schema.enum ?? schema.anyOf?.map((member) => member.const)

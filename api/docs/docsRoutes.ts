@@ -11,7 +11,7 @@ import { findViewerAsset, VIEWER_PAGE, VIEWER_POLICY } from './viewer.ts'
 
 /**
  * Serves the OpenAPI document, the API viewer and the Markdown documentation. The service makes the Markdown
- * documentation at the first request for it.
+ * documentation only when somebody requests this documentation for the first time.
  */
 export function docsRoutes(document: OpenApiDocument, markdown: () => MarkdownDocs) {
   const describe = { tag: 'Service', access: 'public' } as const

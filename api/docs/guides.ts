@@ -1,7 +1,4 @@
-/**
- * Reads the guides in the repository's folder docs, which the service shows as pages. The service serves the guides in
- * the folder docs as web pages.
- */
+/** Reads the guides in the repository's folder docs. The service serves these guides as web pages. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -44,7 +41,9 @@ export const guides = (baseUrl: string): Guide[] =>
     }
   })
 
-/** Returns the other files that the guides link to, keyed by path: the examples and SECURITY.md. */
+/**
+ * Returns the other files to which the guides link, keyed by path. The linked files are the examples and SECURITY.md.
+ */
 export function linkedFiles(): ReadonlyMap<string, string> {
   const paths = [
     'SECURITY.md',

@@ -45,7 +45,7 @@ const TAGS: Record<Operation['tag'], string> = {
   Service: 'Health and documentation of the service itself.',
 }
 
-/** Builds the OpenAPI document from the schemas and details of the routes. */
+/** Builds the OpenAPI document from the input schemas and the `detail` objects of the routes. */
 export function openApiDocument(app: AnyElysia, baseUrl: string): OpenApiDocument {
   const paths: OpenApiDocument['paths'] = {}
   for (const { method, path, hooks } of app.routes) {
@@ -146,7 +146,10 @@ function successContent({ schema, example, contentType }: Operation['success']):
   return { content: { [contentType ?? 'application/json']: shown } }
 }
 
-/** Makes the OpenAPI id of an operation: `GET /v0/messages/{messageId}` becomes `getMessagesByMessageId`. */
+/**
+ * Makes the OpenAPI id of an operation from its method and path. For example, `GET /v0/messages/{messageId}` becomes
+ * `getMessagesByMessageId`.
+ */
 function operationId(method: string, template: string): string {
   const words = template
     .replace(/^\/v0/, '')
@@ -219,9 +222,9 @@ const json = (schema: unknown, example: unknown): Json => ({
 
 /**
  * Returns a TypeBox schema as plain JSON Schema, without symbols and `error` texts. If a schema has the member
- * `openapi`, the document shows this member instead of the schema itself, because some schemas exist only to check a
- * query string. A property of an object may have the name `openapi` or `error`, because property names are not schema
- * keywords.
+ * `openapi`, the OpenAPI document shows this member instead of the schema itself, because some schemas exist only to
+ * check a query string. A property of an object may have the name `openapi` or `error`, because property names are not
+ * schema keywords.
  */
 export function plain(schema: TSchema): unknown {
   return JSON.parse(

@@ -6,7 +6,8 @@ import type { Scope } from '../../shared/scopes.ts'
 /**
  * Describes the credential that a route requires: none, any API key, an API key with the named scope, or a console
  * session. The `detail` of the route holds the credential that the route requires. The gate (the checks before every
- * handler), the OpenAPI document and the documentation pages read the required credential in the `detail` of the route.
+ * handler), the OpenAPI document and the documentation pages read the required credential from the `detail` of the
+ * route.
  */
 export type Access = 'public' | 'key' | 'console' | Scope
 
@@ -19,28 +20,33 @@ export type Route = {
   query: readonly string[]
   /** Holds the schema of the request body. */
   body?: TSchema
-  /** Tells that the request body may hold fields that its schema does not name. */
+  /** Tells whether the request body may hold fields that the schema of the body does not name. */
   openBody?: true
   /**
    * Holds the maximum number of bytes of a request body for the route. A route without this field has the default limit
    * on the body size.
    */
   bodyMaxBytes?: number
-  /** Names a field. Only a request body that contains this field may be larger than the default limit. */
+  /**
+   * Names a field of the request body. Only a request body with the named field may be larger than the default limit.
+   */
   largeFor?: string
-  /** Names a scope. Only a caller whose API key has the named scope may send a body larger than the default limit. */
+  /** Names a scope of API keys. Only an API key with the named scope allows a body larger than the default limit. */
   largeScope?: Scope
   /** Tells whether web pages of every origin may read the response. */
   cors?: true
-  /** Tells that the request body may be any JSON value. The handler of the route checks the JSON value. */
+  /** Tells whether the request body may be any JSON value. The handler of the route checks the JSON value. */
   anyJson?: true
-  /** Tells that the request body is an HTML form. */
+  /** Tells whether the request body is an HTML form. */
   form?: true
-  /** Tells that the browser loads this console route in a frame, and so sends no request header of the console. */
+  /**
+   * Tells whether the browser loads this console route in a frame, and therefore sends no request header of the
+   * console.
+   */
   framed?: true
   /**
-   * Names the lowest role that may use this console route. If the path has `:projectId`, the person needs the role in
-   * that project.
+   * Names the lowest role that may use this console route. If the path contains `:projectId`, the person needs the role
+   * in the project with this id.
    */
   role?: Role
 }
@@ -95,8 +101,8 @@ export class RouteTable {
   }
 
   /**
-   * Returns the HTTP method that web pages of every origin may use at a path. Returns `null` if web pages of other
-   * origins may use no method.
+   * Returns the HTTP method with which web pages of every origin may request a path. Returns `null` if web pages of
+   * other origins may not request the path.
    */
   openMethod(path: string): 'GET' | 'POST' | null {
     for (const method of ['GET', 'POST'] as const) {

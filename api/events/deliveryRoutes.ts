@@ -58,7 +58,7 @@ const toAttemptView = (attempt: Attempt) => ({
   response: attempt.responsePrefix,
 })
 
-/** Serves the log of webhook deliveries, and sends deliveries again. */
+/** Serves the log of webhook deliveries, and the route that sends a webhook delivery again. */
 export function deliveryRoutes({ pool, reads }: Services) {
   return new Elysia({ prefix: '/v0/webhooks/deliveries' })
     .get('', ({ request, query }) => reads.run(request, (server) => list(server, request, query)), {
@@ -85,7 +85,10 @@ export function deliveryRoutes({ pool, reads }: Services) {
 
 type Server = Pick<Services, 'pool' | 'searches'>
 
-/** Reads the filters of the log of webhook deliveries. @throws {ApiError} 400, 403 */
+/**
+ * Reads the filters of the log of webhook deliveries. @throws {ApiError} 400 for an invalid filter, 403 for a missing
+ * scope.
+ */
 function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>): DeliveryFilter {
   const { endpointId, webhookId, messageId, paymentId, event, status, q } = query
   if (messageId !== undefined && paymentId !== undefined) {
@@ -108,7 +111,8 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
 }
 
 /**
- * Reads the delivery log. A search in the URLs may read every delivery, so each project's search waits for its turn.
+ * Reads the log of webhook deliveries. A search in the webhook URLs may read every delivery, so the search of each
+ * project waits for its turn.
  */
 const read = <Result>(
   { pool, searches }: Server,
@@ -189,7 +193,10 @@ const withAttempts = async (pool: Pool, delivery: Delivery) => ({
 /** Names the scope that an API key needs to see the deliveries of each event type. */
 const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
 
-/** Returns the project of an API key, and the event types that the scopes of the key cover. @throws {ApiError} 403 */
+/**
+ * Returns the project of an API key, and the event types that the scopes of the key cover. @throws {ApiError} 403 if
+ * the key covers no event type.
+ */
 function visibleTo(request: Request): { projectId: string; events: string[] } {
   const { projectId, scopes } = identityOf(request)
   const events = SCOPE_OF.flatMap(([event, scope]) => (scopes.includes(scope) ? [event] : []))

@@ -13,31 +13,31 @@ import {
 import { subscribe } from '../../sql/listen.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** Reads the events of one project from a given position. */
+/** Reads the events of one project, beginning at a given event. */
 export type EventReader = {
   /**
-   * Returns the next events of the project in order. Returns no events if the deadline (a value of performance.now())
-   * passes, or if the reader has ended.
-   * @throws the database's error when the database is unreachable.
+   * Returns the next events of the project in order. Returns an empty list if the deadline (a value of
+   * performance.now()) passes, or if the event reader has ended.
+   * @throws the error of the database if the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
-  /** Is `true` when the reader will return no further events, because the API key changed or the process stops. */
+  /** Tells whether the event reader has ended, because the API key changed or the process stops. */
   readonly ended: boolean
   close(): void
 }
 
 /**
  * Holds the readers of all event streams of a process. One database connection listens for all readers. The process
- * reads each event from the database once for all readers of its project.
+ * reads each event from the database once, for all event readers of the project.
  */
 export type EventFeed = {
   /**
    * Opens a reader of a project's events.
-   * @param after is the last event that the client knows. `null` means that the client wants only events that happen
-   * from now on.
-   * @returns a reader of events, and the event that precedes the first event of the reader. `missed` tells that events
-   * after `after` are deleted, or that `after` is not an event of this project's stream.
-   * @throws {ApiError} 429 when the project has too many event readers.
+   * @param after is the last event that the client knows. An `after` of `null` asks only for events that happen from
+   * now on.
+   * @returns an event reader, and the event that precedes the first event of this reader. If `missed` is true, events
+   * after `after` are deleted, or `after` is not an event of this project's stream.
+   * @throws {ApiError} 429 if the project has too many event readers.
    */
   open(
     projectId: string,
@@ -52,8 +52,8 @@ export type EventFeed = {
 
 const READ_AT_ONCE = 200
 /**
- * Limits how many event streams and waiting calls a project may keep open, because each of them holds a connection of
- * this process.
+ * Limits how many event streams and waiting calls a project may keep open, because each stream and each call holds a
+ * connection of this process.
  */
 const READERS_MAX = 1_000
 /**
@@ -69,12 +69,12 @@ type Channel = {
   projectId: string
   readers: Set<Reader>
   /**
-   * Holds the newest events of the project, up to the event with the sequence number `head`. The events that the
-   * process keeps in memory have no gap between them.
+   * Holds the newest events of the project, up to the event with the sequence number `head`. The process keeps these
+   * events in memory without a gap.
    */
   recent: StoredEvent[]
   head: bigint
-  /** Tells that the database may hold events that are newer than the event with the sequence number `head`. */
+  /** Tells whether the database may hold events that are newer than the event with the sequence number `head`. */
   stale: boolean
   reading: Promise<void> | null
 }
@@ -99,10 +99,10 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // The API key of a client may have changed while the event listener was disconnected. So every client must
+      // The API key of a client may have changed while the event listener was disconnected. Therefore every client must
       // authenticate again after the event listener has reconnected.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
-      // After a reconnect the event listener may be connected to a restored or promoted database. The restored database
+      // After a reconnect the event listener may be connected to a restored or promoted database. A restored database
       // may lack events that the process keeps in memory, so the process forgets the events in its memory.
       if (!isFirst) channels.clear()
       isFirst = false
@@ -140,8 +140,8 @@ async function open(
   after: EventPosition | null,
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
-  // The reader receives the notifications of all events that other transactions commit after this line. `readStream`
-  // finds the events that other transactions committed earlier.
+  // From the registration on, the event reader is notified about every event that a transaction commits. The function
+  // `readStream` finds the events that transactions committed before the registration.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   if (channel.readers.size >= READERS_MAX) {
     const message = `At most ${READERS_MAX} event streams and waits may be open at once`
@@ -229,7 +229,7 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   return events
 }
 
-/** Reads the new events of a project once, and hands them to all event readers of the project. */
+/** Reads the new events of a project once, and passes these events to all event readers of the project. */
 async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.stale = false
   const wanted = { after: channel.head, limit: READ_AT_ONCE }
@@ -239,7 +239,7 @@ async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.head = events.at(-1)?.seq ?? channel.head
 }
 
-/** Finds the event from which a client continues to read. `after` is the last event that the client knows. */
+/** Finds the event from which a client continues to read. The value `after` is the last event that the client knows. */
 async function findBegin(
   pool: Pool,
   projectId: string,
@@ -251,8 +251,8 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // The database can hold no further event if a restored backup lacks the last event that the client knows. The client
-  // has not seen any event that is newer than its last known event.
+  // If a restored backup lacks the last event that the client knows, the client continues by the time of this event.
+  // The client has not seen any event that is newer than its last known event.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

@@ -16,10 +16,13 @@ import type { Services } from '../http/services.ts'
 import type { EventReader } from './eventFeed.ts'
 
 /**
- * Sets the milliseconds between two keep-alive lines, because proxies and clients consider a silent connection dead.
+ * Sets the milliseconds between two keep-alive lines of an event stream. The service sends keep-alive lines, because
+ * proxies and clients consider a silent connection dead.
  */
 const KEEP_ALIVE_MS = 15_000
-/** Holds the value of the `retry` field, which sets how long a client waits before it reconnects. */
+/**
+ * Holds the value of the `retry` field, which sets how many milliseconds a client waits before the client reconnects.
+ */
 const RETRY_MS = 2_000
 
 const Query = t.Object({
@@ -48,7 +51,7 @@ data: {"type":"message.received","createdAt":"2026-01-05T09:41:12.345Z","data":{
 
 `
 
-/** Serves `/v0/events`: the live events of a project (server-sent events, WHATWG HTML §9.2). */
+/** Serves the route `/v0/events`, which sends the live events of a project (server-sent events, WHATWG HTML §9.2). */
 export function eventRoutes(services: Services) {
   return new Elysia().get(
     '/v0/events',
@@ -132,7 +135,7 @@ const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
   data,
 })
 
-/** Creates an event stream with back-pressure: the stream reads events only as fast as the client consumes them. */
+/** Creates an event stream with back-pressure, which reads events only as fast as the client consumes them. */
 function eventStream(
   reader: EventReader,
   types: ReadonlySet<string>,
@@ -145,8 +148,8 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // The first line of the event stream has an id. A client may disconnect before its first event. It then
-        // reconnects with this id, and misses no event.
+        // The event stream begins with an event id. A client that disconnects before its first event can reconnect with
+        // this id, and misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },
@@ -161,8 +164,8 @@ function eventStream(
         }
         const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
-          // If the API key may not see an event, the stream sends only the event's id. So a client that reconnects
-          // continues after the event that the API key may not see.
+          // If the API key may not see an event, the stream sends only the event's id. With this id, a client that
+          // reconnects continues after the event that the API key may not see.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })

@@ -189,8 +189,8 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // When a webhook gets a new URL, the new URL receives all events of the webhook. So the API key also needs the scopes
-  // for the events that the webhook receives already.
+  // When a webhook gets a new URL, the new URL receives all events of the webhook. Therefore the API key also needs the
+  // scopes for the events that the webhook already receives.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {
     ...(events === undefined ? {} : { events }),
@@ -234,7 +234,10 @@ async function findTarget({ pool }: Services, request: Request, id: string) {
   return target
 }
 
-/** Returns the project of an API key that has the scopes of all given events. @throws {ApiError} 403 */
+/**
+ * Returns the project of an API key if the key has the scopes of all given events. @throws {ApiError} 403 if the key
+ * lacks a scope.
+ */
 function requireEventScopes(request: Request, events: Static<typeof Events>): string {
   const { projectId, scopes } = identityOf(request)
   if (projectId === null) {

@@ -3,8 +3,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
 /**
- * Lists the content encodings that a response can have. The list begins with the best content encoding (RFC 9110
- * §12.5.3).
+ * Lists the content encodings that a response can have, beginning with the best content encoding (RFC 9110 §12.5.3).
  */
 const ENCODINGS = ['br', 'gzip'] as const
 type Encoding = (typeof ENCODINGS)[number]
@@ -14,7 +13,10 @@ export type Asset = {
   bytes: Uint8Array<ArrayBuffer>
   contentType: string
   hash: string
-  /** Holds the compressed bytes of the file. The first request for the file compresses it outside of the event loop. */
+  /**
+   * Holds the compressed bytes of the file. The first request for the file compresses the file outside of the event
+   * loop.
+   */
   packed: Map<Encoding, Promise<Uint8Array<ArrayBuffer>>>
 }
 
@@ -62,8 +64,8 @@ async function pack(asset: Asset, encoding: Encoding): Promise<Uint8Array<ArrayB
 
 const REVALIDATED = 'no-cache'
 /**
- * Holds the cache header for a file whose name holds the hash of its bytes. If the bytes of the file change, the file
- * gets another name.
+ * Holds the cache header for a file with the hash of its bytes in its name. If the bytes of such a file change, the
+ * file gets another name.
  */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 

@@ -1,7 +1,10 @@
 /** Sets the cookie that ties an OAuth consent request, or a sign-in, to the browser that began it. */
 import { randomBytes } from 'node:crypto'
 
-/** Returns the name of the browser's cookie. Because of the prefix `__Host-`, no sibling host can set this cookie. */
+/**
+ * Returns the name of the browser's cookie. The name has the prefix `__Host-`, so that no sibling host can set the
+ * browser's cookie.
+ */
 const cookieName = (baseUrl: string): string =>
   baseUrl.startsWith('https:') ? '__Host-purser_browser' : 'purser_browser'
 

@@ -21,7 +21,10 @@ export type ErrorCode =
   | 'content_lost'
   | 'unavailable'
 
-/** Describes an error that the API client sees: its headers, and a body with status, code and message. */
+/**
+ * Describes an error that the API client sees, with its HTTP headers, and with a body that contains status, code and
+ * message.
+ */
 export class ApiError extends Error {
   readonly status: number
   readonly code: ErrorCode

@@ -19,8 +19,9 @@ export type Budget = { limit: number; remaining: number; resetsAt: Date }
 export const MCP_PATH = '/mcp'
 
 /**
- * The x402 facilitator routes, whose paths begin with this path, have their own request limit. So a seller's sales do
- * not use up the request limit of the project, and the project's own calls do not use up the limit of sales.
+ * Holds the beginning of the paths of the x402 facilitator routes, which have their own request limit. With separate
+ * limits, a seller's sales do not use up the request limit of the project. The project's own calls do not use up the
+ * limit of the sales.
  */
 const FACILITATOR = '/v0/x402/'
 
@@ -47,9 +48,9 @@ export class GateRefusal extends Error {
 }
 
 /**
- * Checks the API key of a request, then its rate limit, then its scope.
- * @returns the identity of the API key, and the number of requests that its rate limit still allows. `null` in place of
- * the number of remaining requests means that the rate limit is turned off.
+ * Checks first the API key of a request, then the rate limit of the key, and then its scope.
+ * @returns the identity of the API key, and the number of requests that its rate limit still allows. The value `null`
+ * in place of this number means that the rate limit is turned off.
  * @throws {GateRefusal} 401 for a wrong API key, 403 for a missing scope, 429 if the caller exceeds the rate limit.
  */
 export async function admit(
@@ -97,7 +98,7 @@ export async function admit(
 }
 
 /**
- * Counts each further call in an HTTP request with several calls (an MCP batch) as a separate request.
+ * Counts each call after the first in an HTTP request with several calls (an MCP batch) as a separate request.
  * @throws {GateRefusal} 429 if the calls exceed the rate limit. If the calls exceed the rate limit, the service
  * executes none of the calls in the HTTP request.
  */
@@ -155,7 +156,7 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
-  // When the operator stops offering a scope, valid OAuth tokens lose this scope too.
+  // If the operator stops offering a scope, valid OAuth tokens lose this scope too.
   const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
   const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
   return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }
@@ -180,7 +181,7 @@ async function refuseUnauthorized(
 
 /**
  * Counts a failed sign-in to the console. Failed sign-ins and wrong API keys of the same IP address share one count.
- * @param subject is a value of `networkSubject`.
+ * @param subject is the name of the caller's network, as `networkSubject` returns it.
  * @throws {ApiError} 429 if the address exceeds the limit of failed sign-ins.
  */
 export async function countFailedSignIn(

@@ -28,27 +28,26 @@ export type Operation = {
    */
   bodyMaxBytes?: number
   /**
-   * Names a field. Names a field of the request body: only a body that contains this field may be larger than the
-   * default limit.
+   * Names a field of the request body. Only a request body with the named field may be larger than the default limit.
    */
   largeFor?: string
-  /** Names a scope of API keys. A caller whose API key has this scope may send a body above the default limit. */
+  /** Names a scope of API keys. Only an API key with the named scope allows a body larger than the default limit. */
   largeScope?: Scope
   /**
-   * Tells that web pages of every origin may read the response, because the response is public. A route whose response
-   * every origin may read has the method GET.
+   * Tells whether web pages of every origin may read the response, because the response is public. Only a GET route may
+   * have such a response.
    */
   cors?: true
-  /** Tells that the request body is an HTML form. */
+  /** Tells whether the request body is an HTML form. */
   form?: true
-  /** Tells that the request body may be any JSON value. The handler of the route checks the JSON value. */
+  /** Tells whether the request body may be any JSON value. The handler of the route checks the JSON value. */
   anyJson?: true
   /**
-   * Tells that the request body may hold fields that its schema does not name, because another standard defines the
-   * body.
+   * Tells whether the request body may hold fields that the schema of the body does not name, because another standard
+   * defines the body.
    */
   openBody?: true
-  /** Tells that the route accepts an `Idempotency-Key`. */
+  /** Tells whether the route accepts an `Idempotency-Key`. */
   idempotencyKey?: true
   success: {
     status: number
@@ -59,8 +58,8 @@ export type Operation = {
     contentType?: string
   }
   /**
-   * Describes a second success status of the route. The response with the second success status has the same body as
-   * the first, or has no body if the status is 204.
+   * Describes a second success status of the route. A response with the second success status has the same body as a
+   * response with the first, or has no body if the status is 204.
    */
   alsoAnswer?: { status: number; description: string }
   /** Holds an example of the request body for the documentation. */
@@ -70,12 +69,16 @@ export type Operation = {
 }
 
 /**
- * Returns the `detail` of a route. Elysia types the detail as an OpenAPI operation. The gate (the checks before every
- * handler) reads the access and the body limit from the `detail`, and the OpenAPI document reads the rest.
+ * Returns the `detail` of a route. Elysia types the `detail` as an OpenAPI operation. The gate (the checks before every
+ * handler) reads the access and the body limit from the `detail`. The OpenAPI document takes the other fields of the
+ * `detail`.
  */
 export const operation = (described: Operation) => described as unknown as { summary: string }
 
-/** Describes the query parameter `limit` of every list: 1–100, by default 50. A `limit` above 100 counts as 100. */
+/**
+ * Describes the query parameter `limit` of every list, which is a number from 1 to 100, and 50 by default. A `limit`
+ * above 100 counts as 100.
+ */
 const Limit = t.String({
   pattern: '^[1-9][0-9]{0,19}$',
   error: 'be a whole number of at least 1',
@@ -91,7 +94,7 @@ const PageToken = t.String({
 /** Describes the query of a paged list. */
 export const PageQuery = t.Object({ limit: t.Optional(Limit), pageToken: t.Optional(PageToken) })
 
-/** Describes a query parameter: every returned row of the list must contain its text. */
+/** Describes a query parameter with a text that every returned row of the list must contain. */
 export const PartOf = (what: string) =>
   t.Optional(
     t.String({

@@ -5,7 +5,7 @@ import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
 import type { Searches } from '../mail/messages/searches.ts'
 
-/** Holds the pool of connections to one database server. */
+/** Holds the connection pool and the searches of one database server. */
 type Server = { pool: Pool; searches: Searches }
 
 /**
@@ -21,17 +21,17 @@ export type Reads = {
    */
   wrote(projectId: string): Promise<void>
   /**
-   * Tells that the gate (the checks before every handler) must read the position in the write-ahead log up to which the
-   * project has written.
+   * Tells whether the gate (the checks before every handler) must read the position in the write-ahead log up to which
+   * the project has written.
    */
   needsWritten: boolean
   stop(): Promise<void>
 }
 
-/** Sets the milliseconds between two queries for the replica's position in the WAL. */
+/** Sets the milliseconds between two queries for the replica's position in the write-ahead log. */
 const POLL_MS = 50
 
-/** Runs all reads of lists on the primary, because there is no replica. */
+/** Runs all reads of lists on the primary, because the service has no replica. */
 export const primaryReads = (primary: Server): Reads => ({
   run: (_request, read) => read(primary),
   async wrote() {},
@@ -53,15 +53,15 @@ export function replicaReads({
   replica: Server
   /**
    * Returns the position in the write-ahead log up to which the request's project has written. A database server may
-   * answer the request only after it has reached this position in the write-ahead log. `null` means that any database
+   * answer the request only after it has reached this position in the write-ahead log. Returns `null` if any database
    * server may answer the request.
    */
   writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
   /**
-   * Holds the position in the write-ahead log that the replica has reached. `null` means that the service does not use
-   * the replica.
+   * Holds the position in the write-ahead log that the replica has reached. The position is `null` while the service
+   * does not use the replica.
    */
   let replayed: Lsn | null = null
   let stopping = false

@@ -5,7 +5,7 @@ import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'
 
-/** Holds the state of one HTTP request. The steps of `app.ts` write this state. */
+/** Holds the state of one HTTP request. The steps of `app.ts` write the state of each request. */
 export type RequestState = {
   /** Identifies the HTTP request in the log and in `X-Request-Id`. */
   requestId: string
@@ -30,8 +30,8 @@ export type RequestState = {
   error: unknown
   /**
    * Holds a position in the write-ahead log that comes after everything that the caller's project has written. Only a
-   * replica that has reached this position in the write-ahead log may answer the request. `null` means that any replica
-   * may answer the request.
+   * replica that has reached this position in the write-ahead log may answer the request. The position is `null` if any
+   * replica may answer the request.
    */
   writtenTo: Lsn | null
   /** Counts the bytes of the request body that have already arrived. */
@@ -60,7 +60,7 @@ export function attachState(request: Request, state: RequestState): void {
   states.set(request, state)
 }
 
-/** Returns the state of an HTTP request. @throws {Error} when the request did not come through `app.ts`. */
+/** Returns the state of an HTTP request. @throws {Error} if the request did not come through `app.ts`. */
 export function stateOf(request: Request): RequestState {
   const state = states.get(request)
   if (state === undefined) throw new Error('the request has no state')
@@ -95,8 +95,8 @@ export function callerOf(request: Request): Caller {
 }
 
 /**
- * Returns the project of the request's API key, and the project's inbox. Only routes with a project scope may use this
- * function.
+ * Returns the id of the project to which the request's API key belongs, and the address of the project's inbox. Only
+ * routes with a project scope may use this function.
  */
 export function projectOf(request: Request): { projectId: string; inboxAddress: string } {
   const { projectId, inboxAddress } = identityOf(request)

@@ -32,7 +32,7 @@ import { startWaiters } from './waiters.ts'
 
 /**
  * Sets the maximum number of bytes of a request body that Bun accepts. Bun's limit is above the body limit of every
- * route, so that a client gets the error response of this service, and not Bun's.
+ * route. Therefore a client gets the error response of this service, and not the error response of Bun.
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
@@ -46,22 +46,21 @@ const STATEMENT_TIMEOUT_MS = 10_000
 /** Sets the maximum number of milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
 /**
- * A process has a limited number of database connections. The service reserves one connection in every POOL_PART
- * connections for the authentication of requests, and the same number for searches.
+ * Sets the part of the database connections that is reserved. One in POOL_PART connections is only for the
+ * authentication of requests, and the same number is only for searches.
  */
 const POOL_PART = 5
 
 /**
- * Sets the maximum number of message reads that the service combines in one database query. A message has a size of
- * some megabytes at most, and the largest messages of one query must fit into memory.
+ * Sets the maximum number of message reads that the service combines in one database query. A message takes up to some
+ * megabytes, and all messages of one database query must fit into memory.
  */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
 /**
  * Sets how many outgoing mails the service writes to the database in one batch. The service collects one batch of mails
- * while another batch commits. With 64 callers, writing in batches uses a third of the CPU time that PostgreSQL would
- * otherwise use for each mail. A new batch of mails does not wait for an earlier batch that is slow or waits for a
- * lock.
+ * while another batch commits. With 64 callers, PostgreSQL uses only a third of the CPU time for each mail if the mails
+ * are written in batches. A new batch of mails does not wait for an earlier batch that is slow or waits for a lock.
  */
 const SEND_BATCHING = {
   batchMax: 200,
@@ -71,8 +70,8 @@ const SEND_BATCHING = {
 }
 
 /**
- * Sets how the service combines key lookups and reads of the vault in batches. The service collects one batch of reads
- * while another batch runs.
+ * Sets how the service combines lookups of API keys and reads of the vault in batches. The service collects one batch
+ * of reads while another batch runs.
  */
 const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 

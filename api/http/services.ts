@@ -27,8 +27,8 @@ export type Services = {
   config: Config
   pool: Pool
   /**
-   * Holds the database connections that only the authentication of requests uses. So the gate (the checks before every
-   * handler) can check and count an API key even while `pool` has no free connection.
+   * Holds the database connections that only the authentication of requests uses. Therefore the gate (the checks before
+   * every handler) can check and count an API key even while `pool` has no free connection.
    */
   gatePool: Pool
   /** Finds API keys in the database, and counts their requests. */
@@ -36,7 +36,7 @@ export type Services = {
   /** Stores and reads large mail contents. */
   blobs: Blobs
   searches: Searches
-  /** Runs reads of lists on a replica if there is one. */
+  /** Runs reads of lists on a replica if the service has a replica. */
   reads: Reads
   /** Reads single messages. */
   messages: Batcher<WantedMessage, SingleMessage | null>
@@ -59,8 +59,8 @@ export type Services = {
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
   /**
-   * Gives the first caller that asks for it the right to serve a paid resource. Returns `true` for the first caller
-   * that takes a payment's grant, and `false` for later callers.
+   * Grants the right to serve a paid resource to the first caller. Returns `true` for the first caller that takes a
+   * payment's grant, and `false` for later callers.
    */
   grants: Batcher<WantedGrant, boolean>
   /** Counts the payment challenges and the refused payments of each endpoint and day. */
@@ -71,7 +71,7 @@ export type Services = {
   metrics: Metrics
   /** Holds the master keys that encrypt the vault and webhook secrets. */
   keyring: KeyringSource
-  /** Makes the seals (cryptographic proofs) that show that the owner has seen the pages of a held mail. */
+  /** Makes the seals (cryptographic proofs) which show that the owner has seen the pages of a held mail. */
   pageSeals: PageSeals
   /**
    * Holds the key that authenticates the state that MCP clients carry between calls. The key for the state of MCP

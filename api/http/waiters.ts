@@ -4,13 +4,13 @@ import { CHANGES_CHANNEL } from '../../sql/changes.ts'
 import { subscribe } from '../../sql/listen.ts'
 
 /**
- * Waits for changes of one database row. The caller starts to watch the row before it reads the row, so that it misses
- * no change.
+ * Waits for changes of one database row. The caller starts to watch the database row before the caller reads the row,
+ * so that the caller misses no change.
  */
 type Watch = {
   /**
-   * Resolves to `true` if the row has changed since the last call, and to `false` if the deadline (a value of
-   * performance.now()) passes first.
+   * Resolves to `true` if the database row has changed since the last call. Resolves to `false` if the deadline (a
+   * value of performance.now()) passes before the row changes.
    */
   changed(deadlineMs: number): Promise<boolean>
   close(): void
@@ -22,7 +22,7 @@ type Watch = {
  */
 export type Waiters = {
   watch(id: string): Watch
-  /** Ends every wait of this process when the process stops; each wait ends as if its deadline had passed. */
+  /** Ends every wait for a row change because the process stops. Each wait ends as if its deadline had passed. */
   release(): void
   stop(): Promise<void>
 }
@@ -30,8 +30,8 @@ export type Waiters = {
 type Waiting = { dirty: boolean; pause: Pause }
 
 /**
- * Starts to listen for changed rows. After a lost connection every waiting request reads its row again, so that no
- * change is missed.
+ * Starts to listen for changed rows. After the database connection was lost, every waiting request reads its row again,
+ * so that no change is missed.
  */
 export function startWaiters(databaseUrl: string, log: Logger): Waiters {
   const waiting = new Map<string, Set<Waiting>>()

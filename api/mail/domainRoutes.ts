@@ -197,7 +197,7 @@ const toView = (domain: MailDomain, config: Config) => ({
 
 /**
  * Reads the name of one mail domain with at least two labels, and returns the name in lower-case ASCII. @throws
- * {ApiError} 400
+ * {ApiError} 400 for an invalid domain name.
  */
 function readDomain(text: string): string {
   const address = parseAddress(`x@${text.trim().replace(/\.$/, '')}`)

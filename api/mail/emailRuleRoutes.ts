@@ -40,8 +40,8 @@ export const RuleItem = t.Object({
 })
 
 /**
- * Describes the response to a new email rule. The response to a new email rule holds the rule as an object, and repeats
- * the rule's fields at the top level. Clients may read the email rule from the object or from the top-level fields.
+ * Describes the response to a new email rule, which holds the rule as an object and repeats the fields of the rule at
+ * the top level. Clients may read the email rule from the object or from the top-level fields.
  */
 const AddedRule = t.Composite([t.Object({ rule: RuleItem }), RuleItem])
 
@@ -69,7 +69,8 @@ const toItem = ({ id, type, scope, value, createdAt }: StoredRule) => ({
 })
 
 /**
- * Serves the rules that say from which addresses an inbox accepts mail, and to which addresses it sends and replies.
+ * Serves the email rules, which say from which addresses an inbox accepts mail, and to which addresses the inbox sends
+ * and replies.
  */
 export function emailRuleRoutes({ pool }: Services) {
   return new Elysia()
@@ -149,7 +150,10 @@ export async function readRulePage(
   return { rules: page.map(toItem), count: page.length, ...next }
 }
 
-/** Adds an email rule. Adding the same email rule twice changes nothing. @throws {ApiError} 400, 409 */
+/**
+ * Adds an email rule. Adding the same email rule a second time changes nothing. @throws {ApiError} 400 for an invalid
+ * address or too many rules, 409 if the address has a rule of the other type.
+ */
 export async function addRule(pool: Pool, projectId: string, body: Static<typeof RuleBody>) {
   const value = parseRuleValue(body.value)
   if (value === null) throw badRequest('value must be one email address, or *@ and a domain')
@@ -165,7 +169,7 @@ export async function addRule(pool: Pool, projectId: string, body: Static<typeof
   }
 }
 
-/** Removes an email rule. @throws {ApiError} 404 */
+/** Removes an email rule. @throws {ApiError} 404 for an unknown rule. */
 export async function removeRule(pool: Pool, projectId: string, ruleId: string): Promise<void> {
   if (!(await deleteRule(pool, projectId, ruleId))) throw notFound('Rule not found')
 }

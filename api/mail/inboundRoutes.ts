@@ -81,8 +81,8 @@ const REVOKE = operation({
 })
 
 /**
- * Serves the inbound secrets: with such a secret, a mail service delivers the mail of one domain over HTTP. The
- * delivered mail itself arrives in the process of the SMTP listener.
+ * Serves the inbound secrets. With an inbound secret, a mail service delivers the mail of one domain over HTTP. The
+ * process of the SMTP listener receives the mail that is delivered over HTTP.
  */
 export function inboundRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/platform/domains' })
@@ -128,7 +128,10 @@ async function make(services: Services, text: string) {
   }
 }
 
-/** Returns a domain if this service receives mail for it. @throws {ApiError} 404 */
+/**
+ * Returns the name of a mail domain if this service receives mail for the domain. @throws {ApiError} 404 for any other
+ * domain.
+ */
 async function find({ pool, config }: Services, text: string): Promise<string> {
   const domain = asciiDomain(text)
   if (domain !== config.mailDomain && (await findMailDomain(pool, domain)) === null) {

@@ -1,4 +1,4 @@
-/** Answers JSON-RPC messages with the SDK for their MCP version. */
+/** Answers JSON-RPC messages with the MCP SDK that fits the MCP version of the messages. */
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
@@ -17,7 +17,7 @@ export async function exchange(
   if (lacksVersion(body)) return versionMissing(body)
   const mcp = createMcpServer(connection)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  // The type cast is needed because the SDK's class does not satisfy the SDK's interface under
+  // The type cast is needed because the transport class of the MCP SDK does not satisfy the SDK's own interface under
   // exactOptionalPropertyTypes.
   await mcp.connect(transport as Transport)
   try {
@@ -28,8 +28,8 @@ export async function exchange(
 }
 
 /**
- * Tells whether an `initialize` request names no MCP version. For an `initialize` request without a version, the SDK
- * would return the error code of an internal error.
+ * Tells whether an `initialize` request names no MCP version. For an `initialize` request without a version, the MCP
+ * SDK would return the error code of an internal error.
  */
 const lacksVersion = (body: object): boolean =>
   methodOf(body) === 'initialize' &&

@@ -13,15 +13,18 @@ import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
 
 /**
- * Holds the last version of MCP that allows JSON-RPC batches. Clients that use the last MCP version with batches send
- * no header that names the version.
+ * Holds the last version of MCP that allows JSON-RPC batches. Clients of this MCP version send no header that names the
+ * version.
  */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
 /** Holds the error code for a request body that is not JSON (JSON-RPC 2.0 §5.1). */
 const PARSE_ERROR = -32_700
 
-/** Loads the MCP SDKs only at the first MCP request of a process, because they cost 13 MB and 0.1 s of CPU. */
+/**
+ * Loads the MCP SDKs only at the first MCP request of a process, because the MCP SDKs cost 13 MB of memory and 0.1 s of
+ * CPU.
+ */
 const loadExchange = () => import('./exchange.ts')
 
 const Query = t.Object({
@@ -30,8 +33,8 @@ const Query = t.Object({
 
 /**
  * Serves MCP over Streamable HTTP without sessions. Each HTTP request gets a new MCP server object, so any API process
- * can answer the request. GET and DELETE belong to MCP sessions, so these methods return 405 to a caller with a valid
- * key.
+ * can answer the request. The HTTP methods GET and DELETE belong to MCP sessions, so these methods return 405 to a
+ * caller with a valid key.
  */
 export function mcpRoutes(services: Services) {
   return new Elysia()
@@ -99,8 +102,8 @@ async function answer(
 
 /**
  * Asks an MCP host to request an additional scope from the owner (RFC 6750 §3.1), if the owner can grant this scope on
- * the consent page. The challenge lists both the present and the missing scopes, because some MCP hosts forget the
- * present scopes.
+ * the consent page. The challenge lists both the scopes that the host has and the missing scope, because some MCP hosts
+ * forget the scopes that they have.
  * @throws {ApiError} 403 with the missing scope in the header WWW-Authenticate.
  */
 function requireScope(
@@ -120,8 +123,8 @@ function requireScope(
 }
 
 /**
- * Prevents DNS rebinding: a page of another site must not reach an MCP server on the user's machine (MCP, Streamable
- * HTTP, security warning). Programs send no Origin header, but browsers always send an Origin header.
+ * Prevents DNS rebinding, by which a page of another site could reach an MCP server on the user's machine (MCP,
+ * Streamable HTTP, security warning). Programs send no Origin header, but browsers always send an Origin header.
  */
 function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
   if (origin === null || !URL.canParse(origin)) return
@@ -134,7 +137,7 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 
 /**
  * Reads the JSON-RPC message or batch of an HTTP request.
- * @returns those JSON-RPC messages that need a response. Returns `null` when no JSON-RPC message needs a response.
+ * @returns the JSON-RPC messages that need a response, or `null` if no JSON-RPC message needs a response.
  * @throws {ApiError} 400 for a body that is not a JSON-RPC message.
  */
 function readMessages(value: unknown, version: string | null): object | null {
@@ -163,9 +166,9 @@ export function parseError(): Response {
 }
 
 /**
- * Tells whether a JSON-RPC message cancels a request. Because the service keeps no MCP sessions, a message that cancels
- * a request cannot find a request of another connection. If a message cancelled a request of the same batch, the
- * transport would wait forever for the response to that request.
+ * Tells whether a JSON-RPC message cancels a request. The service keeps no MCP sessions, so a message cannot cancel a
+ * request of another connection. If a message cancelled a request of the same batch, the transport of the MCP SDK would
+ * wait forever for the response to the cancelled request.
  */
 const isCancellation = (message: unknown): boolean =>
   methodOf(message) === 'notifications/cancelled'

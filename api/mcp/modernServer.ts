@@ -12,8 +12,8 @@ import { type Connection, callTool, instructionsFor, listedTools, serverInfo } f
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**
- * Maps the MCP library's record of a caller to this service's record of the running request. The MCP library gives a
- * tool only the library's own record of the caller.
+ * Maps the MCP library's record of a caller to this service's record of the request. This map is needed, because the
+ * MCP library passes only its own record of the caller to a tool.
  */
 const connections = new WeakMap<object, Connection>()
 
@@ -59,7 +59,7 @@ export async function answerModern(
 
 /**
  * Holds the MCP method with which a client opens a stream of changes of the tool list. The tool list never changes
- * during a connection, so a stream of its changes would only occupy a connection.
+ * during a connection, so a stream of changes to the tool list would only occupy a connection.
  */
 const LISTEN = 'subscriptions/listen'
 

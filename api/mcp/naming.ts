@@ -1,6 +1,8 @@
 import { TOOLS } from './tools/tools.ts'
 
-/** Describes the notation of MCP tool names: either with dots, or with underscores for hosts that refuse dots. */
+/**
+ * Names the notation of MCP tool names, which is either with dots, or with underscores for MCP hosts that refuse dots.
+ */
 export type Naming = 'dotted' | 'underscore'
 
 const names = TOOLS.map(({ name }) => name).filter((name) => name.includes('.'))

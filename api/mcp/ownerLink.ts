@@ -18,7 +18,7 @@ import type { Connection } from './server.ts'
 import { acceptedText } from './tools/mailTools.ts'
 
 /**
- * Describes a tool call that waits for the owner: a digest of the call, and the response for clients without URL
+ * Describes a tool call that waits for the owner, by a digest of the call and the response for clients without URL
  * elicitation.
  */
 export type HeldCall = { call: string; data: Record<string, unknown> }
@@ -29,8 +29,8 @@ const digest = (name: string, args: unknown): string =>
   requestHash([name, args]).toString('base64url')
 
 /**
- * Authenticates the state that an MCP client carries from one call to the next. A caller with another API key of the
- * same project cannot use the state that an MCP client carries between calls.
+ * Authenticates the state that an MCP client carries from one call to the next. The state of one MCP client is invalid
+ * for a caller with another API key of the same project.
  */
 export const heldCalls = (connection: Connection) => {
   const { services, caller, projectId } = connection
@@ -42,8 +42,8 @@ export const heldCalls = (connection: Connection) => {
 }
 
 /**
- * Returns the link for the owner if the mail is held and the MCP host can show a link. Returns `null` if no link for
- * the owner is needed, so that the tool's result is the response.
+ * Returns a response with the link for the owner if the mail is held and the MCP host can show a link. Otherwise
+ * returns `null`, and the tool's result is the response.
  */
 export async function linkForOwner(
   connection: Connection,

@@ -20,7 +20,7 @@ type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
  * @returns a promise that resolves when the host has disconnected and the relay has written every response.
  */
 export async function relay(host: Transport, config: McpConfig): Promise<void> {
-  // The relay package also runs under Node 20, which has no Promise.withResolvers.
+  // Promise.withResolvers is not used, because the relay package also runs under Node 20, which lacks it.
   const ended = new Promise<void>((resolve) => {
     host.onclose = resolve
   })
@@ -47,7 +47,7 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   host.onmessage = (message) => {
     const cancelled = cancelledId(message)
     if (cancelled !== null) {
-      // The service keeps no MCP sessions, so only a closed connection tells the service that the relay's host has
+      // The service keeps no MCP sessions, so only a closed HTTP connection tells the service that the MCP host has
       // cancelled a call.
       underWay.get(cancelled)?.abort()
       return
@@ -96,7 +96,8 @@ async function post(
 }
 
 /**
- * Reads a JSON object. @returns null if the text is not a JSON object, for example if it is the error page of a proxy.
+ * Reads a JSON object. @returns null if the text is not a JSON object, for example if the text is the error page of a
+ * proxy.
  */
 function readObject(text: string): Record<string, unknown> | null {
   try {
@@ -138,7 +139,7 @@ function negotiated(answer: JSONRPCMessage | null): string | null {
 
 /**
  * Returns the HTTP headers of an MCP message. MCP 2026-07-28 repeats parts of a message in HTTP headers. An MCP message
- * of an earlier revision does not name its version.
+ * of an earlier revision gets no such headers, because the message does not name its MCP version.
  */
 function envelopeHeaders(message: JSONRPCMessage): Record<string, string> {
   if (!('method' in message)) return {}

@@ -17,9 +17,9 @@ const STATE_MAX_CHARS = 2_000
 const ID_MAX_CHARS = 500
 
 /**
- * Serves `GET /oauth/authorize` (OAuth 2.1 §4.1.1): stores the authorization request and redirects to the consent page
- * of the console. If the client or the redirect URI is wrong, shows an error page, because the service may redirect
- * nobody to an unregistered address.
+ * Serves the route `GET /oauth/authorize` (OAuth 2.1 §4.1.1), which stores the authorization request and redirects to
+ * the consent page of the console. If the client or the redirect URI is wrong, the route shows an error page, because
+ * the service may redirect nobody to an unregistered address.
  */
 export async function authorize(services: Services, request: Request): Promise<Response> {
   const { pool, config } = services
@@ -35,7 +35,7 @@ export async function authorize(services: Services, request: Request): Promise<R
     if (!(error instanceof OAuthError)) throw error
     return errorPage(error)
   }
-  // A parameter without a value counts as absent (RFC 6749 §3.1).
+  // An OAuth parameter without a value counts as absent (RFC 6749 §3.1).
   const state = query.get('state') || null
   try {
     const asked = readRequest(query, config)

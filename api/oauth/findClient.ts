@@ -12,15 +12,15 @@ import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
 /**
- * A browser waits at most this many milliseconds until the service has read the client's metadata. A worker's fetch of
- * the client's metadata ends within 5 s.
+ * A browser waits at most this many milliseconds until the service has read the client's metadata. A worker needs at
+ * most 5 s to fetch the client's metadata.
  */
 const WAIT_MS = 8_000
 
 /**
- * Returns the OAuth client that belongs to a client id. The OAuth client is registered, or its id is the URL of its
- * metadata document.
- * @throws {OAuthError} for an unknown client, or for a client whose metadata cannot be read.
+ * Returns the OAuth client that belongs to a client id. An OAuth client is either registered, or its client id is the
+ * URL of its metadata document.
+ * @throws {OAuthError} for an unknown client, or for a client with unreadable metadata.
  */
 export async function findClient(
   services: Services,

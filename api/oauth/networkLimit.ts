@@ -8,7 +8,10 @@ import { OAuthError } from './oauthError.ts'
  */
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const
 
-/** Limits the OAuth requests of clients that are not signed in. @throws {OAuthError} 429 */
+/**
+ * Limits the OAuth requests of clients that are not signed in. @throws {OAuthError} 429 if the network exceeds its
+ * limit.
+ */
 export async function limitNetwork(
   services: Services,
   request: Request,

@@ -13,8 +13,8 @@ import { register } from './register.ts'
 import { giveTokens, revoke } from './token.ts'
 
 /**
- * Sets the maximum number of bytes of an OAuth request body. The limit on the size of an OAuth request body is low,
- * because OAuth forms and registrations are small.
+ * Sets the maximum number of bytes of an OAuth request body. The maximum size of OAuth request bodies is low, because
+ * OAuth forms and registrations are small.
  */
 const BODY_MAX_BYTES = 8 * 1024
 
@@ -115,8 +115,8 @@ export function oauthRoutes(services: Services) {
 }
 
 /**
- * Returns the metadata of the authorization server (RFC 8414). `issuer` is byte for byte identical to the parameter
- * `iss` and to the issuer in the metadata of the protected resource.
+ * Returns the metadata of the authorization server (RFC 8414). The field `issuer` is byte for byte identical to the
+ * parameter `iss` and to the issuer in the metadata of the protected resource.
  */
 const serverMetadata = ({ http: { baseUrl }, oauthPurseScopes }: Config) => ({
   issuer: baseUrl,

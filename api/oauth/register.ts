@@ -5,8 +5,8 @@ import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 /**
- * Serves `POST /oauth/register`, the dynamic registration of OAuth clients (RFC 7591). The registered client is a
- * public client, so it gets no client secret. @throws {OAuthError}
+ * Serves the route `POST /oauth/register` for the dynamic registration of OAuth clients (RFC 7591). A registered client
+ * is a public client, so the client gets no client secret. @throws {OAuthError} for invalid client metadata.
  */
 export async function register(services: Services, request: Request, body: unknown) {
   await limitNetwork(services, request, 'register')

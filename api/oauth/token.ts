@@ -17,7 +17,9 @@ type Form = Record<string, string>
 
 const FIELD_MAX_CHARS = 1_000
 
-/** Serves the token endpoint `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} */
+/**
+ * Serves the token endpoint `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} for an invalid token request.
+ */
 export async function giveTokens(services: Services, form: Form) {
   const { pool, config } = services
   const grantType = field(form, 'grant_type')
@@ -49,7 +51,7 @@ export async function giveTokens(services: Services, form: Form) {
 }
 
 /**
- * Returns the scopes that a client requests when it refreshes a token. `null` means that the refreshed token keeps the
+ * Returns the scopes that a client requests when it refreshes a token. Returns `null` if the refreshed token keeps the
  * scopes of the old token.
  */
 function narrowed(scope: string | undefined): string[] | null {

@@ -12,14 +12,14 @@ import { Spool } from '../smtp/spool/spool.ts'
 const DATABASE = 'the database'
 
 /**
- * Names the files of DATA_DIR that the embedded database and devnet need to find their data. No file in the list holds
- * a key of the service.
+ * Names the files of DATA_DIR that the embedded database and the devnet need to find their data. None of these files
+ * holds a key of the service.
  */
 const COMPANIONS = ['postgres-password', 'devnet.state']
 
 /**
- * `bun run backup FOLDER` copies DATA_DIR into a new folder while the service runs. The folder can be the DATA_DIR of
- * another installation. The backup holds no keys, so the operator keeps the keys separately.
+ * `bun run backup FOLDER` copies DATA_DIR into a new folder while the service runs. Another installation can use the
+ * folder of a backup as its DATA_DIR. The backup holds no keys, so the operator must keep the keys separately.
  */
 async function backUp(): Promise<void> {
   const config = parseConfig(process.env, [])
@@ -30,7 +30,7 @@ async function backUp(): Promise<void> {
   await mkdir(draft, { mode: 0o700 })
   try {
     const parts = await copyParts(config, draft)
-    // A folder name without `.partial` means that the backup is complete.
+    // If the name of a backup folder does not end in `.partial`, the backup is complete.
     await rename(draft, target)
     process.stdout.write(`${target} holds ${parts.join(' and ')}\n`)
     if (parts.includes(DATABASE)) await noteBackup(databaseUrl(config))
@@ -50,8 +50,8 @@ function readTarget(argument: string | undefined): string {
 }
 
 /**
- * Copies the parts of DATA_DIR, the spool first. Mail that leaves the spool meanwhile is also in the copied database,
- * or in both copies. Such mail is stored only once.
+ * Copies the parts of DATA_DIR, beginning with the spool. Mail that leaves the spool during the backup is also in the
+ * copied database, or in both copies. Mail that is in both copies is stored only once.
  */
 async function copyParts(config: Config, draft: string): Promise<string[]> {
   const { dataDir } = config
@@ -91,8 +91,8 @@ async function copyParts(config: Config, draft: string): Promise<string[]> {
 }
 
 /**
- * Records the time of the backup, because the doctor reports the backup's age. A failure to record does not make the
- * copy useless.
+ * Records the time of the backup, because the doctor reports the backup's age. If the time of the backup cannot be
+ * recorded, the backup is still usable.
  */
 async function noteBackup(url: string): Promise<void> {
   const pool = createPool({ url, size: 1, name: 'purser backup' })

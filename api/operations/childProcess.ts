@@ -8,14 +8,14 @@ const ROOT = join(import.meta.dir, '../..')
 const READY_TIMEOUT_MS = 25_000
 
 export type ReadyProcess = RunningPart & {
-  /** Holds the facts that the process sent when it was ready. */
+  /** Holds the facts that a child process sent when the child process was ready. */
   facts: Record<string, string>
 }
 
 /**
- * Starts an entry file as a child process. Resolves when the process is ready.
+ * Starts an entry file as a child process. The returned promise resolves when the child process is ready.
  * @throws {ConfigError} with the error line of a child process that refuses its settings.
- * @throws {StartError} when the child process ends before it is ready, or is not ready in time.
+ * @throws {StartError} if the child process ends before it is ready, or is not ready in time.
  */
 export async function startProcess(
   name: string,
@@ -24,13 +24,13 @@ export async function startProcess(
 ): Promise<ReadyProcess> {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd: ROOT,
-    // A child process opens no health port, because the supervisor reports the health of all parts on one port.
+    // A child process opens no health port, because the supervisor process reports the health of all parts on one port.
     env: { ...env, HEALTH_PORT: undefined },
-    // Logs go to stderr, because stdout is for the welcome text. The fourth stream carries messages between the
-    // processes.
+    // A child process writes its log to stderr, because stdout is for the welcome text. The fourth stream carries
+    // messages between the two processes.
     stdio: ['ignore', 2, 2, 'ipc'],
-    // The child process has a separate process group. Ctrl-C in the terminal must reach it only once, through this
-    // process.
+    // The child process has a separate process group, because Ctrl-C in the terminal must reach the child process only
+    // once, through this process.
     detached: true,
   })
   const ended = new Promise<string>((resolve) => {

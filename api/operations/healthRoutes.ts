@@ -16,19 +16,23 @@ const Readiness = t.Object({
 })
 
 /**
- * Limits the age of a report on the RPC. Payment workers report every two seconds, and a slow RPC adds its time-out.
+ * Limits in milliseconds the age of a report on the RPC node. Payment workers report every two seconds, and a slow RPC
+ * node delays the report by its time-out.
  */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
-/** Names the health checks that examine other processes. This process can serve requests even if such a check fails. */
+/**
+ * Names the health checks that examine other processes. This process can serve requests even if a health check of
+ * another process fails.
+ */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 
 /** An event loop that was blocked for this many milliseconds has delayed every request and job of its process. */
 const LOOP_DELAY_MAX_MS = 1_000
 
 /**
- * Serves `/healthz` and `/readyz`. `/healthz` tells that this process runs. `/readyz` tells that this process can serve
- * requests.
+ * Serves the routes `/healthz` and `/readyz`. The route `/healthz` tells that this process runs. The route `/readyz`
+ * tells whether this process can serve requests.
  */
 export function healthRoutes({ pool, metrics }: Services) {
   return new Elysia()
@@ -108,15 +112,18 @@ async function databaseChecks(
   }
 }
 
-/** Names the processes whose event loop was blocked for a second within the last twenty seconds. */
+/**
+ * Returns a text that names each process with an event loop that was blocked for a second within the last twenty
+ * seconds.
+ */
 function loopCheck(silent: readonly string[], ownDelayMs: number): string {
   const blocked = ownDelayMs > LOOP_DELAY_MAX_MS ? ['this process', ...silent] : silent
   return blocked.length === 0 ? 'ok' : `blocked: ${blocked.join(', ')}`
 }
 
 /**
- * Returns the state of the RPC as payment workers last reported it. An API process itself opens no connection to the
- * RPC.
+ * Returns the state of the RPC node as payment workers last reported it. An API process itself opens no connection to
+ * the RPC node.
  */
 function rpcCheck(status: Awaited<ReturnType<typeof readChainStatus>>): string {
   if (status === null) return 'unused'

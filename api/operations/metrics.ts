@@ -20,12 +20,15 @@ export type Metrics = {
   eventLoop: EventLoopDelay
   /** Counts a payment that was refused because its project has used up its daily settlements or gas. */
   settlementRefused(): void
-  /** Returns the metrics in the Prometheus text format. @throws when the database is unreachable. */
+  /** Returns the metrics in the Prometheus text format. @throws if the database is unreachable. */
   render(): Promise<string>
   contentType: string
 }
 
-/** Sets the buckets of request durations in seconds. A redeem may take up to its wait limit. */
+/**
+ * Sets the histogram buckets of request durations in seconds. The highest buckets are for redeem calls, which may take
+ * up to their wait limit.
+ */
 const DURATION_BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30]
 
 const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) => number | null][] =
@@ -79,7 +82,7 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
 
 const OWN = crypto.randomUUID()
 
-/** Returns the metrics that other processes have reported. Each series names its process. */
+/** Returns the metrics that other processes have reported. Each time series of these metrics names its process. */
 async function reportedMetrics(pool: Pool, own: ProcessReport): Promise<string> {
   const reports = [own, ...(await readReports(pool))]
   const labelled = reports.map(({ id, part, metrics }) =>
@@ -97,8 +100,8 @@ async function reportedMetrics(pool: Pool, own: ProcessReport): Promise<string> 
 type BudgetUse = Awaited<ReturnType<typeof readBudgetUse>>
 
 /**
- * Describes gauges of the projects' use of their limits. An operator should set an alarm on the first two gauges,
- * because they show that the operator's gas is being spent.
+ * Describes gauges that show how much of their limits the projects have used. An operator should set an alarm on the
+ * first two gauges, because these gauges show that the operator's gas is being spent.
  */
 const BUDGET_GAUGES: readonly [name: string, help: string, value: (use: BudgetUse) => number][] = [
   [
@@ -158,8 +161,8 @@ export function createMetrics({
     help: 'Payments that this process refused because a limit of the day was reached',
     registers,
   })
-  // The metrics that every process reports have a separate registry, because each metric must stand in one block of the
-  // response.
+  // The metrics that every process reports have a separate registry, because all values of a metric must stand together
+  // in the response.
   const ownRegistry = new Registry()
   const blobRequest = measureBlobs(ownRegistry)
   const eventLoop = measureEventLoop(ownRegistry)

@@ -5,7 +5,7 @@ import { ApiError } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import type { Services } from '../http/services.ts'
 
-/** Serves `/metrics` in the Prometheus text format. */
+/** Serves the route `/metrics`, which returns metrics in the Prometheus text format. */
 export function metricsRoutes({ config, metrics }: Services) {
   return new Elysia().get(
     '/metrics',

@@ -11,10 +11,10 @@ const USAGE =
   'usage: bun run secrets:new, bun run secrets:new FILE for a new file, or bun run secrets:new --units FOLDER'
 
 /**
- * `bun run secrets:new` prints a new value for each secret of a production `.env`. With FILE it writes the values to
- * that file. With `--units FOLDER` it writes the files that the units of deploy/systemd read, each with only the
- * secrets of its part. `--units` also writes `database.sql`, which creates the database. The command never overwrites a
- * file, because lost keys cannot be made again.
+ * `bun run secrets:new` prints a new value for each secret of a production `.env`. With the argument FILE, the command
+ * writes the secrets to this file. With `--units FOLDER`, the command writes the files that the units of deploy/systemd
+ * read. Each of these files holds only the secrets of one part. The option `--units` also writes `database.sql`, which
+ * creates the database. The command never overwrites a file, because lost keys cannot be made again.
  */
 function create(): void {
   const { file, folder } = readArguments()
@@ -37,12 +37,12 @@ function readArguments(): { file?: string | undefined; folder?: string | undefin
     const given = positionals.length + (values.units === undefined ? 0 : 1)
     if (given <= 1 && values.units !== '') return { file, folder: values.units }
   } catch {
-    // The command line has an unknown option, so the usage is shown.
+    // The command line has an unknown option, so the command shows its usage.
   }
   throw new ConfigError(USAGE)
 }
 
-/** Writes several files. If one of the files exists already, this function writes none of them. */
+/** Writes several files. If one of the files exists already, writes none of the files. */
 function writeAll(files: readonly (readonly [file: string, text: string])[]): void {
   for (const [file] of files) {
     if (existsSync(file)) throw new ConfigError(`${file} exists; name a new file`)
@@ -59,7 +59,10 @@ function writeAll(files: readonly (readonly [file: string, text: string])[]): vo
 
 type Secrets = Record<string, string>
 
-/** Returns the files for the systemd units: `common.env` for all parts, and a file for each part that has secrets. */
+/**
+ * Returns the files for the systemd units, which are `common.env` for all parts, and one file for each part that has
+ * secrets.
+ */
 function unitFiles(folder: string, values: Secrets): [file: string, text: string][] {
   const { POSTGRES_PASSWORD: password, NODE_ENV: environment } = values
   const common = {
@@ -89,8 +92,8 @@ function unitFiles(folder: string, values: Secrets): [file: string, text: string
 }
 
 /**
- * Returns the SQL that creates the database. All parts on one machine need about 200 connections, but PostgreSQL allows
- * 100 by default.
+ * Returns the SQL that creates the database. The SQL raises the limit on connections, because all parts on one machine
+ * need about 200 connections, but PostgreSQL allows 100 by default.
  */
 const databaseSql = (password: string): string =>
   [

@@ -3,14 +3,14 @@ import { ConfigError } from '../../shared/config/config.ts'
 
 /** Describes a running part of the service, such as a worker pool. */
 export type RunningPart = {
-  /** Holds a promise that resolves when the part stops without a call of `stop`. The value is the reason. */
+  /** Holds a promise that resolves with the reason if the part ends without a call of `stop`. */
   ended: Promise<string>
   stop(): Promise<void>
 }
 
 /**
- * Limits the first attempts to start a part. One attempt is not enough, because a part can be killed while it starts,
- * and must not end the whole service.
+ * Limits the attempts to start a part for the first time. One attempt is not enough, because a part that is killed
+ * while it starts must not end the whole service.
  */
 const FIRST_TRIES = 3
 
@@ -21,15 +21,15 @@ export type SupervisedPart = {
 const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 8_000
 /**
- * Holds the running time in milliseconds after which an ended part is restarted without a pause. A part that ends
- * sooner waits longer before each restart.
+ * Holds the running time in milliseconds after which an ended part is restarted without a pause. If a part ends sooner,
+ * the pause before each restart of the part grows.
  */
 const STEADY_MS = 5_000
 
 /**
- * Starts a part of the service, and starts it again when it ends. The log gets one line when the part ends, one line
- * for the first failed restart, and one line when the part runs again.
- * @throws {ConfigError} when the part of the service refuses its settings.
+ * Starts a part of the service, and starts the part again when the part ends. The log gets one line when the part ends,
+ * one line for the first failed restart, and one line when the part runs again.
+ * @throws {ConfigError} if the part of the service refuses its settings.
  * @throws the error of the last attempt to start the part for the first time.
  */
 export async function supervise(

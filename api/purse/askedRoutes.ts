@@ -68,7 +68,7 @@ const ListQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })
 type Pooled = Pick<Services, 'pool'>
 type Wanted = { projectId: string; approvalId: string }
 
-/** Returns an approval request together with its purchase. @throws {ApiError} 404 */
+/** Returns an approval request together with its purchase. @throws {ApiError} 404 for an unknown approval request. */
 export async function readAskedPayment(
   { pool }: Pooled,
   { projectId, approvalId }: Wanted,
@@ -82,7 +82,7 @@ export async function readAskedPayment(
   return view
 }
 
-/** Returns one page of the approval requests for payments that are in the given state, newest first. */
+/** Returns one page of the approval requests in the given state for payments, newest first. */
 async function listAsked(
   { pool }: Pooled,
   projectId: string,

@@ -1,6 +1,6 @@
 /**
- * Describes the terms of a spending mandate in the form that an owner writes: amounts in USDC, and hosts and URLs as
- * text.
+ * Describes the terms of a spending mandate in the form in which an owner writes them, with amounts in USDC, and with
+ * hosts and URLs as text.
  */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
@@ -103,8 +103,8 @@ export const MandateBody = t.Composite([
 ])
 
 /**
- * Describes a change of a spending mandate. Fields that the change leaves out stay unchanged in the mandate. A `null`
- * value removes a limit of the mandate.
+ * Describes a change of a spending mandate. Fields that the change leaves out stay unchanged in the mandate. If a limit
+ * in the change is `null`, this limit of the mandate is removed.
  */
 export const MandateChange = t.Composite([
   ChangeBody,
@@ -134,7 +134,7 @@ const EMPTY: Omit<MandateTerms, 'name' | 'network' | 'perPaymentAtomic'> = {
 
 type Rules = { allowPrivate: boolean }
 
-/** Returns the terms of a new spending mandate. @throws {ApiError} 400 */
+/** Returns the terms of a new spending mandate. @throws {ApiError} 400 for invalid terms. */
 export const newTerms = (
   given: Static<typeof MandateBody>,
   network: string,
@@ -145,7 +145,7 @@ export const newTerms = (
     start: null,
   })
 
-/** Returns all terms of a mandate in their state after a change. @throws {ApiError} 400 */
+/** Returns all terms of a mandate as they are after a change. @throws {ApiError} 400 for invalid terms. */
 export const changedTerms = (
   present: Mandate,
   { state, ...given }: Static<typeof MandateChange>,
@@ -162,8 +162,8 @@ export const changedTerms = (
 
 /**
  * Returns the terms of a mandate with the given changes.
- * @param rules.start is the time from which the present mandate is valid. A `null` means that the mandate is new and
- * therefore has no start time yet.
+ * @param rules.start is the time from which the present mandate is valid. A new mandate has no start time yet, so its
+ * `rules.start` is `null`.
  * @throws {ApiError} 400
  */
 function merged(
@@ -313,7 +313,7 @@ export const EXAMPLE_MANDATE: Static<typeof MandateSchema> = {
 
 const usdc = (atomic: bigint | null): string | null => (atomic === null ? null : formatUsdc(atomic))
 
-/** Returns a mandate in the form that its owner sees. */
+/** Returns a mandate in the form in which its owner sees it. */
 export const toMandateView = (mandate: Mandate): Static<typeof MandateSchema> => ({
   mandateId: mandate.id,
   state: mandate.state === 'frozen' ? 'stopped' : mandate.state,

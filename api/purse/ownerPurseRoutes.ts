@@ -69,7 +69,7 @@ export const ownerPurseRoutes = (services: Services) =>
 
 const atomicOf = (usdc: string | null): bigint | null => (usdc === null ? null : parseUsdc(usdc))
 
-/** Changes the limits and the payout address of a purse. @throws {ApiError} 400 */
+/** Changes the limits and the payout address of a purse. @throws {ApiError} 400 for an invalid change. */
 async function changePurse(
   { pool }: Services,
   actor: Actor,

@@ -51,10 +51,10 @@ const PAYMENT_HEADERS = [
 ]
 
 /**
- * Handles POST /v0/purse/pay and /quote, which buy from a seller or ask for a price. Waits at most `waitMs` until the
- * purchase has ended.
- * @param key is the Idempotency-Key of the purchase. A `null` key means that the caller asks for a quote, which has no
- * key.
+ * Handles the routes POST /v0/purse/pay, which buys from a seller, and POST /v0/purse/quote, which asks a seller for a
+ * price. Waits at most `waitMs` until the purchase has ended.
+ * @param key is the Idempotency-Key of the purchase. The key is `null` if the caller asks for a quote, because a quote
+ * has no Idempotency-Key.
  * @throws {ApiError} 400 for an invalid request, 401 for a revoked key, 403 for a missing scope, 409 for an idempotency
  * key that belongs to another purchase, 429 if the project exceeds a limit.
  */
@@ -94,8 +94,8 @@ export async function purchase(
       request,
       maxAmount: String(maxAtomic),
       why: why ?? null,
-      // The hash of a purchase covers only those fields that the request names, so the requests of earlier versions
-      // keep their hashes.
+      // The hash of a purchase covers only the fields that the request contains, so that the requests of earlier
+      // versions keep their hashes.
       ...(tool === undefined ? {} : { tool: tool.name }),
       ...(name === undefined ? {} : { credential: name }),
     }),
@@ -140,8 +140,8 @@ function toolRequest(
 }
 
 /**
- * Checks the request of a purchase and returns the URL that it targets. @throws {ApiError} 400 with the name of the
- * wrong field.
+ * Checks the HTTP request of a purchase, and returns the target of the request. @throws {ApiError} 400 with the name of
+ * the wrong field.
  */
 function targetOf(request: UseRequest, allowLoopback: boolean): UseTarget {
   try {
@@ -161,9 +161,9 @@ function orBadAmount(amount: string): bigint {
 }
 
 /**
- * Handles GET /v0/purse/payments/{purchaseId}, which reads a purchase. Waits at most `waitMs` until the purchase has
- * ended.
- * @param untilAsked tells that the call also returns as soon as the purchase waits for its owner's approval.
+ * Handles the route GET /v0/purse/payments/{purchaseId}, which reads a purchase. Waits at most `waitMs` until the
+ * purchase has ended.
+ * @param untilAsked tells whether the call also returns as soon as the purchase waits for the owner's approval.
  * @throws {ApiError} 403 for a missing scope, 404 for an unknown purchase.
  */
 export async function readPurchase(

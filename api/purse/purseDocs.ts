@@ -66,7 +66,7 @@ export const EXAMPLE_PURSE = {
 
 const time = (at: Date | null): string | null => at?.toISOString() ?? null
 
-/** Returns a purse in the form that its project and its owner see. */
+/** Returns a purse in the form in which both the project and the owner see it. */
 export function toPurseView(purse: Purse): Static<typeof PurseSchema> {
   const balance = purse.balanceAtomic ?? 0n
   const free = balance > purse.openAtomic ? balance - purse.openAtomic : 0n
@@ -270,7 +270,7 @@ export const EXAMPLE_PURCHASE: Static<typeof PurchaseSchema> = {
  */
 export const hasEnded = ({ endedAt }: Purchase): boolean => endedAt !== null
 
-/** Returns a purchase in the form that both the project and its owner see. */
+/** Returns a purchase in the form in which both the project and the owner see it. */
 export function toPurchaseView(purchase: Purchase): Static<typeof PurchaseSchema> {
   const { terms, money, answer } = purchase
   const isServed = purchase.status !== null && purchase.status >= 200 && purchase.status < 300

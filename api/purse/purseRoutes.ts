@@ -71,7 +71,9 @@ export const PayFields = {
   ),
 }
 
-/** A call that waits for a purchase of a purse (an agent's wallet) returns after at most this many seconds. */
+/**
+ * Sets how many seconds a call waits for a purchase from a purse (the wallet of a project) if the caller names no time.
+ */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 const WaitQuery = t.Object({

@@ -1,6 +1,6 @@
 /**
- * `bun run sell URL PRICE`, or `bun run sell ORIGIN --prices FILE`, sells the responses of a server without any change
- * of its code.
+ * The command `bun run sell URL PRICE`, or `bun run sell ORIGIN --prices FILE`, sells the responses of a server without
+ * any change to the server's code.
  */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -16,13 +16,13 @@ import { createSellProxy } from './sellProxy.ts'
 const PORT = '4402'
 const TIMEOUT_S = '60'
 /**
- * Sets how long a client's connection may be idle. By default Bun closes an idle connection after 10 s, which would cut
- * off slow responses. Bun allows no higher value for the idle time-out.
+ * Sets for how many seconds a client's connection may be idle. By default Bun closes an idle connection after 10 s,
+ * which would cut off slow responses. Bun allows no higher value for the idle time-out of connections.
  */
 const IDLE_TIMEOUT_S = 255
 /**
- * Sets the longest time for which the proxy waits for the server behind it. The limit is below the idle time-out, so
- * that the proxy can still send an error when the server responds too late.
+ * Limits how many seconds the proxy waits for the server behind it. The limit on the wait is below the idle time-out,
+ * so that the proxy can still send an error if the server responds too late.
  */
 const TIMEOUT_MAX_S = 240
 
@@ -80,8 +80,7 @@ try {
   const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
-  // A buyer may send a request before the proxy is ready. So a request that a buyer sends early waits until this
-  // promise resolves.
+  // A buyer may send a request before the proxy is ready, so an early request waits until the promise `ready` resolves.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
   const server = serve({

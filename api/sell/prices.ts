@@ -2,8 +2,8 @@
 import { z } from 'zod'
 
 /**
- * Holds an amount, and the path for which the seller registers it: the exact path, or the part of a glob before its
- * wildcards.
+ * Holds the price of a path, and the path for which the seller registers the price. The registered path is the exact
+ * path, or the part of a glob before its wildcards.
  */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
@@ -12,7 +12,7 @@ type PriceOf = (path: string) => Price | null
 
 /**
  * Holds the prices of all paths that the proxy sells. The function `of` returns the price at which the proxy sells a
- * path. The function `registeredAt` returns the price that is registered for the given path.
+ * path. The function `registeredAt` returns the price that the seller registered for a path.
  */
 export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
 
@@ -37,7 +37,7 @@ const file = z
   .record(z.string().startsWith('/').max(GLOB_MAX_CHARS), price)
   .refine((prices) => Object.keys(prices).length <= PRICES_MAX)
 
-/** Reads an amount of USDC in a price file or an argument. @throws {PriceError} */
+/** Reads an amount of USDC in a price file or an argument. @throws {PriceError} for an invalid amount. */
 function readAmount(text: string): string {
   const parsed = amount.safeParse(text)
   if (!parsed.success) throw new PriceError(`the price ${AMOUNT_RULE}`)
@@ -92,8 +92,8 @@ export const onePrice = (path: string, text: string): Prices => {
 }
 
 /**
- * Returns the path segments of a glob that stand before the segment with the first wildcard. Returns the whole path if
- * the path has no wildcard.
+ * Returns the path segments of a glob that stand before the segment with the first wildcard. Returns the whole glob if
+ * the glob has no wildcard.
  */
 function fixedPart(glob: string): string {
   const wildcard = glob.search(/[*?[{\\]/)

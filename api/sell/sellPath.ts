@@ -1,6 +1,6 @@
 /**
  * Makes the normal form of a URL path. The proxy finds the price by the normal form of the path, and forwards the
- * request with this normal form.
+ * request with the path in this normal form.
  */
 
 /**
@@ -13,13 +13,13 @@ export class PathError extends Error {}
 const UNRESERVED = /^[A-Za-z0-9._~-]$/
 /**
  * Matches a percent-encoded slash, backslash, percent sign or control character, because the server behind the proxy
- * may decode it again.
+ * may decode such a character again.
  */
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 
 /**
- * Normalises the path of a URL (RFC 3986 §6.2.2): removes dot segments, and decodes those characters that need no
- * encoding.
+ * Normalises the path of a URL (RFC 3986 §6.2.2). The normalisation removes dot segments, and decodes the characters
+ * that need no encoding.
  * @throws {PathError} for a path that two servers may interpret differently.
  */
 export function normalPath(pathname: string): string {

@@ -11,7 +11,7 @@ import { normalPath, PathError } from './sellPath.ts'
 export type SellOptions = {
   purser: Purser
   /**
-   * Holds the origin of the server behind the proxy that answers the paid requests, such as `http://localhost:4000`.
+   * Holds the origin of the server that answers the paid requests behind the proxy, such as `http://localhost:4000`.
    */
   origin: string
   prices: Prices
@@ -25,8 +25,8 @@ export type SellOptions = {
 }
 
 /**
- * Names the request headers that only the paywall reads. The proxy removes the request headers that only the paywall
- * reads, so the server behind the proxy never sees a payment that it could copy.
+ * Names the request headers that only the paywall reads. The proxy removes these request headers, so that the server
+ * behind the proxy never sees a payment that it could copy.
  */
 const PAYMENT_HEADERS = [
   'x-payment',
@@ -34,10 +34,7 @@ const PAYMENT_HEADERS = [
   'payment-authorization',
   'sign-in-with-x',
 ]
-/**
- * Names the headers that a caller can forge. The server behind the proxy must not trust headers that a caller can
- * forge.
- */
+/** Names the request headers that a caller can forge and that the server behind the proxy must not trust. */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
 
 /** Creates a function that answers one request to the proxy. @param from is the IP address of the client. */
@@ -64,8 +61,8 @@ export function createSellProxy(
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
       // To check an endpoint, the service itself requests each registered path without a payment. If the registered
-      // path comes from a glob, the service requests the part of the glob without wildcards. The proxy answers a
-      // request for the part of the glob without wildcards with a payment challenge, but sells nothing at this path.
+      // path comes from a glob, the service requests the part of the glob without wildcards. The proxy answers such a
+      // request with a payment challenge, but sells nothing at this path.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')

@@ -15,8 +15,8 @@ export const TOO_MANY_CONNECTIONS = '4.7.0 Too many connections from your addres
 export const TOO_MUCH_IN_FLIGHT = '4.3.1 Too much mail in flight, try again later'
 
 /**
- * Makes smtp-server send a reply other than 250. The SMTP reply consists of `responseCode` and the message of the
- * error.
+ * Makes the library smtp-server send an SMTP reply other than 250. The SMTP reply consists of `responseCode` and the
+ * message of the error.
  */
 export class SmtpReply extends Error {
   readonly responseCode: number
@@ -34,12 +34,15 @@ export type AcceptingParts = {
   blockedSenders: BlockedSenders
   rates: SenderRates
   fullInboxes: FullInboxes
-  /** Logs when the spool of accepted mail stops being able to store mail, and when it is able again. */
+  /** Logs when the spool of accepted mail can no longer store mail, and when the spool can store mail again. */
   spoolOutage: Outage
   log: Logger
 }
 
-/** Checks whether the network of a sender may send another mail now. @throws {SmtpReply} */
+/**
+ * Checks whether the network of a sender may send another mail now. @throws {SmtpReply} if the network may send no mail
+ * now.
+ */
 export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: string): void {
   if (!rates.takesFrom(remoteAddress)) {
     throw new SmtpReply(450, '4.7.0 Too many messages from your address, try again later')
@@ -50,7 +53,7 @@ export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: str
 /**
  * Returns the inbox of a recipient if the inbox currently accepts mail from this sender.
  * @param onUnknown is called when the recipient does not exist.
- * @throws {SmtpReply} when the inbox does not accept the mail.
+ * @throws {SmtpReply} if the inbox does not accept the mail.
  */
 export async function findInbox(
   parts: AcceptingParts,
@@ -60,8 +63,8 @@ export async function findInbox(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     onUnknown()
-    // A mail domain of the platform may also have inboxes. An unknown recipient in a mail domain of the platform gets
-    // the same SMTP reply as a recipient in a foreign domain.
+    // A mail domain of a platform may also have inboxes. An unknown recipient in such a domain gets the same SMTP reply
+    // as a recipient in a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }
@@ -78,7 +81,10 @@ export async function findInbox(
   return recipient.inbox
 }
 
-/** Stores a mail in the spool of accepted mail. The promise resolves when the mail is on disk. @throws {SmtpReply} */
+/**
+ * Stores a mail in the spool of accepted mail. The returned promise resolves when the mail is on disk. @throws
+ * {SmtpReply} if the spool cannot store the mail.
+ */
 export async function keepMail(parts: AcceptingParts, mail: NewSpooledMail): Promise<void> {
   try {
     await parts.spool.accept(mail)

@@ -12,16 +12,16 @@ import type { Spool } from './spool/spool.ts'
 const PAGE = 5_000
 
 /**
- * Describes the result of looking up a recipient: the inbox address, `unknown`, or `undecided`. `undecided` means that
- * the lookup failed because PostgreSQL is unreachable.
+ * Describes the result of looking up a recipient: the inbox address, `unknown`, or `undecided`. The result `undecided`
+ * means that the lookup failed because PostgreSQL is unreachable.
  */
 export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 
 /**
  * Looks up the addresses of inboxes. A local copy of the inbox addresses decides about known addresses. PostgreSQL
  * decides about addresses that the local copy lacks, because an inbox may be new. Every (re)connection to PostgreSQL
- * renews the local copy of the inbox addresses. While a connection lasts, notifications from PostgreSQL update the
- * local copy.
+ * renews the local copy of the inbox addresses. While the connection to PostgreSQL lasts, notifications from PostgreSQL
+ * update the local copy.
  */
 export class AddressBook {
   readonly #spool: Spool
@@ -76,8 +76,8 @@ export class AddressBook {
   }
 
   /**
-   * Applies changes to the local copy of the addresses one at a time. Without this order, the listener could read a
-   * page of addresses, and then write back an address that was deleted in the meantime.
+   * Applies changes to the local copy of the inbox addresses one at a time. If changes overlapped, the listener could
+   * read a page of addresses, and then write back an address that was deleted meanwhile.
    */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)

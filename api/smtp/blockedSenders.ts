@@ -5,9 +5,9 @@ import { type Subscription, subscribe } from '../../sql/listen.ts'
 import { listSenderRules, RULES_CHANNEL } from '../../sql/mail/inbound/emailRules.ts'
 
 /**
- * Holds the blocked senders of each inbox, so that the listener can refuse them at RCPT. While PostgreSQL is
- * unreachable, the list of blocked senders may be outdated. So the worker that stores a message checks its sender
- * again.
+ * Holds the blocked senders of each inbox, so that the SMTP listener can refuse mail from these senders at RCPT. While
+ * PostgreSQL is unreachable, the list of blocked senders may be outdated. Therefore the worker that stores a message
+ * checks the sender of the message again.
  */
 export class BlockedSenders {
   readonly #byInbox = new Map<string, Map<string, Rule['type']>>()
@@ -37,8 +37,8 @@ export class BlockedSenders {
   }
 
   /**
-   * Reads the blocked senders of one inbox from the database. If `inbox` is `null`, the function reads the blocked
-   * senders of all inboxes. The listener reads the blocked senders of several inboxes one after the other.
+   * Reads the blocked senders of one inbox from the database. If `inbox` is `null`, reads the blocked senders of all
+   * inboxes. The blocked senders of several inboxes are read one after the other.
    */
   #inTurn(inbox: string | null): void {
     this.#turn = this.#turn.then(async () => {

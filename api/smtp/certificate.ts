@@ -9,19 +9,19 @@ export type Certificate = { cert: Buffer; key: Buffer }
 export type CertificateFiles = { certFile: string; keyFile: string }
 
 /**
- * Sets the milliseconds between two checks of the certificate files. One check of the certificate files in this
- * interval is enough, because certificates are renewed weeks before they expire.
+ * Sets the milliseconds between two checks of the certificate files. The interval of the checks is short enough,
+ * because certificates are renewed weeks before they expire.
  */
 const WATCH_MS = 10_000
 
 /**
- * Reads the certificate and its private key from their files. @throws {ConfigError} when a file is unusable, or the key
- * does not match the certificate.
+ * Reads the certificate and its private key from their files. @throws {ConfigError} if a file is unusable, or if the
+ * private key does not match the certificate.
  */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const cert = read('SMTP_TLS_CERT_FILE', certFile)
   const key = read('SMTP_TLS_KEY_FILE', keyFile)
-  // The code checks the PEM before its use, because a TLS context accepts invalid PEM and then fails at every
+  // The PEM texts are checked before their use, because a TLS context accepts invalid PEM and then fails at every
   // handshake.
   const parsed = parse('SMTP_TLS_CERT_FILE', 'a certificate', () => new X509Certificate(cert))
   const privateKey = parse('SMTP_TLS_KEY_FILE', 'a private key', () => createPrivateKey(key))
@@ -63,8 +63,8 @@ export function watchCertificate(
       use(readCertificate(files))
       log.info('a renewed certificate is in use')
     } catch (error) {
-      // A renewal replaces the files of certificate and private key one after the other. So for a moment the private
-      // key may not match the certificate, until both files are renewed.
+      // A renewal replaces the files of the certificate and of the private key one after the other. Until both files
+      // are renewed, the private key may not match the certificate for a moment.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }

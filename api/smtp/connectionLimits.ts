@@ -2,22 +2,19 @@ import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
 /**
- * A /48 network may have this many times as many connections as a /64 network, because one IPv6 client can own a whole
- * /48.
+ * A /48 network may have only this many times as many SMTP connections as a /64 network, because one IPv6 client can
+ * own a whole /48.
  */
 const WIDE_FACTOR = 4
 
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
   /**
-   * Holds the networks that contain the client's IP address, smallest first: the IPv4 address itself, or the /64 and
-   * the /48 network of an IPv6 address.
+   * Holds the networks that contain the client's IP address, smallest network first. The networks are the IPv4 address
+   * itself, or the /64 and the /48 network of an IPv6 address.
    */
   readonly networks: readonly string[]
-  /**
-   * Holds the time of the last SMTP command, or of the last bytes of a message. The time of the last activity is a
-   * value of performance.now().
-   */
+  /** Holds the time of the last SMTP command, or of the last bytes of a message, as a value of performance.now(). */
   activeMs: number
   /** Ends the SMTP connection with a 421 reply. */
   readonly hangUp: (reason: string) => void
@@ -25,8 +22,8 @@ export type OpenConnection = {
 
 /**
  * Shares the SMTP connections of a listener among the networks of its clients. Each network may have only a limited
- * number of SMTP connections. When the listener has no free connection, it ends an existing connection to admit a new
- * one. The listener ends the longest idle connection of the network with the most connections.
+ * number of SMTP connections. If the listener has no free SMTP connection, the listener ends an existing connection to
+ * admit a new connection. The ended connection is the longest idle connection of the network with the most connections.
  */
 export class ConnectionLimits {
   readonly #max: number
@@ -40,8 +37,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Admits an SMTP connection. Returns `null` if the client's network has too many connections. The caller of this
-   * function must call `leave` when the connection ends.
+   * Admits an SMTP connection. Returns `null` if the client's network has too many connections. The caller of `enter`
+   * must call `leave` when the SMTP connection ends.
    */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const networks = networksOf(address)

@@ -6,9 +6,9 @@ import type { Pool } from '../../sql/db.ts'
 const INTERVAL_MS = 5_000
 
 /**
- * Holds the inboxes that have reached their storage limit, so that the listener can refuse their mail at RCPT. The list
- * of full inboxes may be some seconds old. If an inbox has become full since the list was read, the listener still
- * accepts its mail, and the service always stores accepted mail.
+ * Holds the inboxes that have reached their storage limit, so that the SMTP listener can refuse mail for these inboxes
+ * at RCPT. The list of full inboxes may be some seconds old. If an inbox has become full since the list was read, the
+ * listener still accepts mail for this inbox, and the service always stores accepted mail.
  */
 export class FullInboxes {
   #full = new Set<string>()
@@ -17,8 +17,8 @@ export class FullInboxes {
   readonly #done: Promise<void>
 
   /**
-   * @param options.defaultBytes is the storage limit of a project without its own limit. `null` means that such a
-   * project has no storage limit.
+   * @param options.defaultBytes is the storage limit of a project without its own limit, or `null` if such a project
+   * has no storage limit.
    */
   constructor(options: {
     pool: Pool

@@ -8,17 +8,17 @@ import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
 /**
- * Sets the largest size in bytes of a message that stays in memory. The listener never drops a message of at most this
- * size to make room for other messages.
+ * Sets the largest size in bytes of an incoming message that stays in memory. The listener never drops a message of at
+ * most this size to make room for other messages.
  */
 const SMALL_BYTES = 64 * 1024
 /**
- * Sets the maximum number of bytes that incompletely received messages may take on disk. The two values apply to all
- * connections together, and to one network.
+ * Limits the bytes on disk of messages that are still arriving. The field `allBytes` applies to all connections
+ * together, and `networkBytes` to one network.
  */
 const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
 /**
- * If a message still arrives slower than LEAST_BYTES_PER_S after half a minute, it is an attack, or it will never be
+ * A message that still arrives slower than LEAST_BYTES_PER_S after half a minute is an attack, or will never be
  * complete.
  */
 const GRACE_MS = 30_000
@@ -26,11 +26,12 @@ const LEAST_BYTES_PER_S = 1024
 
 /**
  * Holds the beginning of the name of the folder for incomplete messages. Each SMTP listener has a separate folder for
- * incomplete messages. If a listener was killed, the next start of a listener removes the folder that it left behind.
+ * incomplete messages. If an SMTP listener was killed, the next start of a listener removes the folder of the killed
+ * listener.
  */
 const FOLDER = 'incoming-'
 
-/** Describes one SMTP message whose bytes are still arriving. */
+/** Describes one SMTP message that is still arriving. */
 export type Incoming = {
   /**
    * Adds the next bytes of the incoming message. @returns false if the network of the sender already occupies too many
@@ -46,9 +47,9 @@ export type Incoming = {
 type Held = { network: string; bytes: number; startedMs: number; connection: OpenConnection }
 
 /**
- * Holds SMTP messages whose bytes are still arriving: small messages in memory, larger messages on disk. When all
- * incoming messages together exceed the limit, the class drops the slowest message of the network whose messages occupy
- * the most bytes. Dropping this message makes room for mail of other senders.
+ * Holds SMTP messages that are still arriving, small messages in memory and larger messages on disk. If all incoming
+ * messages together exceed their limit, the network with the most bytes loses its slowest message. The dropped message
+ * makes room for mail of other senders.
  */
 export class IncomingMails {
   readonly #folder: string
@@ -111,7 +112,8 @@ export class IncomingMails {
       async bytes() {
         const rest = Buffer.concat(chunks)
         if (file === null) return rest
-        // The listener hands the received bytes to the thread of the spool in shared memory, so it need not copy them.
+        // The listener passes the received bytes to the thread of the spool in shared memory, so that the bytes need
+        // not be copied.
         const whole = Buffer.from(new SharedArrayBuffer(size))
         const written = size - rest.length
         for (let at = 0; at < written; ) {

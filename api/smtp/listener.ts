@@ -24,16 +24,17 @@ import { takeQuotedPaths } from './quotedPaths.ts'
 import type { SmtpMetrics } from './smtpMetrics.ts'
 
 /**
- * Sets the maximum number of recipients of one SMTP message. A server must accept at least 100 recipients (RFC 5321
- * §4.5.3.1.8).
+ * Sets the maximum number of recipients of one SMTP message. An SMTP server must accept at least 100 recipients (RFC
+ * 5321 §4.5.3.1.8).
  */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
   /** Holds the maximum number of milliseconds for which an SMTP client may stay silent. */
   silentMs: 60_000,
   /**
-   * Holds the maximum duration of an SMTP connection, so that slow clients cannot occupy the connection for ever. A
-   * client should wait ten minutes for the reply at the end of DATA (RFC 5321 §4.5.3.2).
+   * Holds the maximum duration of an SMTP connection, so that slow clients cannot occupy the connection for ever. The
+   * maximum must exceed ten minutes, because a client should wait ten minutes for the reply at the end of DATA (RFC
+   * 5321 §4.5.3.2).
    */
   connectionMs: 20 * 60_000,
 }
@@ -44,12 +45,13 @@ export type Patience = typeof PATIENCE
  */
 const ENDING_MAX = 200
 /**
- * If an SMTP client names this many unknown recipients in a session, the listener assumes that it guesses addresses.
+ * If an SMTP client names this many unknown recipients in a session, the listener assumes that the client guesses
+ * addresses.
  */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /**
  * After SIGTERM, the listener waits at most this many milliseconds for a message that is still arriving. If a message
- * did not arrive completely, its sender sends it again later.
+ * did not arrive completely, the sender of the message sends it again later.
  */
 const CLOSE_TIMEOUT_MS = 5_000
 
@@ -66,7 +68,7 @@ type SessionState = {
   /** Counts the unknown recipients that the client named in this SMTP session. */
   unknown: number
   /**
-   * Holds the entry for this SMTP session in the list of open connections. `null` means that the listener refused the
+   * Holds the entry for an SMTP session in the list of open connections, or `null` if the listener refused the
    * connection.
    */
   connection: OpenConnection | null
@@ -86,9 +88,9 @@ function stateOf(session: SMTPServerSession): SessionState {
 }
 
 /**
- * Creates the inbound SMTP server (RFC 5321). The server checks a recipient at RCPT, and replies 250 to a message only
- * after the spool has written the message to disk. The server does not relay mail: it accepts only the addresses of its
- * inboxes.
+ * Creates the inbound SMTP server (RFC 5321). The SMTP server checks a recipient at RCPT, and replies 250 to a message
+ * only after the spool has written the message to disk. The SMTP server does not relay mail, because it accepts only
+ * the addresses of its own inboxes.
  */
 export function createListener(
   parts: Parts,
@@ -114,11 +116,11 @@ export function createListener(
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
-    // This service does not support SMTPUTF8 for outgoing mail. So the service could not reply to a sender whose mail
-    // address needs SMTPUTF8.
+    // SMTPUTF8 is turned off for inbound mail, because the service does not support SMTPUTF8 for outgoing mail.
+    // Therefore the service could not reply to a sender with a mail address that needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // The library's limit `maxClients` also counts SMTP connections that are ending.
+    // The limit `maxClients` of the SMTP library also counts SMTP connections that are ending.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: CLOSE_TIMEOUT_MS,
@@ -177,8 +179,8 @@ export function createListener(
 }
 
 /**
- * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The SMTP library gives domains to the listener in Unicode, so
- * only the local part of the address decides whether SMTPUTF8 is needed.
+ * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The SMTP library passes domains to the listener in Unicode,
+ * so only the local part of the address decides whether the command needs SMTPUTF8.
  */
 const needsUtf8 = (address: string, args: object | false | undefined) =>
   /[^ -~]/.test(address.slice(0, address.lastIndexOf('@'))) || (args && 'SMTPUTF8' in args)
@@ -246,8 +248,8 @@ async function receive(
     }
     if (!fits) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
     const bytes = await incoming.bytes()
-    // Trace headers in a mail are content of the mail, so the listener ignores them and begins a new trace when the
-    // mail arrives.
+    // Trace headers in a mail are content of the mail, so the listener ignores these headers and begins a new trace
+    // when the mail arrives.
     await traced(
       'SMTP DATA',
       { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },

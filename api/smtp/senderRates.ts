@@ -3,11 +3,14 @@ import { networksOf } from '../../shared/http/networkSubject.ts'
 const MINUTE_MS = 60_000
 /**
  * Sets the maximum number of unknown recipients that one network may name in ten minutes. A client that guesses
- * addresses needs thousands of guesses until it finds one.
+ * addresses needs thousands of guesses to find an existing address.
  */
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
-/** A /48 network gets this many times the limit of a /64, because one IPv6 client can own a whole /48. */
+/**
+ * The limit of a /48 network is only this many times the limit of a /64 network, because one IPv6 client can own a
+ * whole /48.
+ */
 const WIDE_FACTOR = 4
 
 /** Measures how many mails arrive from each network and for each inbox, over all SMTP connections of this listener. */
@@ -16,7 +19,7 @@ export class SenderRates {
   readonly #messages: WindowCounts
   readonly #unknown: WindowCounts
 
-  /** @param limits are numbers of messages per minute. A limit of 0 means that there is no limit. */
+  /** @param limits are numbers of messages per minute. The value 0 turns a limit off. */
   constructor(
     limits: { messagesPerIp: number; messagesPerInbox: number },
     nowMs = () => performance.now(),
@@ -26,7 +29,7 @@ export class SenderRates {
     this.#unknown = new WindowCounts(UNKNOWN_WINDOW_MS, nowMs)
   }
 
-  /** Tells whether the network of an IP address may send another message. */
+  /** Tells whether the network of an IP address may send another message in the current minute. */
   takesFrom = (address: string): boolean =>
     this.#within(this.#messages, address, this.#limits.messagesPerIp)
 

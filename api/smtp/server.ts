@@ -34,15 +34,15 @@ import { Spool } from './spool/spool.ts'
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**
- * Limits how many bytes of large mails can arrive at the same time. At any moment, the arriving mail of a network or an
- * inbox may have as many bytes as its rate limit allows in this many seconds.
+ * Limits a burst of large mails from one network or for one inbox. The arriving mails of a burst may together have as
+ * many bytes as the rate limit allows in this many seconds.
  */
 const LARGE_BURST_S = 2
 
 /** Describes a running SMTP listener. */
 export type SmtpServer = Running & {
   port: number
-  /** Holds the port on which the listener receives mail over HTTP. `null` means that mail over HTTP is turned off. */
+  /** Holds the port on which the listener receives mail over HTTP, or `null` if mail over HTTP is turned off. */
   httpPort: number | null
 }
 
@@ -183,8 +183,8 @@ function sesAdapter(
 
 /**
  * Returns the mail addresses at which the operator receives mail. Mail for postmaster, with or without the domain,
- * reaches the operator (RFC 5321 §4.5.1). The operator also receives the reports that this service's DNS records ask
- * for.
+ * reaches the operator (RFC 5321 §4.5.1). The operator also receives the reports that the DNS records of this service
+ * request.
  */
 function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
   const own = `postmaster@${mailDomain}`

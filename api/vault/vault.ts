@@ -1,6 +1,6 @@
 /**
  * Implements the operations of the vault for both REST and MCP. Each operation of the vault checks scope and input, and
- * writes the audit log entry. Each operation of the vault returns the JSON of the API or throws an ApiError.
+ * writes the audit log entry. Each operation of the vault returns the JSON of the API response or throws an ApiError.
  */
 
 import { encodeCursor } from '../../shared/cursor.ts'
@@ -47,8 +47,8 @@ type Vault = Pick<Services, 'pool' | 'keyring'>
 type Reading = Vault & Pick<Services, 'credentials'>
 
 /**
- * Handles GET /v0/vault, which lists the credentials. Without `limit` the response holds all credentials that fit into
- * the size limit of a response.
+ * Handles the route GET /v0/vault, which lists the credentials. Without `limit`, the response holds all credentials
+ * that fit into the size limit of a response.
  */
 export async function listCredentials(
   { pool }: Vault,
@@ -98,7 +98,7 @@ export async function storeCredential(
   try {
     const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
     if (stored === 'withheld') throw ownersAlone()
-    // Tells that the project was deleted after the gate (the check of the API key) had accepted the request.
+    // The project was deleted after the gate (the check of the API key) had accepted the request.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return config.answers === 'full' ? toItem(stored) : toStored(stored)
   } catch (error) {
@@ -226,7 +226,7 @@ const ownersAlone = () =>
   )
 
 /**
- * Returns the API error for a failed operation on a credential.
+ * Returns the API error that reports a failed operation on a credential.
  * @param refused is the error message for a credential without the secret that the operation needs.
  */
 export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
@@ -275,7 +275,7 @@ function readExpiringWithin(given: string | undefined): number | null {
   )
 }
 
-/** Checks the input, and turns an error of this check into a 400 error. */
+/** Runs a check of the input, and turns an error of this check into a 400 error. */
 export function orBadRequest<Result>(work: () => Result): Result {
   try {
     return work()

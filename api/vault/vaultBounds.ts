@@ -1,4 +1,7 @@
-/** Reads from a request body who may read a credential and where the credential may be used. */
+/**
+ * Reads the limits on a credential from a request body: who may read the credential, and where the credential may be
+ * used.
+ */
 import { Type as t } from '@sinclair/typebox'
 import {
   ALLOWED_HOST_RULE,
@@ -19,9 +22,8 @@ import { badRequest } from '../http/errors.ts'
 const METHODS: readonly string[] = USE_METHODS
 
 /**
- * Holds the parsers for the limits on a credential: one parser for the entries of each limit, such as the allowed
- * hosts. A parser returns the canonical form of an entry, such as an allowed host. For an invalid entry the parser
- * returns `null`.
+ * Holds the parsers for the limits on a credential, with one parser for the entries of each limit, such as the allowed
+ * hosts. Each parser returns the canonical form of an entry, or `null` for an invalid entry.
  */
 const READERS = {
   allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },

@@ -58,7 +58,7 @@ const TimeIfFull = t.Optional(
   }),
 )
 
-/** Describes the response when a caller stores or restores a credential. */
+/** Describes the response to a caller that stores or restores a credential. */
 export const StoredSchema = t.Object({
   ...shared,
   lastUsedAt: TimeIfFull,
@@ -91,7 +91,7 @@ export const OpenVersionSchema = t.Object({
 
 /**
  * Describes the name of a credential in the path, which Elysia has decoded. The schema's `maxLength` counts UTF-16 code
- * units. The operations of the vault check the name themselves, because MCP tools call them too.
+ * units. The operations of the vault check the name themselves, because MCP tools call these operations too.
  */
 export const NameParams = t.Object({
   name: t.String({

@@ -37,7 +37,7 @@ const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
 
 /**
  * Describes any JSON object in a request body. The members of `data` and `metadata` have no schema, because the vault
- * operation checks them, and they must stay unchanged.
+ * operation checks these members, and the members must stay unchanged.
  */
 const anyObject = (description: string) =>
   t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })

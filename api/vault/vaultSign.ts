@@ -1,4 +1,4 @@
-/** Handles POST /v0/vault/{name}/sign, which returns signatures and never the key. */
+/** Handles the route POST /v0/vault/{name}/sign, which returns signatures and never the key. */
 
 import { checkBounds, effectiveBounds, OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
@@ -116,8 +116,8 @@ function signRequest(credential: OpenCredential, input: SignInput) {
     { accessKeyId, secretAccessKey, sessionToken: token },
     new Date(),
   )
-  // The session token of a credential is a secret too. So the response holds the placeholder `{{sessionToken}}`, which
-  // the service replaces by the token in a later use of the credential.
+  // The session token of a credential is a secret too, so the response holds only the placeholder `{{sessionToken}}`.
+  // In a later use of the credential, the service replaces this placeholder by the session token.
   const hidden = token === null ? {} : { 'x-amz-security-token': '{{sessionToken}}' }
   return { algorithm, headers: { ...signed, ...hidden } }
 }

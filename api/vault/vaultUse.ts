@@ -89,7 +89,7 @@ export const judgeFilling =
     }
   }
 
-/** Makes the 403 error for a request that the limits of a credential forbid. */
+/** Makes the 403 error for an HTTP request that the limits on a credential forbid. */
 export const outOfBounds = (name: string, { message }: OutOfBoundsError) =>
   new ApiError(403, 'forbidden', `Credential "${name}" ${message}`)
 

@@ -99,10 +99,7 @@ export const SignedSchema = t.Object({
   ),
 })
 
-/**
- * Sets the maximum number of seconds for which a call waits until a secret's use has ended. It applies if the caller
- * names no time.
- */
+/** Sets how many seconds a call waits for the end of a secret's use if the caller names no time. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 
@@ -147,8 +144,7 @@ const common = { tag: 'Vault', access: 'vault:use' } as const
 const pending = { status: 202, description: 'The use has not ended: read it at /uses/{useId}.' }
 
 /**
- * Serves the routes that use a secret in an HTTP request or sign with a secret. Neither the use route nor the sign
- * route shows the secret.
+ * Serves the routes that use a secret in an HTTP request or sign with a secret. None of these routes shows the secret.
  */
 export function vaultUseRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault/:name' })

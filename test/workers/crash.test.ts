@@ -48,8 +48,8 @@ test('a mail whose worker is killed during an attempt is sent within 15 s, with 
   const dead = await pools()
   worker = startWorker()
   try {
-    // The documentation promises 15 s only for workers that are already running. The time that a process needs to start
-    // is not included in the 15 s.
+    // The documentation promises 15 s only for workers that are already running. The 15 s do not include the time that
+    // a process needs to start.
     await waitFor('the new worker', async () => (await pools()).some((id) => !dead.includes(id)))
     const mail = await waitFor('the message at the sink', () => sink.mails[0], RECOVERY_LIMIT_MS)
     expect(mail.email.messageId).toBe(body.messageId)
@@ -87,7 +87,7 @@ test('a live worker pool keeps its registration and its jobs during sweeps', asy
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a worker pool that loses its database row registers again under the same id, and its jobs are not taken away', async () => {
+test('a worker pool that loses its database row registers again under the same id, and keeps its jobs', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>
@@ -115,7 +115,7 @@ test('a worker pool that loses its database row registers again under the same i
   expect(await releaseJobsOfDeadPools(pool)).toEqual([])
 })
 
-test('after an outage of the database, a worker pool that may be dead gets its whole grace period again', async () => {
+test('after an outage of the database, a worker pool that seems dead gets its whole grace period again', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { pool } = service.database
   await pool.query(

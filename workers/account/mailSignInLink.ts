@@ -11,7 +11,7 @@ import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
 type SignInOptions = Omit<ServiceSender, 'pool'> & {
-  /** Holds the public address of the service, with which the sign-in link begins. */
+  /** Holds the public address of the service. Every sign-in link begins with this public address. */
   baseUrl: string
   signInTokens: SignInTokens
 }

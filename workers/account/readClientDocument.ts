@@ -12,8 +12,8 @@ const TIMEOUT_MS = 5_000
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
 /**
- * Fetches the metadata document of an OAuth client from its URL. A stranger chooses the document's URL, so the guarded
- * HTTP client follows no redirect.
+ * Fetches the metadata document of an OAuth client from its URL. A stranger chooses the URL of an OAuth client's
+ * metadata document, so the guarded HTTP client follows no redirect.
  */
 export const createReadClientDocument =
   ({ pool }: PoolContext, policy: OutboundPolicy & { ca?: string }): Task<'read_client_document'> =>

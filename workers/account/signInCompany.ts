@@ -17,17 +17,14 @@ export type CompanyOptions = {
 }
 
 const TIMEOUT_S = 5
-/**
- * Sets how many milliseconds after the last fetch the discovery document and the keys of the identity provider are
- * fetched again.
- */
+/** Sets the milliseconds after which the service fetches the identity provider's discovery document and keys again. */
 const FRESH_MS = 10 * 60_000
 
 /**
  * Performs both steps of a sign-in at the identity provider of the company (OpenID Connect Core §3.1). The first step
- * makes the URL of the identity provider’s sign-in page. The second step exchanges the authorization code after the
- * browser has returned from the identity provider. The operator chooses the identity provider, so the provider may be
- * at a private address.
+ * of a sign-in makes the URL of the identity provider’s sign-in page. The second step of a sign-in exchanges the
+ * authorization code after the browser has returned from the identity provider. The operator chooses the identity
+ * provider, so the provider may be at a private address.
  */
 export function createSignInCompany(
   { pool, outcomes }: PoolContext,
@@ -53,8 +50,8 @@ export function createSignInCompany(
       )
     } else if (signIn?.state === 'answered') {
       const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
-      // An authorization code can be exchanged only once. If the outcome of an exchange is not recorded, the person
-      // must begin the sign-in again.
+      // An authorization code can be exchanged only once. If the outcome of the exchange of the authorization code is
+      // not recorded, the person must begin the sign-in again.
       await outcomes.record(() => endSignIn(pool, signInId, end))
     }
   }
@@ -108,8 +105,8 @@ async function exchange(
 }
 
 /**
- * Returns the reason of the identity provider's refusal in the provider's words. The reason of the refusal contains no
- * token and no authorization code.
+ * Returns the reason why the identity provider refused a sign-in, in the words of the identity provider. The reason why
+ * the identity provider refused a sign-in contains no token and no authorization code.
  */
 function faultOf(error: unknown): { fault: string } {
   const { message, cause } = error instanceof Error ? error : { message: '', cause: null }

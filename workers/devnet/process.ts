@@ -1,4 +1,4 @@
-/** Finds the process that serves the state file of a devnet after the service that owned it was killed. */
+/** Finds the devnet process that still serves a state file although the service that owned the devnet was killed. */
 import { spawnSync } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
@@ -14,8 +14,8 @@ const POLL_INTERVAL_MS = 25
 const pidFile = (stateFile: string) => `${stateFile}.pid`
 
 /**
- * Writes two process ids to a file beside the state file: that of the devnet process, and that of its owner, this
- * process.
+ * Writes two process ids to a file in the folder of the state file: the id of the devnet process, and the id of this
+ * process, which owns the devnet.
  */
 export async function recordProcess(
   stateFile: string,
@@ -25,12 +25,14 @@ export async function recordProcess(
 }
 
 /**
- * Ends the devnet process that a killed owner left running. Does nothing if there is no such devnet process.
+ * Ends the devnet process that a killed service left running. Does nothing if no killed service left a devnet process
+ * running.
  *
- * @param salvage is called with the RPC URL of the devnet process while the process still runs, to save its state. If
- * the call of `salvage` fails, the devnet process is ended nevertheless, because the last saved state is at most a
- * second old.
- * @throws Error if the owner is alive, because two services would overwrite each other's state.
+ * @param salvage is called with the RPC URL of the devnet process while this process still runs, to save the chain
+ * state. If the call of `salvage` fails, the devnet process is ended nevertheless, because the last saved state is at
+ * most a second old.
+ * @throws Error if the service that owns the devnet is alive, because two services would overwrite each other's chain
+ * state.
  */
 export async function endOrphan(
   stateFile: string,
@@ -60,7 +62,7 @@ async function readRecord(stateFile: string) {
 
 /**
  * Tells whether a process is the devnet that serves a state file. The operating system reuses process ids, so the
- * command line must name the state file.
+ * command line of the process must name the state file.
  */
 async function isDevnet(pid: number, stateFile: string): Promise<boolean> {
   // A zombie process has a process id, but no command line.

@@ -17,7 +17,7 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import { createDeliveryBatchers, type DeliveryBatchers } from './deliveryBatchers.ts'
 
 type DeliverOptions = {
-  /** Decrypts the secrets that sign webhook requests. */
+  /** Decrypts the secrets with which the service signs webhook requests. */
   keyring: KeyringSource
   policy: OutboundPolicy
 }
@@ -35,8 +35,9 @@ const LOGGED_BYTES = 1024
 
 /**
  * Makes one attempt to deliver an event to a webhook, and records the outcome of the attempt. The transaction that
- * records the outcome also queues the next delivery attempt. After a crash before the commit, the attempt is repeated
- * with the same idempotency key. A crash after the commit changes nothing.
+ * records the outcome of a delivery attempt also queues the next attempt. If the service crashes before the outcome of
+ * a delivery attempt is committed, the attempt is repeated with the same idempotency key. If the service crashes after
+ * the outcome of a delivery attempt is committed, the attempt is not repeated.
  */
 export const createDeliverWebhook = (
   context: PoolContext,
@@ -129,8 +130,8 @@ function judge(
   answer: GuardedResponse,
   delivery: DueDelivery,
 ): Pick<AttemptResult, 'status' | 'retryInS'> {
-  // A network address that is forbidden once stays forbidden, so a retry is useless. A retry to a forbidden address
-  // would only give an attacker more information.
+  // A forbidden network address stays forbidden, so a retry of the webhook delivery is useless. A retry of a webhook
+  // delivery to a forbidden address would only give an attacker more information.
   if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted', retryInS: null }
   const verdict = webhookVerdict(answer.ok ? answer.status : null)
   if (verdict !== 'retry') return { status: verdict, retryInS: null }
@@ -139,8 +140,8 @@ function judge(
 }
 
 /**
- * Cuts the text of an HTTP response for the delivery log. U+0000 is removed, because PostgreSQL cannot store it, and
- * the cut of the response text must not split a character.
+ * Shortens the text of an HTTP response for the delivery log. U+0000 is removed from the response text, because
+ * PostgreSQL cannot store U+0000. The shortened response text must not end within a character.
  */
 function loggedPrefix(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)

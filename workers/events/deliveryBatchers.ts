@@ -4,7 +4,7 @@ import { type AttemptResult, recordAttempts } from '../../sql/events/attempts.ts
 import { type DueDelivery, findDueDeliveries } from '../../sql/events/deliveries.ts'
 
 /**
- * Holds two batchers of one process: one reads due webhook deliveries, and the other records delivery attempts.
+ * Holds two batchers of one process: one batcher reads due webhook deliveries, and the other records delivery attempts.
  */
 export type DeliveryBatchers = {
   due: Batcher<string, DueDelivery | null>
@@ -12,15 +12,15 @@ export type DeliveryBatchers = {
 }
 
 /**
- * Sets how the deliveries of webhooks are batched. One batch collects deliveries while another batch runs. A single
+ * Sets how webhook deliveries are batched. One batch collects webhook deliveries while another batch runs. A single
  * webhook delivery never waits for a batch to fill.
  */
 const BATCHING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
  * Creates the two delivery batchers for one database connection pool. Retries of webhook deliveries become due in
- * bursts, because deliveries that failed together are due together. One statement handles up to 200 deliveries, so that
- * even the last delivery of a burst is made in time.
+ * bursts, because deliveries that failed together are due together. One SQL statement handles up to 200 webhook
+ * deliveries, so that even the last delivery of a burst is made in time.
  */
 export const createDeliveryBatchers = (pool: Pool): DeliveryBatchers => ({
   due: createBatcher({ ...BATCHING, run: (ids: string[]) => findDueDeliveries(pool, ids) }),

@@ -2,9 +2,10 @@
  * Sends all HTTP requests to URLs from tenants: webhooks, endpoint verification, and uses of a secret
  * (docs/decisions/guarded-requests.md). No other code may send requests to a URL from a tenant.
  *
- * The function uses node:http, because `fetch` obeys HTTP_PROXY, which makes a check of the resolved address
- * meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms. node:http does not inflate bodies
- * and ignores HTTP_PROXY, and its lookup hook can check the address to which it connects.
+ * The guarded HTTP client uses node:http instead of `fetch`, because `fetch` obeys HTTP_PROXY, and a proxy makes a
+ * check of the resolved address meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms.
+ * node:http does not inflate bodies and ignores HTTP_PROXY. The lookup hook of node:http can check the address to which
+ * node:http connects.
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import {
@@ -21,15 +22,17 @@ import { traced } from '../../shared/process/tracing.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 
 /**
- * Limits the bytes that are read of an HTTP response. After this number of bytes of the response, the connection is
- * closed.
+ * Limits how many bytes of an HTTP response are read. When this number of bytes of the response has been read, the
+ * connection is closed.
  */
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
 const USER_AGENT = 'Purser/1'
 const PAYMENT_REQUIRED = 'payment-required'
 
-/** Resolves a host name to all its addresses. In production this function is `lookup` of node:dns with `all: true`. */
+/**
+ * Resolves a host name to all its addresses. In production, `lookup` of node:dns with `all: true` resolves host names.
+ */
 export type Resolve = (
   hostname: string,
   answer: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
@@ -38,8 +41,8 @@ export type Resolve = (
 /** Decides which network addresses a request may reach. */
 export type OutboundPolicy = {
   /**
-   * Allows requests to private, loopback and link-local addresses, and to any port. Only development needs private,
-   * loopback and link-local addresses.
+   * Allows requests to private, loopback and link-local addresses, and to any port. Only development needs requests to
+   * private, loopback and link-local addresses.
    */
   allowPrivate: boolean
   /** Resolves host names to their addresses. By default the resolver of the operating system is used. */
@@ -60,13 +63,16 @@ export type GuardedRequestParameters = OutboundPolicy & {
   responseBytesMax?: number
   /** Adds certificate authorities in PEM form for this request. */
   ca?: string
-  /** Reuses an open connection of the same owner. If `kept` is absent, the connection is closed after the response. */
+  /**
+   * Reuses an open HTTP connection of the same owner. If `kept` is absent, the HTTP connection is closed after the
+   * response.
+   */
   kept?: { by: KeptConnections; owner: string }
 }
 
 /**
- * Describes an HTTP response as it was received. The array `headers` contains header names and their values
- * alternately.
+ * Describes an HTTP response as the service received it. The array `headers` alternates between header names and header
+ * values.
  */
 export type Exchange =
   | {
@@ -81,8 +87,8 @@ export type Exchange =
   | Failure
 
 /**
- * Returns the value of the first response header with the given lower-case name. Returns `null` if there is no such
- * header.
+ * Returns the value of the first response header with the given lower-case name. Returns `null` if the response has no
+ * header with the given name.
  */
 export function headerOf(headers: readonly string[], wanted: string): string | null {
   const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === wanted)
@@ -102,7 +108,8 @@ export type GuardedResponse =
   | Failure
 
 /**
- * Describes a failed HTTP request. The text `detail` may be shown to the tenant, because it names no resolved address.
+ * Describes a failed HTTP request. The text `detail` may be shown to the tenant, because this text names no resolved
+ * address.
  */
 type Failure = { ok: false; kind: 'blocked' | 'timeout' | 'network'; detail: string; ms: number }
 
@@ -115,7 +122,7 @@ const systemResolve: Resolve = (hostname, answer) => {
 }
 
 /**
- * Checks the addresses of a host before a connection is opened. Node calls this hook for each connection, so the
+ * Checks the addresses of a host before a connection is opened. Node calls the lookup hook for each connection, so the
  * checked address is the address to which Node connects.
  */
 function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction {
@@ -126,7 +133,8 @@ function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction 
         callback(error ?? Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), '', 0)
         return
       }
-      // If a host has both public and private addresses, this is an attack or a mistake, so no connection is opened.
+      // A host that has both public and private addresses is an attack or a mistake, so no connection to this host is
+      // opened.
       if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) {
         callback(new BlockedError('address is not public'), '', 0)
         return
@@ -153,7 +161,8 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
-    // A reused connection skips the lookup hook, because its address was checked when the connection was opened.
+    // A reused connection skips the lookup hook, because the address of the connection was checked when the connection
+    // was opened.
     ...(kept === undefined
       ? { agent: false }
       : { agent: isSecure ? kept.by.https : kept.by.http, owner: kept.owner }),
@@ -165,9 +174,10 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
 type Body = { body: Buffer; truncated: boolean }
 
 /**
- * Holds connections that stay open after a response, for a burst of requests to one receiver. Two owners never share a
- * connection, because the responses to one owner must stay hidden from the other. An idle connection is closed so soon
- * that it never stays open until the first retry of a webhook. A webhook retry therefore opens a new connection.
+ * Holds HTTP connections that stay open after a response, for a burst of requests to one receiver. Two owners never
+ * share an HTTP connection, because one owner must not see the responses to the other owner. An idle HTTP connection is
+ * closed before the first retry of a webhook delivery. Therefore the retry of a webhook delivery opens a new
+ * connection.
  */
 export type KeptConnections = { http: HttpAgent; https: HttpsAgent }
 
@@ -274,7 +284,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     return { ok: false, kind: 'network', detail: errorCode(error), ms: ms() }
   } finally {
     clearTimeout(timer)
-    // The call of `destroy` ends the connection if the response is cut or missing.
+    // The call of `destroy` ends the HTTP connection if the response is cut or missing.
     request.on('error', () => {})
     if (!isWhole) request.destroy()
   }
@@ -300,8 +310,8 @@ export async function guardedRequest(
 }
 
 /**
- * Returns the code of a network error, such as ECONNREFUSED. The message of a network error is not returned, because it
- * could name the address to which the service connected.
+ * Returns the code of a network error, such as ECONNREFUSED. The message of a network error is not returned, because
+ * the message could name the address to which the service connected.
  */
 function errorCode(error: unknown): string {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code

@@ -24,15 +24,15 @@ import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail } from './serviceMail.ts'
 
 /**
- * The code for purchases is loaded only when the first payment is announced, because it takes 11 MB of memory, most of
- * it for viem.
+ * The code for purchases is loaded only when the first payment is announced, because this code takes 11 MB of memory,
+ * mostly for viem.
  */
 const purchases = () => import('../../sql/purse/purchases/purchases.ts')
 const askedPayments = () => import('../../sql/purse/purchases/askedPayments.ts')
 
 type AnnounceOptions = {
   mailDomain: string
-  /** Holds the public address of the service, with which the link in the mail begins. */
+  /** Holds the public address of the service. The link to the approval page begins with this public address. */
   baseUrl: string
   transport: Transport
   keyring: KeyringSource
@@ -55,7 +55,7 @@ export const createAnnounceApproval =
 
 /**
  * Sends the event about a mail that waits for approval, and finds the notice that must be mailed to the owner. Returns
- * `null` if there is no person to notify.
+ * `null` if no person must be notified about the approval request.
  */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
@@ -63,7 +63,8 @@ async function announce(stores: MailStores, approvalId: string) {
   if (approval?.state !== 'waiting') return null
   const { projectId, subject: messageId } = approval
   if (approval.kind === 'mail') {
-    // After this call the bytes of the held mail stay the same, because the owner decides about exactly these bytes.
+    // After the call of `heldBytes`, the bytes of the held mail stay the same, because the owner decides about exactly
+    // these bytes.
     if ((await heldBytes(stores, { projectId, messageId })) === null) return null
     if (!(await announceHeld(pool, approval))) return null
   }
@@ -87,7 +88,7 @@ export const createExpireApproval =
       }
     })
 
-/** Mails a separate link to each approver. */
+/** Mails each approver a separate link to the approval page. */
 async function notify(
   sender: PoolContext & AnnounceOptions,
   approval: Approval,
@@ -102,7 +103,7 @@ async function notify(
     if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
   }
   const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
-  // If the service did not record the sent notifications, a retry would send the same notifications again.
+  // If the service did not record that it sent the notifications, a retry would send the same notifications again.
   await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
 }
 
@@ -125,8 +126,8 @@ async function readAct(
 }
 
 /**
- * Returns the time of the next attempt to send the notifications to the approvers. Returns `null` if there is no
- * further attempt.
+ * Returns the time of the next attempt to send the notifications to the approvers. Returns `null` if the service makes
+ * no further attempt to send the notifications.
  */
 function nextAttempt({ route }: Transport, { attempts, requestedAt }: Notice): Date | null {
   const ageS = (Date.now() - requestedAt.getTime()) / 1000

@@ -3,14 +3,15 @@ import { Resolver } from 'node:dns/promises'
 import { queryTxt } from './queryTxt.ts'
 
 /**
- * Describes DNS lookups for mail. Each lookup returns an empty list both for a missing record and for a missing name,
- * because Bun's resolver does not distinguish them. Each lookup throws if the name server fails or does not answer.
+ * Describes DNS lookups for mail. Each DNS lookup returns an empty list both for a missing record and for a missing
+ * name, because Bun's resolver does not distinguish these two cases. Each DNS lookup throws if the name server fails or
+ * does not answer.
  */
 export type Dns = {
   mx(name: string): Promise<{ priority: number; exchange: string }[]>
   /** Returns IPv4 addresses first, because the mail reputation of a host more often belongs to its IPv4 address. */
   addresses(name: string): Promise<string[]>
-  /** Returns each TXT record as one text: the strings of a record are concatenated (RFC 7208 §3.3). */
+  /** Returns each TXT record as one text, for which the strings of the TXT record are concatenated (RFC 7208 §3.3). */
   txt(name: string): Promise<string[]>
 }
 
@@ -42,7 +43,7 @@ export function createDns(servers?: readonly string[]): Dns {
       ])
       const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
       const failed = answers.find(({ status }) => status === 'rejected')
-      // Some name servers return a failure if a name has no record of the requested type.
+      // Some name servers report a failure if a name has no DNS record of the requested type.
       if (found.length === 0 && failed?.status === 'rejected') throw failed.reason
       return found
     },

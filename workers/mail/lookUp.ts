@@ -3,16 +3,16 @@ import { LRUCache } from 'lru-cache'
 import type { Dns } from './dns.ts'
 
 /**
- * Looks up DNS records. The thrown errors are those of node:dns: each has a `code`, and the code for a missing record
- * is ENOTFOUND or ENODATA.
+ * Looks up DNS records. A failed DNS lookup throws an error of node:dns, and each error has a `code`. The `code` of the
+ * error for a missing DNS record is ENOTFOUND or ENODATA.
  */
 export type LookUp = (name: string, type: string) => Promise<string[] | string[][] | object>
 
 const TIMEOUT_MS = 2_000
 const TRIES = 2
 /**
- * The cache keeps a DNS record for less time than most records may live, so that a change of the record takes effect
- * soon. DNS resolvers cache a record for a longer time.
+ * The cache keeps a DNS record for less time than most records may live, so that a change of a DNS record takes effect
+ * soon. DNS resolvers cache a DNS record for a longer time.
  */
 const KEPT_MS = 30_000
 /**
@@ -22,7 +22,8 @@ const KEPT_MS = 30_000
 const KEPT_BYTES = 16 * 1024 * 1024
 
 /**
- * A silent name server is not asked again for this many milliseconds, because each query delays a mail for seconds.
+ * A name server that does not answer is not asked again for this many milliseconds, because each query delays a mail
+ * for seconds.
  */
 const SILENT_MS = 60_000
 const SILENT_NAMES_MAX = 10_000
@@ -57,7 +58,7 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
     ttl: KEPT_MS,
     maxSize: KEPT_BYTES,
     sizeCalculation: (answer, key) => key.length + JSON.stringify(answer).length,
-    // If a DNS answer arrives after its eviction from the cache, it is still returned to the caller that waits for it.
+    // If a DNS answer arrives after its entry was evicted from the cache, the waiting caller still gets the DNS answer.
     ignoreFetchAbort: true,
     fetchMethod: (_key, _stale, { context }) => ask(context.name, context.type),
   })

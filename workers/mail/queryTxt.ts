@@ -1,7 +1,7 @@
 /**
- * Sends DNS queries for TXT records over its own sockets, because Bun's resolver returns each string of a record as a
- * separate record (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, and the strings that
- * Bun's resolver returns could not be joined again.
+ * Sends DNS queries for TXT records over its own sockets, because Bun's resolver returns each string of a TXT record as
+ * a separate record (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, so its TXT record has
+ * several strings. The strings that Bun's resolver returns cannot be joined to one TXT record again.
  */
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
@@ -19,8 +19,9 @@ import {
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
 /**
- * Sets the milliseconds before a DNS query is sent again. Most DNS answers arrive before the query is sent again. After
- * each repetition of a DNS query, the wait for its answer doubles.
+ * Sets how many milliseconds the service waits for a DNS answer before it repeats the query. Most DNS answers arrive
+ * before the service repeats the query. After each repetition of a DNS query, the service waits twice as long for the
+ * answer.
  */
 const RESEND_MS = 250
 const NXDOMAIN = 'NXDOMAIN'
@@ -37,7 +38,7 @@ export type TxtOptions = {
   tries: number
 }
 
-/** Reports that the name server failed or did not answer. */
+/** Reports that a name server failed or did not answer. */
 class DnsFailure extends Error {
   readonly code: string
   constructor(code: string, name: string) {
@@ -47,8 +48,8 @@ class DnsFailure extends Error {
 }
 
 /**
- * Returns the TXT records of a name, each record as one text. The list is empty if the DNS record or the name does not
- * exist.
+ * Returns the TXT records of a name, each TXT record as one text. The returned list is empty if the name or its TXT
+ * record does not exist.
  * @throws {DnsFailure} if every name server fails or does not answer.
  */
 export async function queryTxt(name: string, options: TxtOptions): Promise<string[]> {
@@ -70,8 +71,8 @@ export async function queryTxt(name: string, options: TxtOptions): Promise<strin
 }
 
 /**
- * Returns the TXT texts in a DNS answer. The answer section also contains an alias (CNAME), together with the records
- * of its target.
+ * Returns the texts of the TXT records in a DNS answer. If the name is an alias (CNAME), the DNS answer contains the
+ * alias and the TXT records of its target.
  */
 const textsOf = ({ answers = [] }: Packet): string[] =>
   answers.flatMap((answer) => {
@@ -88,7 +89,7 @@ async function ask(name: string, server: string, timeoutMs: number): Promise<Pac
   const { host, port } = parseServer(server)
   const query: Packet = {
     type: 'query',
-    // An unguessable query id and port keep an attacker from forging the answer (RFC 5452).
+    // A query id and a port that an attacker cannot guess keep the attacker from forging the DNS answer (RFC 5452).
     id: randomInt(0x10000),
     flags: RECURSION_DESIRED,
     questions: [{ type: 'TXT', name }],
@@ -121,8 +122,8 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   }
   const timer = setTimeout(() => end(null), timeoutMs)
   let again: Timer | undefined
-  // A DNS query over UDP that gets no answer is sent again soon, because a job waits for the answer. The answer to any
-  // copy of the repeated query is accepted.
+  // A DNS query over UDP that gets no answer is sent again soon, because a job waits for the answer. The service
+  // accepts the answer to any copy of the repeated DNS query.
   const send = (nextMs: number) => {
     socket.send(encode(query))
     again = setTimeout(() => send(nextMs * 2), nextMs)

@@ -7,7 +7,7 @@ import { isHosted } from '../../sql/mail/domains/hostedAddress.ts'
 import type { RecipientOutcome } from '../../sql/mail/outbound/mailAttempts.ts'
 import type { Transport } from './outbound/transport.ts'
 
-/** Holds the parts that send the mail of the service itself, such as sign-in links for people. */
+/** Holds the parts that send mail in the name of the service itself, such as sign-in links for people. */
 export type ServiceSender = {
   pool: Pool
   mailDomain: string
@@ -16,10 +16,10 @@ export type ServiceSender = {
 }
 
 /**
- * Sends a mail of the service to its one recipient. Sends no mail to an address at a domain of this service, because an
- * agent must not read a person's link in its own inbox. The domain of the address is checked again for each mail,
- * because this service may have begun to serve the domain after the address was set.
- * @returns `isDeferred`, which is true if the receiving host asks for another attempt.
+ * Sends a mail in the name of the service to one recipient. Sends no mail to an address at a domain of this service,
+ * because an agent must not read a person's link in an inbox of the agent. The domain of the recipient is checked for
+ * each mail, because this service may have begun to serve the domain only recently.
+ * @returns `isDeferred`, which is true if the receiving mail host asks for another delivery attempt.
  */
 export async function sendServiceMail(
   { pool, mailDomain, transport, keyring }: ServiceSender,

@@ -21,8 +21,8 @@ type Options = {
 
 /**
  * Checks the DNS records of a mail domain and stores the findings. A name server that does not answer proves nothing
- * about the DNS records of the domain. A verified domain whose DNS records are missing stays verified for a while,
- * because the mail of all its projects depends on it.
+ * about the DNS records of the domain. A verified domain with missing DNS records stays verified for a while, because
+ * the mail of all projects in this domain depends on the verification.
  */
 export const createVerifyDomain =
   ({ pool, log }: PoolContext, { mailDomain, mailHostname, dns }: Options): Task<'verify_domain'> =>
@@ -44,8 +44,8 @@ export const createVerifyDomain =
       token: claim.token,
       status,
       findings,
-      // If the name server does not answer, a verified domain stays verified for the same time as a domain whose DNS
-      // records are missing.
+      // If the name server does not answer, a verified domain stays verified for the same time as a domain with missing
+      // DNS records.
       wantingSince: verdict === 'unknown' ? claim.wantingSince : wantingSince,
       recheckAt,
     })

@@ -8,8 +8,9 @@ import { createPool } from '../../sql/db.ts'
 const SWEEP_MS = 30_000
 
 /**
- * Starts the removal of the objects of deleted mail from the object store. Several processes may run this sweep at
- * once. The sweep is apart from other housekeeping, so that a slow object store does not delay the rest.
+ * Starts the removal of the objects of deleted mail from the object store. Several processes may remove the objects of
+ * deleted mail at once. The removal of objects is separate from other housekeeping, so that a slow object store does
+ * not delay the other housekeeping.
  */
 export function startBlobSweep(databaseUrl: string, store: ObjectStore, log: Logger): Running {
   const pool = createPool({ url: databaseUrl, size: 1, name: 'purser blobs', log })

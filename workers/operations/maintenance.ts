@@ -35,8 +35,8 @@ const SWEEPS_PER_CLEANING = 300
 const INDEXED_PER_SWEEP = 200
 
 /**
- * Starts the housekeeping, which releases jobs of dead pools and deletes old rows. Several processes may run the
- * housekeeping at once.
+ * Starts the housekeeping, which releases jobs of dead worker pools and deletes old database rows. Several processes
+ * may run the housekeeping at once.
  */
 export function startMaintenance(databaseUrl: string, retention: Retention, log: Logger): Running {
   const pool = createPool({
@@ -107,7 +107,10 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   }
 }
 
-/** Adds messages that are older than the search index to the index. Each sweep adds a limited number of messages. */
+/**
+ * Adds messages that are older than the search index to the search index. Each sweep of the housekeeping adds a limited
+ * number of messages.
+ */
 async function indexOlderMessages(pool: Pool): Promise<void> {
   const older = await listUnindexed(pool, INDEXED_PER_SWEEP)
   if (older.length === 0) return

@@ -1,17 +1,23 @@
 import type { Pool } from '../../sql/db.ts'
 import { type DueRows, findDue, removeExpired, WALK_START } from '../../sql/operations/retention.ts'
 
-/** Limits the projects that one query of the retention sweep reads. Such a query takes about 20 ms. */
+/**
+ * Limits how many projects one query of the retention sweep reads. A query for this many projects takes about 20 ms.
+ */
 const PROJECTS_AT_ONCE = 200
-/** Limits the milliseconds in which one sweep removes rows, because other housekeeping waits meanwhile. */
+/**
+ * Limits for how many milliseconds one retention sweep removes rows, because other housekeeping waits for the sweep.
+ */
 const TURN_MS = 1_000
-/** Two walks of the retention sweep over all projects begin at least this far apart. */
+/**
+ * Sets the minimum number of milliseconds between the beginnings of two walks of the retention sweep over all projects.
+ */
 const WALK_EVERY_MS = 300_000
 
 /**
- * Removes old rows of each project. Each call reads the next projects, then removes one batch of rows of each project
- * in turn, so that a large tenant does not delay the others. Several processes share the work: each process skips the
- * rows that another process has locked.
+ * Removes the expired rows of each project. Each call of the retention sweep reads the next projects. The sweep then
+ * removes one batch of rows of each project in turn, so that a large tenant does not delay other tenants. Several
+ * processes share the retention sweep, because each process skips the rows that another process has locked.
  */
 export function createRetention(pool: Pool): () => Promise<void> {
   let after = WALK_START
@@ -23,7 +29,7 @@ export function createRetention(pool: Pool): () => Promise<void> {
       const { due, next } = await findDue(pool, after, PROJECTS_AT_ONCE)
       waiting = due
       after = next ?? WALK_START
-      // The walk over the projects continues without a pause until the last project.
+      // The walk of the retention sweep over all projects continues without a pause until the last project.
       restMs = next === null ? startedMs + WALK_EVERY_MS : startedMs
     }
     while (waiting.length > 0 && performance.now() - startedMs < TURN_MS) {

@@ -2,10 +2,15 @@ import { readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 const CHECK_MS = 250
-/** An idle child process ends after this many milliseconds, because it holds some 60 MB. */
+/**
+ * An idle child process ends after this many milliseconds, because an idle child process takes some 60 MB of memory.
+ */
 const IDLE_MS = 30_000
 const PAGE_BYTES = 4096
-/** Holds the unit of time in proc_pid_stat(5). Linux reports 100 clock ticks a second to every program. */
+/**
+ * Holds the milliseconds of one clock tick, the unit of time in proc_pid_stat(5). Linux reports 100 clock ticks a
+ * second to every program.
+ */
 const TICK_MS = 10
 /**
  * Limits the elapsed time of one request to a child process. On a busy machine a child process waits for a processor,
@@ -20,17 +25,17 @@ const WAIT_MAX_MS = 300_000
 const NICENESS = 5
 
 /**
- * Describes how a child process answers a request: with the result, or with the reason why there is no result. The
- * field `cpuMs` is the processor time that the request took.
+ * Describes how a child process answers a request: with the result, or with the reason why the request has no result.
+ * The field `cpuMs` is the processor time that the request took.
  */
 type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: string })
 
-/** Reports that a child process did not start, threw, died, or exceeded a limit. */
+/** Reports that a child process did not start, threw, died, or exceeded its limit of time or memory. */
 export class ChildError extends Error {
   override readonly name = 'ChildError'
   /**
    * Holds the processor time that the request to the child process took, in milliseconds. For a killed child process,
-   * this is the processor time until the kill.
+   * `cpuMs` is the processor time until the kill.
    */
   readonly cpuMs: number
   constructor(message: string, cpuMs: number) {
@@ -40,11 +45,11 @@ export class ChildError extends Error {
 }
 
 /**
- * Runs child processes of one program. Each child process handles one request at a time. A child process that exceeds a
- * limit is killed.
+ * Runs child processes of one program. Each child process handles one request at a time. A child process that exceeds
+ * its limit of time or memory is killed.
  */
 export type Children<Request, Result> = {
-  /** Sends one request to a child process. @throws {ChildError} */
+  /** Sends one request to a child process. @throws {ChildError} if the child process cannot handle the request. */
   run(request: Request): Promise<{ result: Result; cpuMs: number }>
 }
 
@@ -86,8 +91,8 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
 
 type Child<Request, Result> = {
   /**
-   * Sends a request to the child process. @throws if the child process cannot handle the request. After an error of a
-   * request, the child process has ended.
+   * Sends a request to the child process. @throws if the child process cannot handle the request. After `ask` has
+   * thrown an error, the child process has ended.
    */
   ask(request: Request): Promise<{ result: Result; cpuMs: number }>
   /** Ends the child process if it stays idle. */
@@ -182,13 +187,13 @@ function yieldTo(pid: number): void {
   try {
     setPriority(pid, NICENESS)
   } catch {
-    // The priority cannot be set if the child process has already ended.
+    // The scheduling priority cannot be set if the child process has already ended.
   }
 }
 
 /**
- * Returns the processor time of a process in milliseconds (proc_pid_stat(5)). Returns `undefined` where /proc is
- * absent, or where /proc has no such process.
+ * Returns the processor time of a process in milliseconds (proc_pid_stat(5)). Returns `undefined` if the operating
+ * system has no /proc, or if /proc does not contain the process.
  */
 export function processorMs(pid: number): number | undefined {
   try {
@@ -202,8 +207,8 @@ export function processorMs(pid: number): number | undefined {
 }
 
 /**
- * Returns the resident memory of a process in bytes (proc_pid_statm(5)). Returns 0 where /proc is absent, e.g. on
- * macOS.
+ * Returns the resident memory of a process in bytes (proc_pid_statm(5)). Returns 0 if the operating system has no
+ * /proc, such as macOS.
  */
 function residentBytes(pid: number): number {
   try {

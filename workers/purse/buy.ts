@@ -42,19 +42,19 @@ type Options = {
 }
 
 /**
- * Lists how many milliseconds pass between two attempts to send the same signed request. The last pause in the list
- * applies to all further attempts.
+ * Lists how many milliseconds pass between two attempts to send the same signed request. The last number of
+ * milliseconds in the list applies to all further attempts.
  */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
-/** If a payment authorization expires in less than this many seconds, a seller refuses it. */
+/** A seller refuses a payment authorization that expires in less than this many seconds. */
 const EXPIRY_MARGIN_S = 6n
 /** Lists the HTTP methods whose requests may be repeated without a side effect (RFC 9110 §9.2.1). */
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
 
 /**
  * Makes a purchase: asks the seller for its price, signs one payment authorization within the mandates, and sends only
- * this authorization. A purchase job that was interrupted continues from the stored state: it signs nothing new and
- * sends the same bytes again.
+ * this authorization. A purchase job that was interrupted continues from the stored state. An interrupted purchase job
+ * signs nothing new and sends the same bytes again.
  */
 export const createBuy = (
   { pool, outcomes }: PoolContext,
@@ -99,8 +99,8 @@ export const createBuy = (
   }
 
   /**
-   * Returns the header with which the buyer signs in at a seller. Returns `null` if the seller does not offer sign-in,
-   * or if the buyer has never paid the seller.
+   * Returns the HTTP header with which the buyer signs in at a seller. Returns `null` if the seller does not offer
+   * sign-in, or if the buyer has never paid the seller.
    */
   async function signIn(
     due: DuePurchase,
@@ -151,8 +151,8 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // If the reply to the commit was lost, the database may have committed the signature, so the purchase is
-        // already signed.
+        // If the database's reply to the commit was lost, the database may have committed the signature, so the
+        // purchase may already be signed.
         return resume(await findDuePurchase(pool, due.id))
     }
   }
@@ -166,8 +166,8 @@ export const createBuy = (
   }
 
   /**
-   * Sends the signed request to the seller. Queues the next attempt while the seller has not decided and the signed
-   * authorization is still valid.
+   * Sends the signed request to the seller. Queues the next attempt to send the request if the seller has not decided
+   * and the signed authorization is still valid.
    */
   async function send(due: DuePurchase, started: StartedSend): Promise<void> {
     const { content, sends, validBefore } = started
@@ -242,8 +242,8 @@ export const createBuy = (
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
     if (due.state === 'signed') return resume(due)
-    // After an approval the buyer may ask the seller again, because the first response was a 402, so the seller has
-    // done nothing yet.
+    // After the owner has approved a purchase, the buyer may ask the seller again. The first response of the seller was
+    // a 402, so the seller has done nothing yet.
     if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
       return finish(due, CUT_OFF)
     if (due.state !== 'queued' && due.state !== 'asking') return
@@ -261,8 +261,8 @@ const challengeOf = (answer: Answer) =>
   readChallenge(headerOf(answer.headers, 'payment-required'), answer.body.toString('utf8'))
 
 /**
- * Returns the offer of a seller in a form that may be shown to the agent. A seller that knows a secret of the vault
- * could repeat it in the texts of its offer.
+ * Returns the offer of a seller in a form that the agent may see. A seller that knows a secret of the vault could
+ * repeat this secret in the texts of its offer.
  */
 function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offer: Given): Given {
   return offer === null || credentialName === null ? offer : { ...offer, ...WORDLESS }

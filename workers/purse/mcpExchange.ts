@@ -1,10 +1,10 @@
 /**
- * Turns a call of another server's MCP tool into an HTTP exchange, so that a purchase takes the same path for HTTP and
+ * Turns a call of another server's MCP tool into an HTTP exchange, so that the same code makes purchases over HTTP and
  * MCP.
  *
- * The exchange follows MCP streamable HTTP and the x402 transport for MCP. The x402 challenge arrives as the result of
- * an MCP tool error. The payment is in `_meta["x402/payment"]`, and the settlement is in
- * `_meta["x402/payment-response"]`.
+ * The HTTP exchange follows MCP streamable HTTP and the x402 transport for MCP. The x402 challenge arrives as an MCP
+ * tool result that reports an error. The request contains the payment in `_meta["x402/payment"]`, and the response
+ * contains the settlement in `_meta["x402/payment-response"]`.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import {
@@ -29,7 +29,7 @@ export type ToolRequest = Omit<GuardedRequestParameters, 'method' | 'body'> & {
   payment: PaymentHeader | null
 }
 
-/** Reports that the HTTP request of an MCP call failed before any HTTP response. */
+/** Reports that the HTTP request of an MCP call failed before an HTTP response arrived. */
 class UnreachedError extends Error {
   override readonly name = 'UnreachedError'
   readonly failure: Extract<Exchange, { ok: false }>
@@ -45,14 +45,14 @@ const NO_BODY = [204, 205, 304]
 /** Holds the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
 const PAYMENT_REQUIRED = 402
 /**
- * Holds the HTTP status that stands for a refusal by the MCP tool. If the call were repeated, the MCP tool would refuse
- * it again.
+ * Holds the HTTP status that stands for a refusal by the MCP tool. If the call of the MCP tool were repeated, the tool
+ * would refuse the call again.
  */
 const TOOL_FAILED = 422
 
 /**
  * Calls an MCP tool once. @returns the result of the MCP tool in the form of {@link guardedExchange}. An x402 challenge
- * is converted into a 402 response whose body is the challenge.
+ * is converted into a 402 response with the challenge as its body.
  */
 export async function mcpExchange({
   tool,
@@ -67,7 +67,8 @@ export async function mcpExchange({
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
-    // The MCP client's GET for server-sent events gets status 405, because an open event stream would occupy a worker.
+    // The MCP client's GET request for server-sent events gets the status 405, because an open event stream would
+    // occupy a worker.
     if (method === 'GET') return new Response(null, { status: 405 })
     const answer = await guardedExchange({
       ...request,

@@ -11,7 +11,7 @@ const GROUP_MAX = 50
 
 /**
  * Reserves and signs payments from a purse (the wallet of a project). Payments that wait for the lock of one purse form
- * a group (docs/decisions/batching.md). Payments of different purses do not wait for each other.
+ * a group (docs/decisions/batching.md). Payments from different purses do not wait for each other.
  */
 export function createReservations(pool: Pool, source: KeyringSource) {
   const purses = new Map<string, { batcher: Batcher<Wanted, Reserved>; waiting: number }>()

@@ -17,17 +17,17 @@ import { ANSWER_BYTES_MAX, maskedAnswer, type ReceivedAnswer } from '../vault/ma
 import { mcpExchange } from './mcpExchange.ts'
 
 /**
- * If a seller settles a payment on the chain, it must respond within this many milliseconds. If the seller does not
- * respond in time, the request is repeated.
+ * A seller that settles a payment on the chain must respond within this many milliseconds. If the seller does not
+ * respond in time, the purchase request is repeated.
  */
 const TIMEOUT_MS = 30_000
 
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
- * Describes the result of a call to a seller. If the call was made, the result contains the HTTP exchange and the
- * secrets in its request. If the call was not made, the result contains the reason why the vault did not fill in the
- * secrets.
+ * Describes the result of a call to a seller. If the service made the call to the seller, the result contains the HTTP
+ * exchange and the secrets in its request. If the service did not make the call, the result contains the reason why the
+ * vault did not fill in the secrets.
  */
 export type Call =
   | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }
@@ -40,7 +40,7 @@ export type SellerCalls = {
    */
   delayMs(due: Buyer): number
   call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
-  /** Returns the response of the seller with its secrets masked, as the agent may see it. */
+  /** Returns the response of the seller with all secrets masked, so that the agent may see the response. */
   masked(due: Buyer, answer: ReceivedAnswer, secrets: readonly string[]): Promise<UseAnswer>
 }
 
@@ -57,8 +57,8 @@ export function createSellerCalls(
   const masker = createAnswerMasker()
 
   /**
-   * Returns the HTTP request of a purchase with its secrets filled in. The credential may have changed since the
-   * service accepted the purchase.
+   * Returns the HTTP request of a purchase with its secrets filled in. The request is checked again, because the
+   * credential may have changed since the service accepted the purchase.
    */
   async function fill({ projectId, credentialName: name }: Buyer, request: UseRequest) {
     if (name === null) return { ...request, secrets: [] }

@@ -5,8 +5,8 @@ import type { FindKey, KnownKey } from '../../shared/purse/offerReceipt.ts'
 import { guardedRequest, type OutboundPolicy } from '../http/guardedRequest.ts'
 
 /**
- * Limits in milliseconds how long a purchase waits for a DID document. Each DID document is fetched at most once in ten
- * minutes.
+ * Limits in milliseconds how long a purchase waits for a DID document. The service fetches each DID document at most
+ * once in ten minutes.
  */
 const TIMEOUT_MS = 2_000
 const KEPT = { max: 1_000, ttl: 10 * 60_000 }
@@ -30,7 +30,7 @@ type Methods = z.output<typeof documentSchema>['verificationMethod']
 
 const DID_WEB = /^did:web:([A-Za-z0-9.%-]{1,260})((?::[A-Za-z0-9._~%-]{1,128}){0,8})$/
 
-/** Returns the URL of the document of a did:web (did:web §2.5.2). Returns `null` for any other DID. */
+/** Returns the URL of the DID document of a did:web identifier (did:web §2.5.2). Returns `null` for any other DID. */
 function documentUrl(did: string, allowLoopback: boolean): string | null {
   const [, domain, path] = DID_WEB.exec(did) ?? []
   if (domain === undefined) return null
@@ -43,8 +43,8 @@ function documentUrl(did: string, allowLoopback: boolean): string | null {
 }
 
 /**
- * Finds the public key of each `kid` for a host. A public key belongs to the host if the DID document of the host lists
- * it.
+ * Finds the public key of a host by its key id (`kid`). A public key belongs to the host if the DID document of the
+ * host lists the key.
  */
 export function createSellerKeys(
   policy: OutboundPolicy & { ca?: string },
@@ -90,6 +90,6 @@ export function createSellerKeys(
 }
 
 const MEMBERS = ['kty', 'crv', 'x', 'y', 'n', 'e']
-/** Compares the members of two keys that identify a public key (RFC 7638 §3.2). */
+/** Tells whether two public keys are the same, by comparing the members that identify a public key (RFC 7638 §3.2). */
 const isSameKey = (left: Record<string, unknown>, right: Record<string, unknown>): boolean =>
   MEMBERS.every((name) => left[name] === right[name])

@@ -3,28 +3,28 @@ import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 
 /**
- * Sets the interval at which the job alarm reads when the next job is due. The interval is shorter than the shortest
- * delay of a job (1 s), so the alarm misses no retry.
+ * Sets the interval at which the job alarm reads when the next job is due. The interval of the job alarm is shorter
+ * than the shortest delay of a job (1 s), so the alarm misses no retry.
  */
 const LOOK_MS = 500
 /**
- * Sets the minimum and the maximum of the milliseconds between two rings of the job alarm. If a job becomes due between
- * two rings of the alarm, it is fetched at the second ring.
+ * Set the minimum and the maximum of the milliseconds between two rings of the job alarm. If a job becomes due between
+ * two rings of the alarm, the pool fetches the job at the second ring.
  */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
  * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. Because of the gap between
- * two rings, fetching jobs takes at most a fifth of the time. A job fetch takes longer if more jobs wait (18 ms at
- * 100,000).
+ * two rings, fetching jobs takes at most a fifth of the time. A job fetch takes longer if more jobs wait (18 ms if
+ * 100,000 jobs wait).
  */
 const GAP_PER_FETCH = 4
 
 /**
  * Rings when a job becomes due, to the millisecond, so that the pool fetches the job. Polling would find the due job
- * half an interval later on average.
+ * later, by half a polling interval on average.
  * @param nextInMs returns how many milliseconds remain until the next job is due, by the clock that decides whether a
- * job is due. The value `null` means that no job waits for a later time.
+ * job is due. The function `nextInMs` returns `null` if no job waits for a later time.
  * @param ring is called each time the alarm rings, and makes the pool fetch jobs.
  * @param fetchMs returns how many milliseconds a job fetch currently takes.
  */

@@ -5,7 +5,8 @@ const LATENESS_BUCKETS = [0.01, 0.05, 0.25, 1, 5, 15, 60, 300]
 const DURATION_BUCKETS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30, 120]
 
 /**
- * Measures the jobs of every worker pool whose events it follows. Several pools of a process may share one JobMetrics.
+ * Measures the jobs of every worker pool that was passed to `follow`. Several worker pools of a process may share one
+ * JobMetrics.
  */
 export type JobMetrics = { follow(events: WorkerEvents): void }
 

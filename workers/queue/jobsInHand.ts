@@ -13,8 +13,8 @@ export type JobsInHand = {
 }
 
 /**
- * Follows the job events of a worker pool. A job counts as no longer in memory when its task has ended and the SQL
- * statement that ends its database row is running.
+ * Follows the job events of a worker pool. A job no longer counts as in memory if its task has ended and the SQL
+ * statement that ends the job in the database is running.
  */
 export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHand {
   const epochs = new Map<string, number>()

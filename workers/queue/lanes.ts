@@ -7,11 +7,14 @@
  * A slow receiver holds a slot until the time-out. Without a limit, one slow receiver (or one tenant with many
  * receivers) would take every slot, and all other work would be late. A job of a fast lane (the queue for one receiver)
  * may wait in its slot for its turn, but only for a moment. A job of a slow lane (the queue for a slow receiver) is
- * refused, and is told when it may ask again. The refusal of a job of a slow lane costs one SQL statement, and does not
- * count as an attempt of the job.
+ * refused, and is told when it may ask again. The refusal of a job costs one SQL statement, and does not count as an
+ * attempt of the job.
  */
 
-/** Sets the lane limits for one kind of work, such as webhooks. Each cap of a lane limits concurrent requests. */
+/**
+ * Sets the limits of the lanes (queues for one receiver) for one kind of work, such as webhooks. Each cap limits the
+ * concurrent requests of lanes.
+ */
 export type LaneLimits = {
   /**
    * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane the limit is
@@ -22,14 +25,13 @@ export type LaneLimits = {
   /** Limits the concurrent requests that all slow lanes (queues for one receiver) of one project have together. */
   slowSharerCap: number
   /**
-   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as slow. The limit for a
-   * slow lane is compared with the lane's average response time, and with the age of its oldest open request.
+   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as slow. The average
+   * response time of a lane, and the age of its oldest open request, are compared with this limit.
    */
   slowMs: number
   /**
-   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as late. The limit for a
-   * late lane is compared with the age of the oldest open request of the lane. A receiver that was fast before may
-   * still hang now.
+   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as late. The age of the
+   * oldest open request of a lane is compared with this limit, because a receiver that was fast before may hang now.
    */
   lateMs: number
   /** Tells whether a lane (the queue for one receiver) counts as fast until its host responds for the first time. */
@@ -70,18 +72,18 @@ export const MAIL_LIMITS: LaneLimits = {
  */
 const WAIT_MAX_MS = 100
 /**
- * Limits how many jobs wait for a lane (the queue for one receiver) whose host has not responded yet. UNPROVEN_MS is
- * the response time that is assumed for a lane whose host has not responded yet.
+ * Limits how many jobs wait for a lane (the queue for one receiver) if its host has not responded yet. UNPROVEN_MS is
+ * the assumed response time of a lane if its host has not responded yet.
  */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
 /**
  * Limit the milliseconds between two retries of jobs that got no turn in their lane (the queue for one receiver). The
- * delay applies to jobs of one lane (the queue for one receiver) that asked for a turn and got none.
+ * delay between two retries applies to jobs of the same lane.
  */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
-/** Limits for how many lanes (queues for one receiver) the process remembers the speed. */
+/** Limits how many lanes (queues for one receiver) the process remembers with their speed. */
 const LANES_MAX = 10_000
 
 /**
@@ -103,8 +105,8 @@ type Lane = {
 const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
 /**
- * Describes the response to a job that asks for a turn in its lane (the queue for one receiver). A turn that a job got
- * ends when the job calls `leave`. A refused job may ask for a turn in its lane again after `returnInMs`.
+ * Describes the response to a job that asks for a turn in its lane (the queue for one receiver). If a job got a turn,
+ * the turn ends when the job calls `leave`. A refused job may ask for a turn in its lane again after `returnInMs`.
  */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
@@ -116,9 +118,9 @@ export type Turn =
  *
  * A tenth of the job slots is reserved for work that belongs to no receiver. Another tenth of the job slots is reserved
  * for projects without an open request, and a quarter for receivers without an open request. A lane (the queue for one
- * receiver) may occupy at most half of the job slots that are not reserved and not used by other lanes. When many
- * receivers begin to hang at once, each of them still counts as fast for a while. Receivers that hang get fewer and
- * fewer job slots, and never use all slots.
+ * receiver) may occupy at most half of the job slots that are not reserved and not used by other lanes. If many
+ * receivers begin to hang at once, each of these receivers still counts as fast for a while. Receivers that hang get
+ * fewer and fewer job slots, and never use all job slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -147,7 +149,7 @@ export class Lanes {
   /**
    * Asks for a job slot in a lane (the queue for one receiver), and waits at most about WAIT_MAX_MS.
    * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the shared lane
-   * for mail to the smarthost, which has no cap of its own.
+   * for mail to the smarthost. The shared lane has no limit of its own.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)

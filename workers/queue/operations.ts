@@ -8,13 +8,13 @@ import { patiently } from './patiently.ts'
 export type WatchedOperations = {
   /** Holds the connection pool that Graphile Worker gets. */
   pgPool: Pool
-  /** Resolves when every operation that was under way at the time of the call has ended. */
+  /** Resolves when every database operation that was running at the time of the call has ended. */
   settled(): Promise<void>
 }
 
 /**
- * Limits the silence of a database connection. An operation of Graphile Worker takes milliseconds, so a longer silence
- * means a dead connection.
+ * Limits in milliseconds how long the service waits for a reply on a database connection. A database operation of
+ * Graphile Worker takes milliseconds, so a longer silence means a dead connection.
  */
 const SILENCE_MAX_MS = 6_000
 
@@ -22,20 +22,25 @@ const SILENCE_MAX_MS = 6_000
 const COMPLETES_A_JOB = /^complete_job\//
 
 /**
- * Matches the names of prepared statements that end a job. Each such statement is one transaction. When the statement
- * runs twice, the second run changes nothing.
+ * Matches the names of prepared statements that end a job. Each prepared statement that ends a job is one transaction.
+ * If a statement that ends a job runs twice, the second run changes nothing.
  */
 const ENDS_A_JOB = /^(complete|fail|return)_job/
 
-/** Sets how the deletions of ended jobs are batched. Jobs that end while a deletion runs share the next deletion. */
+/**
+ * Sets how the deletions of ended jobs are batched. Jobs that end while a batch of jobs is being deleted are deleted
+ * together in the next batch.
+ */
 const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
- * Watches the connection pool of Graphile Worker 0.18. Graphile Worker never awaits and never repeats the statement
- * that ends a job. So the connections have three additional rules.
- * - One statement deletes the jobs that succeed together. One commit for each job took a fifth of a webhook's CPU.
- * - A statement that ends a job is repeated while the database is unreachable.
- * - A silent connection is closed. An operation therefore ends in bounded time, and no reply arrives after its end.
+ * Watches the connection pool of Graphile Worker 0.18. Graphile Worker never awaits and never repeats the SQL statement
+ * that ends a job. Therefore the database connections of Graphile Worker follow three additional rules.
+ * - One SQL statement deletes the jobs that succeed together. A commit for each job took a fifth of the CPU time of a
+ *   webhook delivery.
+ * - An SQL statement that ends a job is repeated while the database is unreachable.
+ * - A database connection that does not reply is closed. Therefore a database operation ends within a time limit, and
+ *   no reply arrives after its end.
  */
 export function watchOperations(pool: Pool): WatchedOperations {
   const running = new Set<Promise<void>>()
@@ -57,19 +62,24 @@ export function watchOperations(pool: Pool): WatchedOperations {
   return {
     pgPool: Object.create(pool, {
       connect: {
-        // Only the listener of Graphile Worker passes a callback. The listener keeps its connection, and is no operation.
+        // Only the listener of Graphile Worker passes a callback. The listener keeps its database connection, and does
+        // not count as an operation.
         value: (callback?: never) => (callback === undefined ? connect() : pool.connect(callback)),
       },
     }),
     async settled() {
       await Promise.all(running)
-      // Graphile Worker receives a statement's result some microtasks after the connection is released.
+      // Graphile Worker receives the result of an SQL statement some microtasks after the database connection is
+      // released.
       await new Promise((resolve) => setImmediate(resolve))
     },
   }
 }
 
-/** Returns a client that connects with its first statement. The deletion of a job takes no connection. */
+/**
+ * Returns a database client that connects only for its first SQL statement. The deletion of a job takes no connection
+ * of this client.
+ */
 function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void): PoolClient {
   let held: PoolClient | undefined
   const release = (error?: Error) => {
@@ -83,7 +93,8 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
       held ??= await pool.connect()
       return await answered(held, statement, values)
     } catch (error) {
-      // Graphile Worker needs its job slot at once. So the failed statement is repeated on another connection.
+      // Graphile Worker needs its job slot at once, so the failed SQL statement is repeated on another database
+      // connection.
       release(error as Error)
       if (!endsJob(statement)) throw error
       return patiently(() => queryOnce(pool, statement))
@@ -99,7 +110,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
   return watched as unknown as PoolClient
 }
 
-/** Returns the id of the job that a statement deletes. Returns `null` for any other statement. */
+/** Returns the id of the job that an SQL statement deletes. Returns `null` if the SQL statement deletes no job. */
 function doneJob(statement: unknown): string | null {
   if (typeof statement !== 'object' || statement === null) return null
   const { name, values } = statement as { name?: unknown; values?: unknown[] }
@@ -126,8 +137,8 @@ async function queryOnce(pool: Pool, statement: unknown): Promise<unknown> {
 }
 
 /**
- * Runs a statement on a connection. @throws {Error} the error of a broken connection when the database does not reply
- * in time.
+ * Runs an SQL statement on a database connection. @throws {Error} the error of a broken connection if the database does
+ * not reply in time.
  */
 async function answered(
   client: PoolClient,

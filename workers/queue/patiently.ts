@@ -2,14 +2,14 @@ import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isDeadlock } from '../../sql/db.ts'
 
 /**
- * Limits how long work waits for an unreachable database. The wait for the database plus the timeout of one statement
- * is shorter than the time in which a stopping pool must finish its jobs.
+ * Limits how long a job waits for an unreachable database. The wait for the database plus the timeout of one SQL
+ * statement is shorter than the time in which a stopping pool must finish its jobs.
  */
 const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100
 
 /**
- * Runs `work`, and repeats it for some seconds while the database is unreachable, and after a deadlock. Code that
+ * Runs `work`, and repeats `work` for some seconds while the database is unreachable, and after a deadlock. Code that
  * records the outcome of an external effect must use heldOutcomes.ts, which repeats without a time limit.
  */
 export async function patiently<Result>(

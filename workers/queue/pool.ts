@@ -6,15 +6,14 @@ import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
 /**
- * Sets the number of database connections that a worker pool needs besides those of its jobs: to listen, fetch jobs and
- * end jobs.
+ * Sets how many database connections a worker pool needs besides the connections for its jobs. The worker pool listens,
+ * fetches jobs and ends jobs over these connections.
  */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 /**
- * After the jobs of a stopping pool have ended, limits how long the pool waits for outcomes that are not recorded yet.
- * The wait for the jobs and the wait for their outcomes together end before the process ends (see
- * shared/process/service.ts).
+ * Limits how long a stopping pool, after its jobs have ended, waits for outcomes that are not recorded yet. The wait
+ * for the jobs and the wait for their outcomes together end before the process ends (see shared/process/service.ts).
  */
 const SETTLE_LIMIT_MS = 4_000
 
@@ -56,11 +55,11 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // The process may have asked the runner to stop while the runner was still starting. After the start has ended,
-      // `current` contains the runner that was starting.
+      // The process may have asked the runner to stop while the runner was still starting. After the start of the
+      // runner has ended, `current` contains this runner.
       await current.drain()
-      // A pool that has stopped has released each job whose outcome is not in the database yet. While the pool waits
-      // for unrecorded outcomes, the database may become reachable again.
+      // A worker pool that has stopped has released each job without a recorded outcome. While the pool waits for
+      // unrecorded outcomes, the database may become reachable again.
       await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()
     },

@@ -9,18 +9,18 @@ import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 
 /**
- * A pool polls for jobs at least every second. If the database responds but the pool has not fetched jobs for this many
- * milliseconds, the pool is stuck.
+ * A worker pool polls for jobs at least every second. If the database responds but the pool has not fetched jobs for
+ * this many milliseconds, the pool is stuck.
  */
 const STUCK_AFTER_MS = 8_000
 
 /**
- * Releases jobs that this pool has locked in the database but does not have in memory. A job is left locked if the
- * reply to a fetch is lost, or if the row of a finished job could not be deleted. Graphile Worker would keep a job
- * locked for four hours if no pool has it in memory.
+ * Releases jobs that this worker pool has locked in the database but does not have in memory. A job stays locked if the
+ * reply to a job fetch is lost, or if the row of the finished job could not be deleted. Graphile Worker would keep a
+ * job locked for four hours if no worker pool has the job in memory.
  *
- * A released job cannot be running, because every operation that could bring it into memory has ended before the
- * release.
+ * A released job cannot be running, because every database operation that could bring the job into memory has ended
+ * before the release.
  * @param onStuck is called if the pool polls and the database responds, but no fetch of jobs succeeds. Graphile Worker
  * 0.18 never recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
  */
@@ -35,7 +35,7 @@ export function recoverJobs(options: {
    */
   intervalMs: number
   onStuck: () => void
-  /** Is called with the number of lost jobs that the search released. */
+  /** Receives the number of lost jobs that a search released. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {
@@ -80,8 +80,8 @@ export function recoverJobs(options: {
 export type Fetches = {
   areMissing(): boolean
   /**
-   * Sets the time of the last job fetch to now. The pool fetched no jobs because the database was unreachable, so the
-   * pool itself has no fault.
+   * Sets the time of the last job fetch to now. The caller uses this function if no jobs were fetched because of the
+   * unreachable database, and not because of the worker pool.
    */
   excuse(): void
 }

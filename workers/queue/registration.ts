@@ -17,8 +17,8 @@ export type Registration = {
 const RETRY_MS = 250
 
 /**
- * Registers a worker pool as alive, by means of an advisory lock in PostgreSQL. If the connection that holds the
- * advisory lock breaks, the pool is registered again.
+ * Registers a worker pool as alive, by means of an advisory lock in PostgreSQL. If the database connection that holds
+ * the advisory lock breaks, the worker pool is registered again.
  */
 export function keepRegistered(options: {
   databaseUrl: string

@@ -21,7 +21,7 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
-/** Sets for how many job fetches the pool remembers the durations. */
+/** Sets how many durations of recent job fetches the worker pool remembers. */
 const FETCHES = 5
 
 export type PoolSettings = {
@@ -30,8 +30,8 @@ export type PoolSettings = {
   /** Limits the jobs that the worker pool runs at the same time. */
   concurrency: number
   /**
-   * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced with NOTIFY and does
-   * not wait for a poll.
+   * Sets the interval at which the worker pool polls for due jobs. A new job is announced with NOTIFY and does not wait
+   * for a poll.
    */
   pollIntervalMs: number
   /** Creates the tasks of the pool. The function is called once for each worker pool. */
@@ -58,7 +58,7 @@ export type PoolSettings = {
 
 /** Describes a running Graphile Worker pool. */
 export type Runner = {
-  /** Resolves when the pool has ended because it was stopped or failed. */
+  /** Resolves when the worker pool has ended, because it was stopped or because it failed. */
   ended: Promise<void>
   /** Finishes the running jobs, fetches no more jobs, and gives back the fetched jobs that have not started. */
   drain(): Promise<void>
@@ -130,8 +130,8 @@ export async function startRunner(
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
     await Promise.all([
-      // While the row of a finished job is being deleted, the row may already be unlocked. If the reply to the deletion
-      // of a finished job was lost, the deletion is repeated, so the database connection is still needed.
+      // While the database row of a finished job is being deleted, this row may already be unlocked. If the reply to
+      // the deletion of this row was lost, the deletion is repeated, so the pool still needs its database connection.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -186,8 +186,8 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // Returns the duration of the shortest recent job fetch, because longer fetches were slow for another reason than
-    // the database.
+    // Returns the duration of the shortest recent job fetch, because longer job fetches were slow for other reasons
+    // than the database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })
@@ -204,8 +204,8 @@ async function untilRegistered(registration: Registration): Promise<void> {
 
 /**
  * Waits for a limited time until no job of the pool is locked, and unlocks the jobs that are still locked after that.
- * `runner.stop()` does not wait until the rows of finished jobs are deleted, and a job whose row stays locked would run
- * again.
+ * `runner.stop()` does not wait until the rows of finished jobs are deleted, and a job with a row that stays locked
+ * would run again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS

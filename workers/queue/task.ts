@@ -16,13 +16,14 @@ export type PoolContext = {
 
 /**
  * Describes a task, which runs one kind of job. After a crash a task may run twice for one job, and must change nothing
- * the second time. A task records a failure of a remote host and does not throw it. If a task throws, there is a bug or
- * the database is unreachable. If a task throws, Graphile Worker runs the job again.
+ * the second time. A task records a failure of a remote host and does not throw an error for this failure. A task
+ * throws an error only because of a bug or an unreachable database. If a task throws an error, Graphile Worker runs the
+ * job again.
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,
   /**
-   * Describes one run of a job. The number `attempt` counts how often the job was fetched, and is 1 in the first run.
+   * Describes one run of a job. The number `attempt` tells how often the job was fetched, and is 1 in the first run.
    */
   job: { attempt: number },
 ) => Promise<void>

@@ -12,11 +12,14 @@ import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
-/** While the object store is unreachable, a job that needs it is retried after one to two times this delay. */
+/**
+ * While the object store is unreachable, a job that needs the object store is retried after one to two times this many
+ * milliseconds.
+ */
 const BLOBS_AWAY_MS = 15_000
 /**
  * Limits how long a job keeps its slot while the database is unreachable. A job that gave up its slot runs again when
- * the database is reachable, because its end could not be recorded.
+ * the database is reachable, because the end of the job could not be recorded.
  */
 const OUTLASTED_MS = 60_000
 
@@ -64,10 +67,10 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 }
 
 /**
- * Runs a task, and repeats it while the database is unreachable. A failed job would wait for Graphile Worker's
- * exponential back-off, and outages would use up its attempts.
- * @throws {Error} if another worker pool has taken the job. A pool can lose a job some seconds after it loses the
- * database connection whose advisory lock registers it as alive.
+ * Runs a task, and repeats it while the database is unreachable. If the task failed instead, its job would wait for
+ * Graphile Worker's exponential back-off, and outages would use up the attempts of the job.
+ * @throws {Error} if another worker pool has taken the job. A worker pool is registered as alive by an advisory lock. A
+ * worker pool can lose a job some seconds after the database connection with its advisory lock breaks.
  */
 async function outlastDatabase(
   pool: Pool,

@@ -15,10 +15,10 @@ import { createPurgeProject } from '../operations/purgeProject.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import type { Runner } from './runner.ts'
 
-/** Limit the concurrent jobs of inbound mail, and the concurrent inbound mails. */
+/** Limits both the concurrent jobs of inbound mail and the concurrent inbound mails. */
 const INBOUND_SLOTS = 200
 
-/** Returns the daily limits for reading the attachments of one project, according to the settings. */
+/** Returns the daily limits from the settings for reading the attachments of one project. */
 export const textLimits = ({ limits }: Pick<Config, 'limits'>): TextLimits => ({
   bytes: limits.dailyTextBytes,
   cpuSeconds: limits.dailyTextSeconds,
@@ -32,8 +32,8 @@ export const inboundRunner = (options: {
   lookUp: LookUp
   bounceKeys: BounceKeys
   /**
-   * Stores contents of mail that are too large for the database. The value `null` means that all contents of mail stay
-   * in the database.
+   * Stores contents of mail that are too large for the database. The object store is `null` if all contents of mail
+   * stay in the database.
    */
   objectStore: ObjectStore | null
   /** Holds the inbox that receives the aggregate reports and the mail to the postmaster. */

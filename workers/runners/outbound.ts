@@ -46,6 +46,6 @@ export const outboundRunner = (
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.outbound,
   lanes: MAIL_LIMITS,
-  // The job alarm of the pool starts the job of a scheduled mail exactly at its time.
+  // The job alarm of the worker pool starts the job of a scheduled mail exactly when the mail is due.
   nextInMs: nextMailInMs,
 })

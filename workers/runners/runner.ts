@@ -3,7 +3,7 @@ import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import type { OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolSettings } from '../queue/runner.ts'
 
-/** Holds the settings of one runner, without those of its database. */
+/** Holds the settings of one runner, without the URL of its database. */
 export type Runner<Name extends RunnerName> = Omit<PoolSettings, 'databaseUrl'> & { name: Name }
 
 /** Holds the parts that a runner needs if it sends HTTP requests to other hosts. */

@@ -20,7 +20,10 @@ import { startWatcher } from './watch/watcher.ts'
  */
 export type Till = Running & {
   view: ChainView
-  /** Settles one payment up to the broadcast of its transaction. This function never waits for blocks of the chain. */
+  /**
+   * Settles one payment up to the broadcast of its transaction. The function `settle` never waits for blocks of the
+   * chain.
+   */
   settle(paymentId: string): Promise<void>
 }
 
@@ -28,8 +31,8 @@ const CONNECTIONS = 8
 
 /**
  * Starts the till (the part that uses the chain) of a process. The till also starts if the RPC node is unreachable, and
- * keeps trying to reach it.
- * @throws {ConfigError} if the chain is unsupported, or if a settlement key on Base is the devnet's.
+ * keeps trying to reach the RPC node.
+ * @throws {ConfigError} if the chain is unsupported, or if a settlement key on Base is a key of the devnet.
  */
 export async function startTill(
   config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir' | 'limits' | 'production'>,

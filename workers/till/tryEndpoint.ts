@@ -28,8 +28,8 @@ import { askUnpaid, EMPTY_CALL, type EmptyCall } from './emptyCall.ts'
 
 const ASK_TIMEOUT_MS = 10_000
 /**
- * Limits in milliseconds how long a paid request may take. The timeout is long, because a seller settles the payment on
- * the chain before it responds.
+ * Limits in milliseconds how long a paid request may take. The timeout of a paid request is long, because a seller
+ * settles the payment on the chain before the seller responds.
  */
 const PAY_TIMEOUT_MS = 30_000
 
@@ -47,7 +47,8 @@ type End = Parameters<typeof endTrial>[2]
 
 /**
  * Requests a paid endpoint as a buyer does. If `buy` is set, the test run pays the endpoint once from the payer account
- * of the devnet. If the test run of an endpoint was interrupted, its job sends the stored bytes of the payment again.
+ * of the devnet. If the test run of an endpoint was interrupted, the job of the test run sends the stored bytes of the
+ * payment again.
  */
 export const createTryEndpoint =
   ({ pool, lanes, outcomes }: PoolContext, policy: OutboundPolicy): Task<'try_endpoint'> =>
@@ -127,7 +128,7 @@ function paidEnd(answer: Exchange): End {
     : { state: 'failed', detail: `answered ${answer.status} to the payment`, ...said }
 }
 
-/** Returns the 402 challenge as the seller sent it, without the values that this service derived from it. */
+/** Returns the 402 challenge as the seller sent it, without the values that this service derived from the challenge. */
 function shownChallenge({ x402Version, entries, resource, extensions, error }: SellerChallenge) {
   return {
     x402Version,
@@ -138,6 +139,6 @@ function shownChallenge({ x402Version, entries, resource, extensions, error }: S
   }
 }
 
-/** Returns a response body as text without NUL, because PostgreSQL stores no NUL. */
+/** Returns a response body as text without NUL characters, because PostgreSQL cannot store NUL. */
 const textOf = (body: Buffer): string =>
   body.toString('utf8').replaceAll('\0', '\ufffd').slice(0, TRIAL_BODY_MAX)

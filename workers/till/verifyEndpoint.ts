@@ -30,8 +30,8 @@ const AGAIN_MS = 60 * 60 * 1000
 
 /**
  * Fetches a registered URL without a payment, and records whether the endpoint responds with an x402 challenge. The
- * service makes no x402 challenge for an unreachable endpoint. A payment that is already signed goes on, whatever the
- * check of the endpoint finds.
+ * service makes no x402 challenge for an unreachable endpoint. A payment that is already signed continues, even if the
+ * check of the endpoint finds a fault.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>
@@ -71,7 +71,7 @@ const queueAt = (db: Queryable, endpointId: string, inMs: number) =>
     runAt: new Date(Date.now() + inMs),
   })
 
-/** Reads the OpenAPI document of an endpoint, and keeps the parts that an x402 challenge can contain. */
+/** Reads the OpenAPI document of an endpoint, and stores the parts that an x402 challenge can contain. */
 async function readDocument(
   db: Queryable,
   policy: OutboundPolicy,

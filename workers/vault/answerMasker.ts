@@ -8,8 +8,8 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
 /**
  * Limits the time and memory for masking the secrets in one response. Masking an honest response of one megabyte takes
- * a second. Masking seven long secrets with the same prefix once took 30 s, when its cost was the text length times the
- * secret length.
+ * a second. Masking seven long secrets with the same prefix once took 30 s, when the cost of masking was the text
+ * length times the secret length.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
@@ -18,15 +18,16 @@ const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1
  */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 
-/** Masks secrets in HTTP responses, each in a child process with limits on time and memory. */
+/** Masks secrets in HTTP responses. Each HTTP response is masked in a child process with limits on time and memory. */
 export type AnswerMasker = {
   /**
-   * Returns how many milliseconds remain until the project may use the processor for another response. The number 0
+   * Returns how many milliseconds remain until the project may use the processor to mask another response. The number 0
    * means that the project may use the processor now.
    */
   delayMs(projectId: string): number
   /**
-   * Returns the masked response for the caller. If masking exceeds a limit, the caller gets a response without content.
+   * Returns the masked response for the caller. If masking exceeds its limit of time or memory, the caller gets a
+   * response without content.
    */
   mask(answer: ReceivedAnswer, secrets: readonly string[], projectId: string): Promise<UseAnswer>
 }
@@ -49,7 +50,8 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
         budget.charge(projectId, cpuMs)
         return result
       } catch (error) {
-        // The error message of the masking may contain a part of the response, so nobody gets to see it.
+        // The error message of the masking may contain a part of the response, so this error message is shown to
+        // nobody.
         if (!(error instanceof ChildError)) throw error
         budget.charge(projectId, error.cpuMs)
         return withoutContent(answer.status, 'too-slow')

@@ -13,22 +13,22 @@ export type ReceivedAnswer = {
   status: number
   statusText: string
   /**
-   * Lists the headers as an alternating sequence of names and values. Each character of the header names and values
-   * represents one byte.
+   * Lists the headers of the HTTP response, alternating between header names and header values. Each character of the
+   * header names and values represents one byte.
    */
   headers: string[]
   body: Uint8Array
   truncated: boolean
 }
 
-/** Returns a masked HTTP response that has only a status. */
+/** Returns a masked HTTP response that contains only a status. */
 export const withoutContent = (
   status: number,
   bodyOmitted: UseAnswer['bodyOmitted'],
 ): UseAnswer => ({ status, statusText: '', headers: {}, body: null, bodyOmitted })
 
 /**
- * Returns the masked response for the caller whose request used the secret. Every form of the secrets is masked.
+ * Returns the masked response for the caller that used the secret in its request. Every form of the secrets is masked.
  * Response bodies that cannot be read are left out.
  */
 export async function maskedAnswer(
@@ -59,7 +59,7 @@ function maskedHeaders(
     const name = masked(raw[n]!).toLowerCase()
     const before = headers.get(name)
     const joint = name === 'set-cookie' ? '\n' : ', '
-    // Headers with the same name form one value (RFC 9110 §5.3), so they are joined before they are masked.
+    // Headers with the same name form one value (RFC 9110 §5.3), so their values are joined before masking.
     headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
   }
   const shown: [string, string][] = []

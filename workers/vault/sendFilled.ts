@@ -7,8 +7,8 @@ import { ANSWER_BYTES_MAX, type ReceivedAnswer } from './maskedAnswer.ts'
 const TIMEOUT_MS = 30_000
 
 /**
- * Sends a request with its secret filled in, and masks the response. Follows no redirect: a response with a Location
- * header is returned like any other response.
+ * Sends an HTTP request with its secret filled in, and masks the response. Follows no redirect, and returns a response
+ * with a Location header like any other response.
  * @param mask is the function that masks the request's secrets in the response.
  */
 export async function sendFilled(

@@ -20,7 +20,8 @@ type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string 
 /**
  * Sends one request that contains a secret, at most once. The use of the secret is marked as `sending` before the
  * request is sent. If a job finds that the use of a secret is already marked as `sending`, an earlier run was
- * interrupted. Nobody knows whether the server has acted on the request, so the use of the secret ends as `unknown`.
+ * interrupted. After an interrupted run, nobody knows whether the server has acted on the request, so the use of the
+ * secret ends as `unknown`.
  */
 export const createUseSecret = (
   { pool, lanes, outcomes }: PoolContext,
@@ -68,8 +69,8 @@ export const createUseSecret = (
   }
 
   /**
-   * Returns the HTTP request with the secret filled in, or the reason why the request must not be sent. The credential
-   * may have changed since the service accepted this use of its secret.
+   * Returns the HTTP request with the secret filled in, or the reason why the request must not be sent. The request is
+   * checked again, because the credential may have changed since the service accepted this use of its secret.
    */
   async function fill(request: UseRequest, due: DueUse): Promise<FilledRequest | string> {
     const credential = await readForUse(pool, { ...due, keyring: await source(pool) })

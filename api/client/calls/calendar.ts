@@ -6,7 +6,7 @@ import type { Operations } from '../operations.ts'
 export type CalendarEvent = Operations['getCalendar']['result']['events'][number]
 
 type Given = NonNullable<Operations['getCalendar']['input']['query']>
-/** Selects a period of the calendar. `from` and `to` are ISO 8601 times, at most 366 days apart. */
+/** Selects a period of the calendar. The fields `from` and `to` are ISO 8601 times, at most 366 days apart. */
 type CalendarQuery = Pick<Given, 'limit' | 'pageToken'> & { from: string; to: string }
 
 /**
@@ -24,7 +24,8 @@ export function calendar(http: Http) {
   return {
     list,
     /**
-     * Iterates over every calendar event of a period. The iteration loads each page of events when it reaches the page.
+     * Iterates over every calendar event of a period. The iteration loads each page of calendar events only when it
+     * reaches the page.
      */
     all: (query: CalendarQuery, options?: CallOptions) =>
       everyPage(

@@ -26,7 +26,7 @@ export function emailRules(http: Http) {
         (page) => page.rules,
         query.pageToken,
       ),
-    /** Adds an email rule. Adding the same rule twice changes nothing. */
+    /** Adds an email rule. Adding the same email rule a second time changes nothing. */
     add: (rule: Operations['postEmailRules']['input']['body'], options?: CallOptions) =>
       http.call('postEmailRules', { body: rule }, options),
     delete: (ruleId: string, options?: CallOptions) =>

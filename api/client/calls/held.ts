@@ -22,7 +22,7 @@ type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['inpu
 export function held(http: Http) {
   /**
    * Returns one page of the approval requests for mail, newest first. With the query parameter `state`, the list can
-   * also hold approval requests that the owner has already decided.
+   * also contain approval requests about which the owner has already decided.
    */
   const list = (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPlatformProjectsByProjectIdHeld', { path: { projectId }, query }, options)
@@ -44,7 +44,7 @@ export function held(http: Http) {
         { path: { projectId, approvalId } },
         options,
       ),
-    /** Returns the bytes of a held mail, which the service sends after an approval. */
+    /** Returns the bytes of a held mail. The service sends exactly these bytes after the owner approves the mail. */
     raw: (projectId: string, approvalId: string, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdHeldByApprovalIdRaw',

@@ -20,7 +20,7 @@ type PaymentsQuery = NonNullable<
 >
 
 /**
- * Manages the purses of projects: each purse is the wallet from which a project pays.
+ * Manages the purses of projects. A purse is the wallet from which a project pays.
  *
  * @example
  * const { address } = await platform.purses.open('prj_…')
@@ -51,8 +51,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Sets the highest USDC balance of the purse, and the address that receives any USDC above this balance. A value of
-     * `null` removes that setting of the purse.
+     * Sets the highest USDC balance of the purse, and the address that receives any USDC above this balance. If a
+     * setting of the purse is `null`, this setting is removed.
      * @param change holds the new payout settings of the purse. A new `payoutAddress` takes effect after 24 hours.
      */
     setPayout: (
@@ -160,7 +160,7 @@ export function purses(http: Http) {
       ),
     /** Returns one page of purchases, newest first. */
     payments,
-    /** Iterates over every purchase, newest first. The iteration loads the pages. */
+    /** Iterates over every purchase, newest first. The iteration loads the pages of purchases one after another. */
     allPayments: (projectId: string, query: PaymentsQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => payments(projectId, { ...query, pageToken }, options),
@@ -183,7 +183,7 @@ export function mandates(http: Http) {
     http.call('getPlatformProjectsByProjectIdMandates', { path: { projectId }, query }, options)
   return {
     list,
-    /** Iterates over every mandate, newest first. The iteration loads the pages. */
+    /** Iterates over every mandate, newest first. The iteration loads the pages of mandates one after another. */
     all: (projectId: string, query: MandatesQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list(projectId, { ...query, pageToken }, options),
@@ -203,8 +203,8 @@ export function mandates(http: Http) {
         options,
       ),
     /**
-     * Changes a mandate. Fields that the change leaves out stay unchanged in the mandate. A value of `null` removes
-     * that limit of the mandate.
+     * Changes a mandate. Fields that the change leaves out stay unchanged in the mandate. If a limit in the change is
+     * `null`, this limit of the mandate is removed.
      */
     change: (projectId: string, mandateId: string, change: Change, options?: CallOptions) =>
       http.call(
@@ -212,7 +212,7 @@ export function mandates(http: Http) {
         { path: { projectId, mandateId }, body: change },
         options,
       ),
-    /** Ends a mandate. An ended mandate allows no payments, but the service keeps its record. */
+    /** Ends a mandate. An ended mandate allows no payments, but the service keeps the record of the mandate. */
     end: (projectId: string, mandateId: string, options?: CallOptions) =>
       http.call(
         'deletePlatformProjectsByProjectIdMandatesByMandateId',

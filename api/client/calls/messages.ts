@@ -14,7 +14,9 @@ type ListQuery = Omit<
 > & {
   /** Sets the number of messages in a page: 1–100, by default 50. */
   limit?: number | undefined
-  /** Lists labels. If this field holds labels, the list of messages holds only messages that have all these labels. */
+  /**
+   * Lists the labels that a message must have. The list of messages contains only messages that have all these labels.
+   */
   labels?: readonly string[] | undefined
 }
 
@@ -27,8 +29,8 @@ type WaitQuery = Omit<
 }
 
 /**
- * Sets the maximum number of milliseconds for which the client waits for a message. The client's time limit for a wait
- * exceeds the maximum wait of the service (60 s).
+ * Sets the maximum number of milliseconds for which the client waits for a message. The client waits longer for a
+ * message than the maximum wait of the service (60 s).
  */
 const WAIT_TIMEOUT_MS = 75_000
 
@@ -45,7 +47,8 @@ export function messages(http: Http) {
   const list = ({ labels, ...page }: ListQuery = {}, options?: CallOptions) =>
     http.call('getMessages', { query: { ...page, labels: labels?.join(',') } }, options)
   /**
-   * Waits for the next received message that matches the query. Returns `undefined` after the timeout.
+   * Waits for the next received message that matches the query. Returns `undefined` if no such message arrives before
+   * the timeout.
    * @param query filters the messages. The query's `timeout` is in seconds, at most 60. With a time `after` in the
    * query, the wait also ends for a message that was received since that time. The query field `has` names what the
    * awaited message must have: a one-time code, an attachment whose text was read, or an invite.
@@ -69,16 +72,16 @@ export function messages(http: Http) {
       http.call('getMessagesByMessageId', { path: { messageId } }, options),
     wait,
     /**
-     * Waits for a received message with a one-time code. Returns `undefined` after the timeout. Anybody can mail a
-     * one-time code, so name the sender in `from`.
-     * @returns the most certain code, and the message with all its `codes` and `links`.
+     * Waits for a received message with a one-time code. Returns `undefined` if no such message arrives before the
+     * timeout. Anybody can mail a one-time code, so name the expected sender in `from`.
+     * @returns the most certain one-time code, and the message with all its `codes` and `links`.
      */
     waitForCode: async (query: Omit<WaitQuery, 'has'> = {}, options?: CallOptions) => {
       const message = await wait({ ...query, has: 'code' }, options)
       const code = message?.codes?.[0]?.value
       return message === undefined || code === undefined ? undefined : { code, message }
     },
-    /** Returns the original bytes of a message, as received or as sent. */
+    /** Returns the original bytes of a message, exactly as the service received or sent the message. */
     raw: (messageId: string, options?: CallOptions) =>
       http.call('getMessagesByMessageIdRaw', { path: { messageId } }, options),
     /** Returns the bytes of an attachment. */
@@ -118,7 +121,8 @@ export function messages(http: Http) {
     delete: (messageId: string, options?: CallOptions) =>
       http.call('deleteMessagesByMessageId', { path: { messageId } }, options),
     /**
-     * Changes the labels of a message. Adding the label read removes the label unread, and adding unread removes read.
+     * Changes the labels of a message. Adding the label `read` removes the label `unread`, and adding `unread` removes
+     * `read`.
      */
     updateLabels: (
       messageId: string,
@@ -127,12 +131,13 @@ export function messages(http: Http) {
     ) => http.call('patchMessagesByMessageId', { path: { messageId }, body: change }, options),
     /**
      * Sends a mail in a new thread. If `sendAt` is set, the service sends the mail at the time that `sendAt` names. If
-     * the response is lost, the client retries only with an `idempotencyKey`.
+     * the service's response is lost, the client sends the mail again only if the call has an `idempotencyKey`.
      */
     send: (mail: Operations['postMessagesSend']['input']['body'], options?: CallOptions) =>
       http.call('postMessagesSend', { body: mail }, options),
     /**
-     * Replies in the thread of a message. If the response is lost, the client retries only with an `idempotencyKey`.
+     * Replies in the thread of a message. If the service's response is lost, the client sends the reply again only if
+     * the call has an `idempotencyKey`.
      */
     reply: (
       messageId: string,

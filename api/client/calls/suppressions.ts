@@ -23,8 +23,8 @@ export function suppressions(http: Http) {
   return {
     list,
     /**
-     * The iteration loads the pages of suppressed addresses one after another. Each page of suppressed addresses is
-     * loaded when the iteration reaches it.
+     * Iterates over every suppressed address, newest first. The iteration loads each page of suppressed addresses only
+     * when it reaches the page.
      */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(

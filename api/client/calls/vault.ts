@@ -10,8 +10,8 @@ export type Credential = Operations['getVaultByName']['result']
 type ListQuery = NonNullable<Operations['getVault']['input']['query']>
 
 /**
- * Makes the path parameters and the query parameters that name a credential in a call. A path segment of a URL cannot
- * be "." or "..", so a credential with such a name is named in the query.
+ * Makes the path parameters and the query parameters with which a call names a credential. A path segment of a URL
+ * cannot be "." or "..", so a credential with such a name is named in the query.
  */
 const named = <More extends object>(name: string, more?: More) => {
   const isStep = name === '.' || name === '..'
@@ -30,7 +30,7 @@ const named = <More extends object>(name: string, more?: More) => {
  */
 export function vault(http: Http) {
   /**
-   * Returns one page of credentials. Without `limit` the response holds all credentials that fit into the size limit of
+   * Returns one page of credentials. Without `limit`, the page contains all credentials that fit into the size limit of
    * a response.
    */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
@@ -45,8 +45,8 @@ export function vault(http: Http) {
         query.pageToken,
       ),
     /**
-     * Returns a credential with its secret, but never returns a TOTP secret. Throws ExpiredError after the `expiresAt`
-     * of the credential.
+     * Returns a credential with its secret, but never returns a TOTP secret. Throws ExpiredError if the `expiresAt` of
+     * the credential has passed.
      */
     get: (name: string, options?: CallOptions) => http.call('getVaultByName', named(name), options),
     /** Stores a credential. The new credential completely replaces an existing credential of the same name. */
@@ -62,14 +62,14 @@ export function vault(http: Http) {
     totp: (name: string, options?: CallOptions) =>
       http.call('getVaultByNameTotp', named(name), options),
     /**
-     * Takes a backup code of a credential and marks the code as used. The client never retries the call that takes a
-     * backup code when the response is lost, because a retry would take another code.
+     * Takes a backup code of a credential and marks the code as used. If the response to this call is lost, the client
+     * never retries the call, because a retry would take another backup code.
      */
     takeBackupCode: (name: string, options?: CallOptions) =>
       http.call('postVaultByNameTotpBackup', named(name), options),
     /**
-     * Changes who may read a credential, and where the credential may be used. A caller with a project key may only
-     * narrow who may read the credential and where it may be used.
+     * Changes who may read a credential, and where the credential may be used. With a project key, a caller may only
+     * make the limits on a credential stricter.
      */
     protect: (
       name: string,
@@ -77,7 +77,7 @@ export function vault(http: Http) {
       options?: CallOptions,
     ) => http.call('patchVaultByName', { ...named(name), body: protection }, options),
     /**
-     * Sends an HTTPS request into which the service fills a secret, and returns the response without the secret. The
+     * Makes the service send an HTTPS request with a secret filled in, and returns the response without the secret. The
      * service sends the request with the secret at most once. If the response of the service is lost, you can repeat
      * the call with the same `idempotencyKey`. If the use of the secret is in the state `pending`, read the result with
      * `getUse`.
@@ -88,8 +88,8 @@ export function vault(http: Http) {
       options?: CallOptions & { idempotencyKey?: string },
     ) => http.call('postVaultByNameUse', { ...named(name), body: { request } }, options),
     /**
-     * Waits until the use of a secret has ended, and returns the use with the host's response. The service keeps the
-     * record of a use for ten minutes after its end.
+     * Waits until the use of a secret has ended, and returns the record of the use with the host's response. The
+     * service keeps the record of a secret's use for ten minutes after the end of the use.
      */
     getUse: (name: string, useId: string, options?: CallOptions) =>
       http.call('getVaultByNameUsesByUseId', named(name, { useId }), options),

@@ -59,7 +59,7 @@ export function webhooks(http: Http) {
     ) => http.call('getWebhooksDeliveriesStats', { query }, options),
     get: (deliveryId: string, options?: CallOptions) =>
       http.call('getWebhooksDeliveriesByDeliveryId', { path: { deliveryId } }, options),
-    /** Sends the event of a delivery again. */
+    /** Sends the event of a webhook delivery again. */
     replay: (deliveryId: string, options?: CallOptions) =>
       http.call('postWebhooksDeliveriesByDeliveryIdReplay', { path: { deliveryId } }, options),
   }

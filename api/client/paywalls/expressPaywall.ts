@@ -18,7 +18,7 @@ type ExpressRequest = {
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
-  /** Is `true` after a body parser has read the body of the request. */
+  /** Tells whether a body parser has read the body of the request. */
   readableEnded?: boolean
   body?: unknown
 }
@@ -35,7 +35,7 @@ type ExpressResponse = {
 }
 
 /**
- * Creates an Express middleware that puts a price on the routes after it.
+ * Creates an Express middleware that puts a price on all routes that follow the middleware.
  *
  * @example
  * app.get('/weather', requirePayment({ purser, amount: '0.01' }), (_request, response) => response.send('Fine.'))
@@ -85,7 +85,10 @@ export function requirePayment(
   }
 }
 
-/** Sets payment headers just before the response head is sent, so that they override headers of the route. */
+/**
+ * Sets payment headers just before the response head is sent, so that the payment headers override headers of the
+ * route.
+ */
 function setLate(response: ExpressResponse, headers: Record<string, string>): void {
   const { writeHead } = response
   response.writeHead = (...args: never[]) => {
@@ -111,7 +114,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   response.end = (...args) => {
     add(args)
     const ended = end.apply(response, args)
-    // The status and headers of the response are complete when the handler has called `end`.
+    // When the handler has called `end`, the status and headers of the response are complete.
     const { statusCode } = response
     if (!isSold(statusCode)) sale.unsold()
     else
@@ -153,7 +156,8 @@ function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAns
 async function hashBody({ headers, body, readableEnded }: ExpressRequest): Promise<string | null> {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
   if (encoding === undefined && (length === undefined || length === '0')) return ''
-  // The body parser leaves the files of a multipart form out of the parsed body.
+  // The body parser does not add the files of a multipart form to the parsed body, so the paywall cannot hash such a
+  // body.
   if (!readableEnded || body === undefined || String(type).startsWith('multipart/')) return null
   if (body instanceof Uint8Array) return sha256(new Uint8Array(body))
   return sha256(JSON.stringify(body) ?? '')

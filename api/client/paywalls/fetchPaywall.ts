@@ -7,7 +7,8 @@ type Handler<Rest extends unknown[]> = (
 ) => Response | Promise<Response>
 
 /**
- * Puts a price on a handler that turns a `Request` into a `Response`: Bun.serve, Deno.serve, Workers, Elysia.
+ * Puts a price on a handler that turns a `Request` into a `Response`, such as a handler of Bun.serve, Deno.serve,
+ * Workers or Elysia.
  *
  * @example
  * const weather = requirePayment({ purser, amount: '0.01' }, () => new Response('Fine.'))

@@ -9,7 +9,7 @@ type HonoContext = {
 }
 
 /**
- * Creates a Hono middleware that puts a price on the routes after it.
+ * Creates a Hono middleware that puts a price on all routes that follow the middleware.
  *
  * @example
  * app.get('/weather', requirePayment({ purser, amount: '0.01' }), (c) => c.text('Fine.'))

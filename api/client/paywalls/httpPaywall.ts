@@ -1,18 +1,17 @@
-/** Handles the HTTP part of the paywalls: payment headers, CORS, and the resource that a request names. */
+/** Handles the HTTP part of the paywalls: the payment headers, CORS, and the paid resource that a request names. */
 import { createPaywall, type PaywallOptions, type Refused, type Verdict } from './paywall.ts'
 import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
 
 export type HttpPaywallOptions = PaywallOptions & {
   /**
-   * Makes the paywall trust X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Trust the forwarded
-   * headers only behind a proxy that sets both headers. Without such a proxy, any client can set the headers
-   * X-Forwarded-Proto and X-Forwarded-Host.
+   * Makes the paywall trust X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Set `trustProxy` only
+   * behind a proxy that sets both headers, because otherwise any client can set X-Forwarded-Proto and X-Forwarded-Host.
    */
   trustProxy?: boolean
   /**
-   * Names the web origin whose pages may buy the resource from a browser. The value `*` allows pages of any origin.
-   * With an allowed origin, the paywall answers preflight requests, and lets a page read the payment headers. Without
-   * an allowed origin, the paywall sends no CORS headers.
+   * Names the web origin of the pages that may buy the resource from a browser. The value `*` allows pages of any
+   * origin. With an allowed origin, the paywall answers preflight requests, and lets a page read the payment headers.
+   * Without an allowed origin, the paywall sends no CORS headers.
    */
   cors?: string
 }
@@ -44,7 +43,7 @@ export type HttpVerdict =
   | Exclude<Verdict<HttpAnswer>, Refused>
   /**
    * Means that the paywall refuses to serve the request. If the refusal has a `page`, the server sends this HTML page
-   * instead of the body.
+   * instead of the JSON body.
    */
   | (Refused & { page: string | null })
   /**
@@ -61,8 +60,8 @@ const REQUEST_HEADERS = 'PAYMENT-SIGNATURE, X-PAYMENT, Access-Control-Expose-Hea
 
 /**
  * Creates a paywall for HTTP.
- * @returns a function that decides whether the payer of one HTTP request has paid. The function that checks a request
- * for its payment throws PaywallError.
+ * @returns a function that decides whether the payer of one HTTP request has paid. The returned function throws
+ * PaywallError if the seller has configured the paywall wrongly.
  */
 export function createHttpPaywall(
   options: HttpPaywallOptions,
@@ -80,8 +79,8 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    // Some wallets send the same payment in both payment headers. The paywall redeems a payment that stands in both
-    // payment headers only once.
+    // Some wallets send the same payment in two payment headers. The paywall redeems only the payment in one of these
+    // headers.
     const payment = header('payment-signature') ?? header('x-payment') ?? null
     const judged = await judge({
       payment,
@@ -102,8 +101,8 @@ export function createHttpPaywall(
 
 /**
  * Lists the request headers that may change the content of the response. The paywall treats two requests as equal only
- * if the values of all these headers are equal. So a stranger who copied a payment cannot get a response that was made
- * for another person's cookie.
+ * if the values of all these request headers are equal. Therefore a stranger who copied a payment cannot get a response
+ * that was made for another person's cookie.
  */
 const ASKING_HEADERS = [
   'authorization',
@@ -123,11 +122,11 @@ async function askedBy({ method, target, header, hashBody }: HttpRequest) {
 
 /**
  * Lists the response headers that apply to one connection only. The paywall sends a stored response without the headers
- * that apply to one connection, because the new connection sets its own values.
+ * that apply to one connection, because the new connection has its own values of these headers.
  */
 const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
 
-/** Returns the form of an HTTP response that the paywall stores. */
+/** Returns an HTTP response in the form in which the paywall stores it. */
 export const httpAnswer = (
   status: number,
   headers: Iterable<[name: string, value: string]>,
@@ -149,7 +148,7 @@ export const httpAnswer = (
  */
 export const isSold = (status: number): boolean => status < 500
 
-/** Adds an HTML page for browsers to the paywall's refusal. The refusal with an HTML page keeps its payment headers. */
+/** Adds an HTML page for browsers to the paywall's refusal. A refusal with an HTML page keeps its payment headers. */
 async function withPage(
   refused: Refused,
   amount: string,

@@ -14,8 +14,8 @@ type ToolResult = {
 type ToolExtra = { _meta?: Record<string, unknown> | undefined }
 
 /**
- * Lists the keys of `_meta` under which wallets send a payment. The x402 transport specifies `x402/payment`. Older MCP
- * hosts use the other keys of `_meta`.
+ * Lists the keys of `_meta` under which wallets send a payment. The x402 transport for MCP specifies the key
+ * `x402/payment`. Older MCP hosts use the other keys of `_meta`.
  */
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 
@@ -34,9 +34,9 @@ export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
 
 /**
  * Puts a price on the callback of an MCP tool. The payer sends its payment in `_meta["x402/payment"]` (or
- * `x402.payment`, `x-payment`), as an object or as base64. The tool's result holds the settlement in
- * `_meta["x402/payment-response"]`. A paid tool should have no `outputSchema`, because clients would check the payment
- * challenge against that schema.
+ * `x402.payment`, `x-payment`), as an object or as base64. The result of the MCP tool holds the settlement in
+ * `_meta["x402/payment-response"]`. A paid MCP tool should have no `outputSchema`, because clients would check the
+ * payment challenge against this schema.
  *
  * @example
  * const paid = requirePayment({ purser, amount: '0.01', resource: 'https://a.example/mcp/weather' }, weather)

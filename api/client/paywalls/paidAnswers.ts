@@ -1,6 +1,6 @@
 /**
- * Stores the responses for which payers have paid. If a payer lost a paid response, the paywall sends the response
- * again, and the handler does not run a second time.
+ * Stores the responses for which payers have paid. If a payer lost a paid response, the paywall sends the stored
+ * response again, without running the handler a second time.
  */
 
 /** Sets the maximum number of paid requests whose outcome the paywall keeps in memory. */
@@ -13,8 +13,8 @@ export const ANSWER_MAX_BYTES = 256 * 1024
 /** Sets the maximum total of bytes of all stored responses to paid requests. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
 /**
- * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits for a
- * settlement for the same number of milliseconds.
+ * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits the same
+ * number of milliseconds for the settlement of a payment.
  */
 const WAIT_MS = 30_000
 
@@ -38,14 +38,14 @@ export type Sale<Answer> = {
 
 export type Asked<Answer> =
   /**
-   * Means that the paywall has seen no equal request before this request. So the caller of this function redeems the
+   * Means that the paywall has seen no equal request before this request. Therefore the caller of `ask` redeems the
    * payment and serves the paid resource.
    */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }
   /** Means that the paywall has already answered an equal request, but has not stored the response. */
   | { kind: 'spent' }
-  /** Means that the first of several equal requests was not sold, or that it has no response yet. */
+  /** Means that the first of several equal requests was not sold, or that the first request has no response yet. */
   | { kind: 'open' }
 
 type Ended<Answer> = Exclude<Asked<Answer>, { kind: 'first' }>
@@ -87,8 +87,8 @@ export class PaidAnswers<Answer> {
       if (!isOpen) return false
       isOpen = false
       end(ended)
-      // A promise without a response replaces the promise of the stored response, because the old promise would keep
-      // the response in memory.
+      // When the paywall drops a stored response, a promise without a response replaces the old promise, because the
+      // old promise would keep the response in memory.
       entry.ended = Promise.resolve({ kind: 'spent' })
       return this.#entries.get(key) === entry
     }

@@ -1,6 +1,6 @@
 /**
- * Makes the idempotency key of a paid request. The key is the same in every process of the seller, even after a
- * restart.
+ * Makes the idempotency key of a paid request. The idempotency key of a paid request is the same in every process of
+ * the seller, even after a restart.
  */
 
 /**
@@ -16,7 +16,7 @@ const LATE_MS = 10 * 60_000
 
 /**
  * Returns the idempotency key of a request that carries a payment. If a third party sends a copied payment with a
- * different request, that request gets a different idempotency key. So the service returns the error
+ * different request, the different request gets a different idempotency key. Therefore the service returns the error
  * `duplicate_settlement` to a third party that copied the payment.
  * @param parts describe the content that the payer asked for. Two requests with the same payment and the same parts
  * count as one request.

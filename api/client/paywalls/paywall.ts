@@ -20,28 +20,28 @@ export type PaywallOptions = {
   resource?: string
   /** Describes the paid resource for the payer, in at most 500 characters. */
   description?: string
-  /** Holds the media type of the paid resource, e.g. The media type is, for example, `application/json`. */
+  /** Holds the media type of the paid resource, e.g. `application/json`. */
   mimeType?: string
   /**
-   * Lists the x402 versions that a 402 response offers. The default is both versions. The paywall accepts a payment of
-   * either x402 version. A wallet of `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the
-   * body when a header of version 2 is present.
+   * Lists the x402 versions that a 402 response offers. By default a 402 response offers both x402 versions. The
+   * paywall accepts a payment of either x402 version. A wallet of `@x402/fetch` that registered only version 1 needs
+   * `[1]`, because this wallet ignores the response body if the response has a header of version 2.
    */
   versions?: readonly (1 | 2)[]
 }
 
 export type Verdict<Answer> =
   /**
-   * Means that the payment has settled, so the seller serves the paid resource with these headers. After serving, the
-   * seller passes the response to `sale`, or tells `sale` that it has no response.
+   * Means that the payment has settled, so the seller serves the paid resource with these headers. After the seller has
+   * served the paid resource, the seller passes the response to `sale`, or tells `sale` that no response was sent.
    */
   | { kind: 'paid'; grant: Grant; headers: Record<string, string>; sale: Sale<Answer> }
   /** Means that the paywall already answered an equal request, so the seller sends the same response again. */
   | { kind: 'answered'; answer: Answer }
   /**
    * Means that the seller returns a refusal without the paid content. A 402 response of the paywall offers a price, or
-   * says that the settlement of a payment is in progress. A 503 response offers no price: the payment may have settled,
-   * so an offer could make the payer pay twice.
+   * says that the settlement of a payment is in progress. A 503 response of the paywall offers no price, because the
+   * payment may have settled, and an offer could make the payer pay twice.
    */
   | Refused
 
@@ -51,8 +51,8 @@ export type Refused = {
   headers: Record<string, string>
   body: Record<string, unknown>
   /**
-   * Holds the paywall's offer in the form of x402 version 1, even if the response body holds no offer. `null` means
-   * that the paywall's refusal offers no price.
+   * Holds the paywall's offer in the form of x402 version 1, even if the response body holds no offer. The challenge is
+   * `null` if the paywall's refusal offers no price.
    */
   challenge: Omit<Challenge, 'headers'> | null
 }
@@ -61,23 +61,22 @@ export type Payment = {
   payment: string | object | null
   resource: string
   /**
-   * Holds those parts of the request, apart from the resource, that determine the content of the response. `null` means
-   * that the paywall does not know which parts of the request determine the content. If the parts are unknown, the
-   * paywall never sends a stored response again.
+   * Holds the parts of the request, apart from the resource, that determine the content of the response. If the value
+   * `asked` is `null`, the paywall does not know these parts of the request, and never sends a stored response again.
    */
   asked: readonly unknown[] | null
 }
 
 /**
- * Holds a header of every response of a paywall, because a cache must not serve a paid resource to a client that has
- * not paid.
+ * Holds a header that every response of a paywall has, because a cache must not serve a paid resource to a client that
+ * has not paid.
  */
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 /**
- * Holds the responses to paid requests for all paywalls of the process. A seller may create a new paywall for each
- * request. A new paywall must find the responses that earlier paywalls of the same process sent.
+ * Holds the responses to paid requests for all paywalls of the process. If a seller creates a new paywall for each
+ * request, each paywall must find the responses that earlier paywalls of the same process sent.
  */
 const ANSWERS = new PaidAnswers<unknown>()
 
@@ -90,8 +89,8 @@ const AGAIN_MS = 10 * 60_000
 
 /**
  * Creates a paywall for one price.
- * @returns a function that decides whether one HTTP request is paid. The function that checks one HTTP request throws
- * {@link PaywallError}.
+ * @returns a function that decides whether one request is paid. The returned function throws {@link PaywallError} if
+ * the seller has configured the paywall wrongly.
  */
 export function createPaywall<Answer>(
   options: PaywallOptions,
@@ -109,14 +108,14 @@ export function createPaywall<Answer>(
     { idempotencyKey, sale }: { idempotencyKey: string; sale: Sale<Answer> },
   ): Promise<Verdict<Answer>> => {
     try {
-      // The redeem call does not get the abort signal of the payer's request. So the settlement goes on even when the
-      // payer disconnects.
+      // The redeem call does not get the abort signal of the payer's request, so that the settlement continues even if
+      // the payer disconnects.
       const result = await purser.payments.redeem(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      // A service of an older version returns no `grantedAt`. Without `grantedAt` the computed age of the grant is NaN,
-      // so the comparison with the age limit is false.
+      // A service of an older version returns no `grantedAt`. Without `grantedAt`, the computed age of the grant is
+      // NaN, so the grant never counts as too old.
       if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
@@ -145,8 +144,8 @@ export function createPaywall<Answer>(
         return unavailable(error)
       }
     }
-    // The idempotency key of a redeem also depends on the price. If the key did not depend on the price, a request with
-    // a changed price would cause a 409 conflict.
+    // The idempotency key of a redeem call also depends on the price, because otherwise a request with a changed price
+    // would cause a 409 conflict.
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
     if (key === null) return redeem(payment, price, once())
     const before = await answers.ask(key)
@@ -160,15 +159,15 @@ export function createPaywall<Answer>(
 type Price = { amount: string; resource: string; description?: string }
 
 /**
- * Makes the options that redeem a payment under a new idempotency key. Under a new idempotency key, the service grants
- * the payment, or returns `duplicate_settlement`.
+ * Makes the options that redeem a payment under a new idempotency key. For a new idempotency key, the service grants
+ * the payment or returns `duplicate_settlement`.
  */
 const once = () => ({
   idempotencyKey: crypto.randomUUID(),
   sale: { sold() {}, unsold() {} } satisfies Sale<unknown>,
 })
 
-/** Returns a 402 with the payment challenge: x402 version 1 in the body, version 2 in a header. */
+/** Returns a 402 response with the payment challenge, in the body for x402 version 1 and in a header for version 2. */
 function offer(
   challenge: Omit<Challenge, 'headers'>,
   headers: Record<string, string>,
@@ -213,7 +212,7 @@ function unavailable(error: unknown): Refused {
   return notYet(Math.ceil((passes ? error.retryAfterS : null) ?? RETRY_AFTER_S))
 }
 
-/** Returns a refusal with status 503. After the 503, the payer may send the same payment again in some seconds. */
+/** Returns a refusal with status 503, after which the payer may send the same payment again in some seconds. */
 const notYet = (retryAfterS: number): Refused => ({
   kind: 'refused',
   status: 503,

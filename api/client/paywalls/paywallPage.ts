@@ -11,7 +11,7 @@ const ACCEPT_MAX_CHARS = 1_024
 
 /**
  * Tells whether an Accept header prefers HTML to JSON (RFC 9110 §12.5.1). Browsers name `text/html` in the Accept
- * header, and programs do not. Programs send a wildcard in the Accept header.
+ * header, whereas programs send a wildcard in the Accept header.
  */
 export function prefersHtml(accept: string | null | undefined): boolean {
   if (!accept || accept.length > ACCEPT_MAX_CHARS) return false
@@ -29,8 +29,8 @@ const STYLE =
   'dt{font-weight:600;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}'
 
 /**
- * Returns the headers of a paywall page. The headers forbid a paywall page to run a script, to load anything, and to be
- * shown in a frame.
+ * Returns the headers of a paywall page. The headers forbid a paywall page to run a script, to load a resource, and to
+ * appear in a frame.
  */
 export async function pageHeaders(): Promise<Record<string, string>> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(STYLE))

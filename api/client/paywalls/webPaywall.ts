@@ -10,7 +10,7 @@ import { sha256 } from './paidRequest.ts'
 
 /**
  * Sets the maximum number of bytes of a request body that the paywall hashes. If a request body is longer than this
- * limit, the paywall makes no hash of it.
+ * limit, the paywall makes no hash of the body.
  */
 const REQUEST_MAX_BYTES = 1024 * 1024
 
@@ -18,8 +18,8 @@ type Judged =
   /** Means that the server sends the given response and does not run the handler. */
   | { kind: 'answer'; response: Response }
   /**
-   * Means that the request is paid, so the server serves it. The function `finish` makes the response to the paid
-   * request. The server calls `fail` if its handler returned no response.
+   * Means that the request is paid, so the server serves the paid resource. The function `finish` makes the response to
+   * the paid request. The server calls `fail` if its handler returned no response.
    */
   | { kind: 'paid'; finish: (served: Response) => Response; fail: () => void }
 
@@ -80,7 +80,7 @@ function finish(served: Response, { headers, sale }: Paid): Response {
 
 /**
  * Returns the hash of a request body, which the handler can still read. Returns `null` if the request body is too long,
- * or if somebody has already read it.
+ * or if somebody has already read the body.
  */
 async function hashBody(request: Request): Promise<string | null> {
   if (request.body === null) return ''
@@ -103,8 +103,8 @@ async function readUpTo(
     bytes += value.length
     pieces.push(value)
     if (bytes <= maxBytes) continue
-    // The code does not await the promise that `cancel` returns, because the promise may resolve late. The promise that
-    // `cancel` returns resolves only after the other stream of the `tee` has ended too.
+    // The promise that `cancel` returns is not awaited, because this promise resolves only after the other stream of
+    // the `tee` has ended too.
     reader.cancel().catch(() => {})
     return null
   }

@@ -133,7 +133,7 @@ async function htmlPart(services: Services, { wanted, used }: Open): Promise<Res
 
 /**
  * Returns the approval page of a held mail with the form for the decision. If the approval request has ended, returns a
- * page that tells how.
+ * page that tells how the request ended.
  */
 async function pageOf(
   services: Services,
@@ -183,7 +183,7 @@ async function act(
   const again = (note: string) => pageOf(services, open, { note })
   try {
     const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
-    // If the approval request has already ended, the response tells how it ended.
+    // If the approval request has already ended, the response tells how the request ended.
     const isOpen = state === 'waiting' && Date.parse(expiresAt) > Date.now()
     if (isOpen && decision.state === 'approved') {
       if (sha256 !== form.sha256) return await again(CHANGED)
@@ -203,7 +203,7 @@ async function act(
 
 /**
  * Returns the approval page of a waiting payment with the form for the decision. If the approval request has ended,
- * returns a page that tells how.
+ * returns a page that tells how the request ended.
  */
 async function paymentPage(
   services: Services,

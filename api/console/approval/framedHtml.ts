@@ -2,9 +2,9 @@ import type { InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
 
 /**
  * Lists the HTML elements that load resources, navigate, submit forms or run scripts. The sandbox and the
- * Content-Security-Policy of the frame forbid a mail to load resources, navigate, submit forms or run scripts. Some
- * browsers look up a host name or connect before they check the policy, so the service also removes elements that load
- * resources.
+ * Content-Security-Policy of the frame already forbid a mail to load resources, navigate, submit forms or run scripts.
+ * Some browsers look up a host name or connect before they check the Content-Security-Policy, so the service also
+ * removes these HTML elements from the mail.
  */
 const REMOVED =
   'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
@@ -17,8 +17,8 @@ const PAGE_STYLE =
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
 
 /**
- * Returns the HTML of a mail as a page for a frame, with its inline images. In place of a remote image the page shows
- * its alt text.
+ * Returns the HTML of a mail as a page for a frame, with its inline images. In place of a remote image, the page shows
+ * the alt text of the image.
  */
 export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
   const carried = new Map(
@@ -35,7 +35,7 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
     })
     .on('*', {
       element(element) {
-        // The sandbox opens no link, so the title of each link shows the link's target.
+        // The sandbox of the frame opens no link, so the title of each link shows the link's target.
         const href = element.getAttribute('href')
         for (const name of [...element.attributes].map(([attribute]) => attribute)) {
           if (REMOVED_ATTRIBUTE.test(name) || (name === 'src' && element.tagName !== 'img'))

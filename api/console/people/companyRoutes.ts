@@ -80,7 +80,7 @@ async function begin(
 
 /**
  * Waits until a company sign-in has reached the given state, or a state that comes after it.
- * @throws {ApiError} 400 when the identity provider refuses the sign-in, 503 when the service cannot reach the
+ * @throws {ApiError} 400 if the identity provider refuses the sign-in, 503 if the service cannot reach the identity
  * provider.
  */
 async function reach(
@@ -109,8 +109,8 @@ const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
 
 /**
- * Accepts the redirect with which the identity provider answers a sign-in. After the identity provider's redirect,
- * waits until a worker has exchanged the authorization code for the person's identity.
+ * Accepts the redirect with which the identity provider answers a sign-in. Then waits until a worker has exchanged the
+ * authorization code for the person's identity.
  */
 async function finish(
   services: Services,
@@ -122,8 +122,8 @@ async function finish(
   const browser = readBrowser(request, config.http.baseUrl)
   const answer = query.replace(/^\?/, '')
   const id = new URLSearchParams(answer).get('state') ?? ''
-  // The `state` in the redirect must belong to a sign-in of the same browser, so a redirect for another browser is
-  // never accepted.
+  // The `state` in the identity provider's redirect must belong to a sign-in of the same browser, so a redirect for
+  // another browser is never accepted.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
   if (!(await answerSignIn(pool, id, answer))) throw conflict(OVER)

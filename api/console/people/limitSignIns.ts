@@ -3,15 +3,15 @@ import { isOverLimit } from '../../http/limits/networkLimit.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Sets the maximum number of sign-ins that one network may begin in a minute. All people of an office share one public
- * IP address.
+ * Sets the maximum number of sign-ins that one network may begin in a minute. The maximum must not be too low, because
+ * all people of an office share one public IP address.
  */
 const PER_MINUTE = 30
 
 /**
  * Limits how often strangers may begin a sign-in by a mail, by a passkey challenge, or by a visit to the company's
  * identity provider.
- * @throws {ApiError} 429 past the limit of sign-ins.
+ * @throws {ApiError} 429 if the network exceeds the limit of sign-ins.
  */
 export async function limitSignIns(services: Services, request: Request): Promise<void> {
   if (!(await isOverLimit(services, request, { use: 'sign-in', perMinute: PER_MINUTE }))) return

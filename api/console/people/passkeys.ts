@@ -13,8 +13,8 @@ import type { Person } from '../../../sql/account/people/people.ts'
 import type { Pool } from '../../../sql/db.ts'
 
 /**
- * Loads the WebAuthn library only when a request needs it. When the WebAuthn library is loaded, it parses certificates
- * of eight vendors, which would delay the start of the service.
+ * Loads the WebAuthn library only when a request needs this library. The WebAuthn library parses the certificates of
+ * eight vendors while it is being loaded, which would delay the start of the service.
  */
 const library = () => import('@simplewebauthn/server')
 
@@ -55,7 +55,7 @@ export async function creationOptions(
   return options
 }
 
-/** Checks a passkey that a browser created. @throws {PasskeyError} */
+/** Checks a passkey that a browser created. @throws {PasskeyError} if the passkey is refused. */
 export async function verifyMade(
   pool: Pool,
   { rpID, origin }: Party,
@@ -140,14 +140,17 @@ export async function authenticate(
 
 const STALE = 'this browser did not ask for it within five minutes'
 
-/** Returns the challenge that the browser signed (WebAuthn §5.8.1). @throws {PasskeyError} */
+/**
+ * Returns the challenge that the browser signed (WebAuthn §5.8.1). @throws {PasskeyError} if the response has no
+ * challenge.
+ */
 function challengeOf(clientDataJSON: string): string {
   try {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'))
     if (typeof challenge === 'string' && challenge.length <= 200) return challenge
   } catch {
     // A stranger may have sent the bytes of the passkey's response, so a parse error does not point to a fault of the
-    // service. The code below refuses the passkey whose response cannot be parsed.
+    // service. A passkey is refused if its response cannot be parsed.
   }
   throw new PasskeyError('its clientDataJSON holds no challenge')
 }

@@ -131,7 +131,7 @@ async function remove({ pool }: Services, request: Request, personId: string): P
 
 /**
  * Changes the name of the person who makes the HTTP request. The first operator may also set their own mail address
- * once. All people after the first operator get their mail address from an operator.
+ * once. All other people get their mail address from an operator.
  */
 async function changeOwn(services: Services, request: Request, body: Static<typeof OwnBody>) {
   const { person } = sessionOf(request)
@@ -143,8 +143,8 @@ async function changeOwn(services: Services, request: Request, body: Static<type
 
 /**
  * Returns the form in which the service stores a person's mail address. Refuses a mail address that this service hosts,
- * because an agent reads that inbox and would get the person's sign-in links.
- * @throws {ApiError} 400 if the mail address is invalid, or if this service hosts it.
+ * because an agent reads the inbox of this address and would get the person's sign-in links.
+ * @throws {ApiError} 400 if the mail address is invalid, or if this service hosts the mail address.
  */
 async function personAddress({ pool, config }: Services, given: string): Promise<string> {
   const address = parseAddress(given)
@@ -161,7 +161,10 @@ function checkProjects({ role, projectIds }: Pick<Person, 'role' | 'projectIds'>
   throw badRequest('projectIds must be empty for an operator, who sees every project')
 }
 
-/** Changes a person's account, and turns the errors of the change into API errors. @throws {ApiError} 400, 409 */
+/**
+ * Runs a change of a person's account, and turns the errors of the change into API errors. @throws {ApiError} 400 for
+ * an unknown project, 409 for a conflict with another person.
+ */
 async function readingFaults<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

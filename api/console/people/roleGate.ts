@@ -14,8 +14,8 @@ export const decidesFor = (person: Person, projectId: string): boolean =>
 /**
  * Refuses a person without the required role. If a person cannot see the requested project, the response is 404, so
  * that the project's existence stays secret.
- * @param projectId is the project that the path of the console route names. `null` means that the path of the console
- * route names no project.
+ * @param projectId is the project that the path of the console route names. The project id is `null` if the path of the
+ * console route names no project.
  * @throws {ApiError} 403 for a role that is too low, 404 for a project that the person cannot see.
  */
 export function requireRole(

@@ -114,8 +114,8 @@ async function readSession({ pool, config }: Services, request: Request) {
 }
 
 /**
- * Returns the person whose sessions the response shows. `null` means that the response shows the sessions of every
- * person, which only an operator gets.
+ * Returns the id of the person whose sessions the response shows. Returns `null` for an operator, because an operator
+ * sees the sessions of every person.
  */
 const whose = ({ person }: ConsoleSession): string | null =>
   person.role === 'operator' ? null : person.id

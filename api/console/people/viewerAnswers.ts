@@ -1,4 +1,4 @@
-/** Removes data that a person with the role viewer may not see from responses. */
+/** Removes from responses the data that a person with the role viewer may not see. */
 
 /**
  * Names the response fields that contain webhook URLs. The path or query of a webhook URL is often a secret, for
@@ -7,8 +7,8 @@
 const HOOKS = new Set(['url', 'webhookUrl'])
 
 /**
- * Reduces each webhook URL in a response to its host. A viewer gets files, exports and responses without a body
- * unchanged.
+ * Reduces each webhook URL in a response to its host. Files, exports and responses without a body stay unchanged for a
+ * viewer.
  */
 export async function withoutHookSecrets(response: Response): Promise<Response> {
   const { status, headers, body } = response

@@ -9,12 +9,14 @@ export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 /** Describes the limits on the body of one HTTP request. */
 export type BodyLimit = {
   maxBytes: number
-  /** Names a field. Only a request body that contains the named field may be larger than {@link BODY_MAX_BYTES}. */
+  /**
+   * Names a field of the request body. Only a request body with the named field may be larger than {@link
+   * BODY_MAX_BYTES}.
+   */
   largeFor?: string
   /**
-   * Holds a function that the body reader calls with the number of bytes of each chunk of the request body. The
-   * function throws an error if the bytes in memory exceed the limit. If another request body needs the memory later,
-   * the process calls `end` to drop this body.
+   * Receives the number of bytes of each chunk of the request body. Throws an error if the request bodies in memory
+   * exceed their limit. If another request body needs the memory later, the process calls `end` to drop this body.
    * @returns the milliseconds to wait before reading the next chunk of the request body.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
@@ -24,10 +26,13 @@ export type BodyLimit = {
 
 /**
  * Sets the lowest speed at which a request body may arrive. The service refuses a request body that arrives more
- * slowly, because it would occupy memory and a connection.
+ * slowly, because a slow request body would occupy memory and a connection.
  */
 type BodyPatience = {
-  /** Holds the number of milliseconds for which a request body may arrive before the service checks its speed. */
+  /**
+   * Holds the number of milliseconds for which a request body may arrive before the service checks the speed of the
+   * body.
+   */
   graceMs: number
   bytesPerS: number
   /** Limits the milliseconds in which the whole body of an HTTP request must arrive. */
@@ -84,8 +89,8 @@ const VALUES_MAX = 20_000
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
 
 /**
- * Counts the values of a JSON text without parsing it. The counter finds the end of each JSON string with a fast
- * search, so it need not look at each character of the string.
+ * Counts the values of a JSON text without parsing the text. The count finds the end of each JSON string with a fast
+ * search, which need not look at each character of the string.
  */
 function hasFewValues(text: string): boolean {
   // In JSON, every value except the first follows a comma, a colon, `[` or `{`.
@@ -104,8 +109,8 @@ function hasFewValues(text: string): boolean {
 }
 
 /**
- * Returns the position of the quote that ends a JSON string. Returns -1 if the JSON string has no closing quote. In
- * that case JSON.parse refuses the JSON text, because one of its strings has no closing quote.
+ * Returns the position of the quote that ends a JSON string. Returns -1 if the JSON string has no closing quote.
+ * JSON.parse later refuses a JSON text if one of its strings has no closing quote.
  */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
@@ -119,8 +124,8 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even if it has a
- * Content-Type, because some clients send that header on every request.
+ * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even if the request has a
+ * Content-Type, because some clients send this header on every request.
  * @throws {ApiError} 413 for a body that exceeds its limit, 415 for another media type, 400 for invalid JSON or U+0000.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
@@ -128,8 +133,9 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
-  // Only a body with a NUL, or with the escape of a NUL or a surrogate, can hold a character that PostgreSQL cannot
-  // store. The service does not walk over every body, because the walk would cost more than the parsing.
+  // Only a request body with a NUL, or with the escape of a NUL or a surrogate, can hold a character that PostgreSQL
+  // cannot store. The service does not walk over the values of every request body, because the walk would cost more
+  // than the parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }

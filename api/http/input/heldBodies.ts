@@ -6,14 +6,15 @@ import type { RequestState } from '../requestState.ts'
 
 const MB = 1024 * 1024
 /**
- * Sets the maximum number of bytes of large request bodies in memory. The service decodes a body and encodes it again
- * for PostgreSQL, so a body takes several times its own size of memory.
+ * Sets the maximum number of bytes of large request bodies in memory. The service decodes a request body and encodes it
+ * again for PostgreSQL, so a request body takes several times its own size of memory.
  */
 const HELD_MAX_BYTES = 256 * MB
-/** Limits the memory that the bodies of one project or platform key may take. */
+/** Limits the bytes of memory that the request bodies of one project or platform key may take. */
 const CALLER_MAX_BYTES = 96 * MB
 /**
- * Limits the memory that the bodies of one network may take, because several projects may call from the same network.
+ * Limits the bytes of memory that the request bodies of one network may take, because several projects may call from
+ * the same network.
  */
 const NETWORK_MAX_BYTES = 192 * MB
 /** The service never refuses a request body of at most this many bytes for lack of memory. */
@@ -32,9 +33,9 @@ const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
 /**
- * Shares the memory for large request bodies between callers. Each caller has a share of the memory. When the memory is
- * full, the service drops the largest still-arriving body of the caller that holds the most bytes. So a new caller is
- * served, even when many other callers use their whole share of the memory.
+ * Shares the memory for large request bodies between callers. Each caller has a share of this memory. If this memory is
+ * full, the service drops a body that is still arriving: the largest such body of the caller that holds the most bytes.
+ * Therefore the service can serve a new caller, even if many other callers use their whole share of the memory.
  */
 export class HeldBodies {
   readonly #pace = new Pace(RATE)
@@ -44,10 +45,9 @@ export class HeldBodies {
 
   /**
    * Adds bytes of a request's body to the count of body bytes in memory.
-   * @param end is the function that the service calls with an error when it must drop the body to make room for other
-   * bodies.
-   * @returns the milliseconds to wait before reading the next bytes of the body.
-   * @throws {ApiError} 503 when the caller already occupies its fair share of the memory.
+   * @param end is called with an error if the service must drop the request body to make room for other bodies.
+   * @returns the milliseconds to wait before the service reads the next bytes of the request body.
+   * @throws {ApiError} 503 if the caller already occupies its fair share of the memory.
    */
   hold(state: RequestState, bytes: number, end: (error: ApiError) => void): number {
     const held = this.#held.get(state)
@@ -75,8 +75,8 @@ export class HeldBodies {
   }
 
   /**
-   * Marks a request body as complete. The service is now answering the request, so it can no longer drop the request's
-   * body to make room for other bodies.
+   * Marks a request body as complete. The service can no longer drop a complete request body to make room for other
+   * bodies, because the service is already answering the request.
    */
   complete(state: RequestState): void {
     const held = this.#held.get(state)

@@ -6,7 +6,7 @@ const KEY_FORM = /^[\x21-\x7e]{1,255}$/
 
 /**
  * Checks the header `Idempotency-Key`. @returns `null` if the request has no header `Idempotency-Key`. @throws
- * {ApiError} 400
+ * {ApiError} 400 for an invalid `Idempotency-Key`.
  */
 export function readIdempotencyKey(given: string | null | undefined): string | null {
   if (given === null || given === undefined) return null
@@ -16,7 +16,7 @@ export function readIdempotencyKey(given: string | null | undefined): string | n
 
 /**
  * Returns the hash of a request, which is stored with the request's idempotency key. The order of the fields in the
- * request does not change the hash.
+ * request does not change the hash of the request.
  */
 export const requestHash = (request: unknown): Buffer =>
   createHash('sha256').update(canonicalJson(request)).digest()

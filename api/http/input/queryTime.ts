@@ -2,7 +2,10 @@ import { Type as t } from '@sinclair/typebox'
 import { parseIsoTime } from '../../../shared/isoTime.ts'
 import { badRequest } from '../errors.ts'
 
-/** Reads a time in a query parameter. Returns `undefined` if the parameter is absent. @throws {ApiError} 400 */
+/**
+ * Reads a time in a query parameter. Returns `undefined` if the query parameter is absent. @throws {ApiError} 400 for
+ * an invalid time.
+ */
 export function queryTime(field: string, given: string | undefined): Date | undefined {
   if (given === undefined) return undefined
   const at = parseIsoTime(given)
@@ -26,7 +29,7 @@ export const RangeQuery = t.Object({
   before: Instant('The list holds only entries that were created before this ISO 8601 time.'),
 })
 
-/** Reads the period of time in the query of a list. @throws {ApiError} 400 */
+/** Reads the period of time in the query of a list. @throws {ApiError} 400 for an invalid time. */
 export function readRange(query: { after?: string; before?: string }): {
   after?: Date
   before?: Date

@@ -3,14 +3,14 @@ import { nearestName } from '../../../shared/nearestName.ts'
 import { type ApiError, badRequest } from '../errors.ts'
 
 /**
- * Sets the maximum number of characters of an unknown name in an error message, because a caller chooses the length of
+ * Limits how many characters of an unknown field name an error message shows, because a caller chooses the length of
  * the name.
  */
 const SHOWN_CHARS = 64
 
 /**
  * Refuses unknown fields of a request body at every depth. Without this refusal Elysia would drop the unknown fields,
- * and a mail with a misspelt `sendAt` would leave at once.
+ * and a mail with a misspelt `sendAt` would be sent at once.
  * @param schema is the schema of `given`. An object whose schema allows additional properties may hold any field.
  * @param path names the part of the body. The whole body has an empty path.
  * @throws {ApiError} 400 with the unknown field and the most similar known field.
@@ -23,12 +23,14 @@ export function refuseUnknownFields(given: unknown, schema: TSchema | undefined,
   const [form] = forms
   if (typeof given !== 'object' || given === null || form === undefined) return
   if (Array.isArray(given)) {
-    // The schema refuses a list that is too long. A body of 35 MB could hold twelve million items.
+    // The items of a list that is too long are not checked here, because a body of 35 MB could hold twelve million
+    // items. The schema refuses such a list later.
     if (given.length > (form.maxItems ?? 0)) return
     for (const [n, item] of given.entries()) refuseUnknownFields(item, form.items, `${path}[${n}]`)
     return
   }
-  // If an object may have one of several forms, a field of each form is known. The form itself is checked later.
+  // If the schema allows several forms of an object, a field of any form counts as known. The schema validation checks
+  // later which form the object has.
   const known: Record<string, TSchema> = Object.assign({}, ...forms.map((one) => one.properties))
   const isOpen = forms.some(
     (one) => one.patternProperties !== undefined || one.additionalProperties === true,

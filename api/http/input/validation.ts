@@ -2,9 +2,9 @@ import type { TSchema } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 
 /**
- * Returns one sentence about the first error in a request's input: the sentence names the field and its rule. The
- * property `error` of the schema holds the text of the rule for a field. If the schema has no `error`, its limits give
- * the text of the rule.
+ * Returns one sentence about the first error in a request's input, which names the wrong field and the rule for this
+ * field. The property `error` of a field's schema holds the text of the rule. If the schema has no `error`, the text of
+ * the rule follows from the limits in the schema.
  */
 export function describeValidationError(source: string, first: ValueError | undefined): string {
   if (first === undefined) return `The ${source} is not valid`
@@ -13,7 +13,7 @@ export function describeValidationError(source: string, first: ValueError | unde
   return `${field} must ${expectation(schema)}`
 }
 
-/** Writes the path of a schema error as a field name: `/to/0` becomes `to[0]`. */
+/** Writes the path of a schema error as a field name. For example, `/to/0` becomes `to[0]`. */
 function fieldName(path: string): string {
   return path
     .slice(1)

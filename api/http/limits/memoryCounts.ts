@@ -12,8 +12,8 @@ type Options<Count> = {
 }
 
 /**
- * Counts events in memory, and writes the counts to the database at intervals. Because the counts are in memory, a
- * request does not need to write a database row to be counted.
+ * Counts events in memory, and writes the counts to the database at intervals. The counts are in memory, so that the
+ * service need not write a database row to count a request.
  */
 export class MemoryCounts<Count> {
   readonly #options: Options<Count>

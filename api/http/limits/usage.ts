@@ -11,8 +11,8 @@ const FLUSH_MS = 2_000
 
 /**
  * Counts requests by project and by platform key. The process writes the counts of projects and of platform keys in
- * separate statements. So if the write of the projects' counts fails, the counts of platform keys are not written
- * twice.
+ * separate statements. Because of the separate statements, the counts of platform keys are not written twice if the
+ * write of the projects' counts fails.
  */
 export class UsageRecorder {
   readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>

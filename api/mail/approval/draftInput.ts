@@ -86,7 +86,7 @@ export const WholeDraft = t.Composite([
 const OF_ORIGINAL = ['to', 'cc', 'bcc', 'subject', 'unsubscribe'] as const
 
 /**
- * Checks each field that a draft has against the rules for sending and replying. A draft may have missing fields.
+ * Checks each field of a draft against the rules for sending and replying. A draft may lack fields.
  * @throws {ApiError} 400
  */
 export function checkDraft(content: Content): void {

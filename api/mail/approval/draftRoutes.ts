@@ -57,8 +57,8 @@ const FULL = { 413: `The drafts of the project have ${DRAFTS_MAX_BYTES} bytes to
 const whole = { description: 'The draft.', schema: WholeDraft, example: EXAMPLE }
 
 /**
- * Serves drafts, which hold mail that is still being written. A draft is not a message: lists, threads and searches do
- * not show it.
+ * Serves drafts, which hold mail that is still being written. A draft is not a message, so lists, threads and searches
+ * do not show drafts.
  */
 export const draftRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/messages/drafts' })
@@ -187,7 +187,10 @@ export const draftRoutes = (services: Services) =>
       },
     )
 
-/** Creates a draft. @throws {ApiError} 400, 413 */
+/**
+ * Creates a draft. @throws {ApiError} 400 for an invalid field or too many drafts, 413 if the drafts of the project are
+ * too large.
+ */
 export async function addDraft(
   { pool }: Services,
   projectId: string,
@@ -207,14 +210,17 @@ export async function readDrafts(
   return { drafts: page.map(toItem), count: page.length, ...next }
 }
 
-/** Returns one draft. @throws {ApiError} 404 */
+/** Returns one draft. @throws {ApiError} 404 for an unknown draft. */
 export async function readDraft({ pool }: Services, projectId: string, draftId: string) {
   const draft = await findDraft(pool, projectId, draftId)
   if (draft === null) throw noDraft()
   return toWhole(draft)
 }
 
-/** Changes a draft. @throws {ApiError} 400, 404, 413 */
+/**
+ * Changes a draft. @throws {ApiError} 400 for an invalid field, 404 for an unknown draft, 413 if the drafts of the
+ * project are too large.
+ */
 export async function editDraft(
   { pool }: Services,
   projectId: string,
@@ -231,7 +237,7 @@ export async function editDraft(
   return toWhole(draft)
 }
 
-/** Deletes a draft. @throws {ApiError} 404 */
+/** Deletes a draft. @throws {ApiError} 404 for an unknown draft. */
 export async function removeDraft({ pool }: Services, projectId: string, draftId: string) {
   if (!(await deleteDraft(pool, projectId, draftId))) throw noDraft()
 }

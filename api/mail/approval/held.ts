@@ -26,7 +26,8 @@ const EXCERPT_CHARS = 1_000
 const WHOLE_CHARS = 2 ** 30
 
 /**
- * Returns one page of the approval requests for mail that are in the given state, newest first. @throws {ApiError} 404
+ * Returns one page of the approval requests for mail in the given state, newest first. @throws {ApiError} 404 for an
+ * unknown project.
  */
 export async function readHeld(
   { pool }: Services,
@@ -49,7 +50,7 @@ export async function readHeld(
   return { held, count: held.length, ...next }
 }
 
-/** Returns one approval request with its mail. @throws {ApiError} 404 */
+/** Returns one approval request with its mail. @throws {ApiError} 404 for an unknown approval request. */
 export async function readHeldRequest(
   services: Services,
   wanted: Wanted,
@@ -63,7 +64,10 @@ export async function readHeldRequest(
   return toHeldRequest(approval, mails.get(about.messageId), composed?.hash ?? null)
 }
 
-/** Returns the bytes of the mail that waits for an approval. @throws {ApiError} 404 */
+/**
+ * Returns the bytes of the mail that waits for an approval. @throws {ApiError} 404 for an unknown approval request or
+ * mail.
+ */
 export async function readHeldBytes(services: Services, wanted: Wanted): Promise<Buffer> {
   const { subject: messageId } = await requested(services, wanted)
   const { projectId } = wanted

@@ -137,7 +137,7 @@ export const toHeldItem = (approval: Approval, mail: HeldMail | undefined) => ({
   message: mail === undefined ? null : toHeldMail(mail),
 })
 
-/** Returns a whole approval request with its mail. */
+/** Returns an approval request with its mail, in the form in which the API returns a single request. */
 export const toHeldRequest = (
   approval: Approval,
   mail: HeldMail | undefined,

@@ -16,7 +16,7 @@ export const ReviewQuery = t.Object({
   seen: t.Optional(t.String({ maxLength: 100 })),
 })
 
-/** Holds the error message when a person approves a held mail without having seen all its pages. */
+/** Holds the error message for a person who approves a held mail without having seen all its pages. */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
 /** Describes one page of the text of a held mail. */
@@ -49,8 +49,8 @@ const ALL_PAGES = 0
 
 /**
  * Returns a page of the text of a held mail. The service shows a page of a held mail only to a person who has seen the
- * page before it. Any other request for a page of the held mail gets the first page.
- * @param seen is the seal (a cryptographic proof) that shows that the person has seen the previous page.
+ * previous page. Any other request for a page of the held mail gets the first page.
+ * @param seen is the seal (a cryptographic proof) which shows that the person has seen the previous page.
  * @throws {ApiError} 404 for an unknown approval request.
  */
 export async function readReviewPage(
@@ -110,7 +110,10 @@ async function readInvitations(
   return texts
 }
 
-/** Refuses the approval of a held mail if the person has not seen all its pages. @throws {ApiError} 409 */
+/**
+ * Refuses the approval of a held mail if the person has not seen all its pages. @throws {ApiError} 409 if the person
+ * has not seen all pages.
+ */
 export function requireSeen(
   { pageSeals }: Services,
   { approvalId, sha256, seen }: { approvalId: string; sha256: string; seen: string | undefined },

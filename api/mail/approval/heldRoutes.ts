@@ -44,7 +44,7 @@ type Approval = Static<typeof Params> & Static<typeof ApproveBody>
 
 /**
  * Approves a held mail. A caller with a platform key need not prove that it saw the mail, because this caller can read
- * the bytes anyway. An operator at the console must prove that the console showed all pages.
+ * the bytes of the mail anyway. An operator at the console must prove that the console showed all pages.
  */
 async function approve(
   services: Services,

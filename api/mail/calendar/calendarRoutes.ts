@@ -161,7 +161,7 @@ function momentOf(field: string, given: string): Date {
   return at
 }
 
-/** Returns one page of the calendar. @throws {ApiError} 400 */
+/** Returns one page of the calendar. @throws {ApiError} 400 for an invalid query. */
 export async function readCalendarPage(
   db: Queryable,
   { projectId }: { projectId: string },
@@ -182,8 +182,8 @@ export async function readCalendarPage(
 }
 
 /**
- * Returns one instance of a calendar event in the form of the API. The times are those of the single instance of the
- * event, and all other fields are those of its series.
+ * Returns one instance of a calendar event in the form of the API. The times of the returned event belong to the single
+ * instance, and all other fields belong to the whole series.
  */
 function toEvent({
   invite,

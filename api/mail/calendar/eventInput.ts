@@ -182,7 +182,7 @@ function cancelled(series: Announced, instance: WrittenTime | null): Announced {
   return { ...series, start: instance, end: instance, rule: null }
 }
 
-/** Reads the fields that an event announces to its attendees. @throws {ApiError} 400 */
+/** Reads the fields that an event announces to its attendees. @throws {ApiError} 400 for an invalid field. */
 function announcedBy(input: EventInput, { subject, text }: Mail): Announced {
   const zone = zoneOf(input.zone)
   const place = { zone, isZoned: input.zone !== undefined }
@@ -227,8 +227,8 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?$/
 
 /**
- * Reads the start or end time of an event. If the time has a UTC offset, the function converts it to the local time of
- * `zone`. @throws {ApiError} 400
+ * Reads the start or end time of an event. Converts a time with a UTC offset to the local time of `zone`. @throws
+ * {ApiError} 400 for an invalid time.
  */
 function momentOf(
   field: string,
@@ -264,8 +264,8 @@ function plain(local: string, fault: Error): string {
 }
 
 /**
- * Returns the given time if its year has four digits. A calendar file has room only for years of four digits (RFC 5545
- * §3.3.4).
+ * Returns the given time if its year has four digits. A calendar file cannot contain a year that has more than four
+ * digits (RFC 5545 §3.3.4).
  */
 function inFourDigits(local: string, fault: Error): string {
   if (/^[1-9]\d{3}-/.test(local)) return local
@@ -276,9 +276,9 @@ const atOf = ({ local, zone }: WrittenTime): number =>
   Temporal.PlainDateTime.from(local).toZonedDateTime(zone ?? 'UTC').epochMilliseconds
 
 /**
- * Reads the RECURRENCE-ID of an event. The RECURRENCE-ID has the same type and zone as the start of its series (RFC
- * 5545 §3.8.4.4).
- * @throws {ApiError} 400 for a RECURRENCE-ID whose type differs from the type of the start.
+ * Reads the RECURRENCE-ID of an event. The RECURRENCE-ID of an event has the same type and the same time zone as the
+ * start of the series (RFC 5545 §3.8.4.4).
+ * @throws {ApiError} 400 if the type of the RECURRENCE-ID differs from the type of the start.
  */
 function instanceOf(given: string, { start, rule }: Announced): WrittenTime {
   if (rule === null) throw badRequest('event.recurrenceId must be absent: the event does not recur')

@@ -51,7 +51,7 @@ export const AnswerSchema = oneOf(
   'The project itself gave this answer.',
 )
 
-/** Describes the event fields that an invite and the calendar share. */
+/** Describes the event fields that both an invite and an entry of the calendar have. */
 export const EventFields = {
   uid: t.String(),
   recurrenceId: Nullable(
@@ -99,7 +99,7 @@ export const InviteSchema = t.Object({
   answer: AnswerSchema,
 })
 
-/** Returns a calendar invitation in the form of the get-message response. */
+/** Returns a calendar invitation in the form in which the get-message response shows it. */
 export const toInvite = (invite: AppliedInvite, event: EventState | null) => ({
   ...invite,
   state: stateOf(invite, event),

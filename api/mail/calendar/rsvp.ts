@@ -46,10 +46,10 @@ export const RsvpBody = t.Object({
 const WORDS = { accepted: 'Accepted', declined: 'Declined', tentative: 'Tentative' } as const
 
 /**
- * Answers an invitation by mail to its organizer (RFC 5546 §3.2.3), in the thread of the invitation. The calendar
- * changes when the service sends the answer to the invitation, and not while this answer waits for an approval.
- * @throws {ApiError} 400 for an invalid answer, 404 for an unknown message, 409 when the event has been changed or
- * cancelled since the invitation, and the errors of send.
+ * Answers an invitation by a mail to the organizer (RFC 5546 §3.2.3), in the thread of the invitation. The calendar
+ * changes only when the service sends the answer to the invitation, and not while the answer waits for an approval.
+ * @throws {ApiError} 400 for an invalid answer, 404 for an unknown message, 409 if the event was changed or cancelled
+ * after the invitation, and the errors of send.
  */
 export async function answerInvite(
   services: Services,
@@ -123,7 +123,10 @@ export async function answerInvite(
   })
 }
 
-/** Returns the invitation in a message if the owner of the inbox can answer it. @throws {ApiError} 400, 409 */
+/**
+ * Returns the invitation in a message that the inbox can answer. @throws {ApiError} 400 if the message has no such
+ * invitation, 409 if the event has changed.
+ */
 async function inviteToAnswer(
   { pool }: Services,
   projectId: string,
@@ -165,8 +168,8 @@ const withoutInvite = (original: SingleMessage) =>
 const nameOf = (person: Person | null): string | null => person?.name ?? null
 
 /**
- * Returns the attendee of an event whose address is the address of this inbox. If the organizer invited a mailing list,
- * the inbox answers under its own address.
+ * Returns the attendee of an event that has the address of this inbox. If the organizer invited a mailing list, the
+ * inbox answers the invitation under its own address.
  */
 function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   const own = addressKey(inboxAddress)

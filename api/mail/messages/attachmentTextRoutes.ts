@@ -50,7 +50,7 @@ export const AttachmentTextSchema = t.Object({
   ),
 })
 
-/** Serves `/v0/messages/{messageId}/attachments/{attachmentId}/text`. */
+/** Serves the route `/v0/messages/{messageId}/attachments/{attachmentId}/text`. */
 export function attachmentTextRoutes(services: Services) {
   return new Elysia().get(
     '/v0/messages/:messageId/attachments/:attachmentId/text',
@@ -108,7 +108,7 @@ export function attachmentTextRoutes(services: Services) {
   )
 }
 
-/** Returns a page of an attachment's text. @throws {ApiError} 404 */
+/** Returns a page of an attachment's text. @throws {ApiError} 404 for an unknown attachment. */
 export async function answerText(
   { pool }: Pick<Services, 'pool'>,
   wanted: {

@@ -17,7 +17,7 @@ export const LabelsQuery = t.String({
   examples: ['received,unread'],
 })
 
-/** Reads the labels in the query parameter `labels` of a list. @throws {ApiError} 400 */
+/** Reads the labels in the query parameter `labels` of a list. @throws {ApiError} 400 for an invalid label. */
 export function readLabels(query: string | undefined): string[] {
   if (query === undefined || query === '') return []
   const labels = [...new Set(query.split(',').map((label) => label.trim()))]
@@ -34,13 +34,13 @@ export function readLabels(query: string | undefined): string[] {
 
 /**
  * Tells whether the query parameter `labels` can name a label. The database may hold labels that an older version
- * accepted and that fail this check.
+ * accepted and that the query parameter cannot name.
  */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 
 /**
- * Reads which labels a request adds to a message and removes from it. If a label is in both lists, the service removes
- * the label. @throws {ApiError} 400
+ * Reads which labels a request adds to a message, and which labels the request removes. If a label is in both lists,
+ * the service removes the label. @throws {ApiError} 400 for an invalid label.
  */
 export function readLabelChange(body: Static<typeof LabelChange>): {
   add: string[]

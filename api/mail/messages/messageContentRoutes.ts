@@ -13,7 +13,10 @@ import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { MessageParams } from './messageRoutes.ts'
 
-/** Matches a media type (RFC 6838 §4.2). The service serves an attachment of any other media type as `BYTES`. */
+/**
+ * Matches a media type (RFC 6838 §4.2). An attachment without a valid media type is served with the media type
+ * `application/octet-stream`.
+ */
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 const BYTES = 'application/octet-stream'
 
@@ -21,8 +24,8 @@ const BYTES = 'application/octet-stream'
 export function messageContentRoutes(services: Services) {
   const { pool, blobs } = services
   /**
-   * Composes the bytes of an outbound mail even before the first delivery attempt. Each delivery attempt then sends
-   * these stored bytes.
+   * Composes and stores the bytes of an outbound mail even before the first delivery attempt. Each delivery attempt
+   * then sends the stored bytes of the mail.
    */
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)
@@ -117,8 +120,8 @@ export async function readAttachment(
 }
 
 /**
- * Returns a file as a download. The sender of the mail chose the file's bytes, type and name, so a browser must save
- * the file, and must not run it or guess its type.
+ * Returns a file as a download. The sender of the mail chose the bytes, the type and the name of the file. Therefore a
+ * browser must save the file, and must not run the file or guess its type.
  */
 export function download(bytes: Buffer, contentType: string, filename: string): Response {
   return new Response(new Uint8Array(bytes), {
@@ -131,8 +134,8 @@ export function download(bytes: Buffer, contentType: string, filename: string): 
 }
 
 /**
- * Returns the Content-Disposition header of a download (RFC 6266): an ASCII name for old clients, and the full name in
- * UTF-8 (RFC 8187).
+ * Returns the Content-Disposition header of a download (RFC 6266), with an ASCII name for old clients and with the full
+ * name in UTF-8 (RFC 8187).
  */
 function attachmentDisposition(filename: string): string {
   const plain = filename.replace(/[^\x20-\x7e]|["\\%/]/g, '_')

@@ -89,7 +89,7 @@ const InboxId = t.String({ examples: ['agent@mail.example.com'] })
 const IF_FULL = 'The field appears only with ANSWERS=full.'
 const InboxIdIfFull = t.Optional(t.String({ description: IF_FULL }))
 
-/** Describes a message in a list: the message has no cc, and by default no inboxId (docs/contract.md §4). */
+/** Describes a message in a list. A message in a list has no cc, and by default no inboxId (docs/contract.md §4). */
 const MessageItem = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
@@ -117,7 +117,7 @@ const Highlights = t.Array(
   }),
 )
 
-/** Describes a message in a list. Search results also hold the excerpts in which the searched words occur. */
+/** Describes a message in a list. A message in search results also holds excerpts with the searched words. */
 export const FoundMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -186,7 +186,7 @@ const LinkSchema = t.Object({
   sensitive: t.Boolean({ description: 'True means that the link resets a password.' }),
 })
 
-/** Describes a single message in the responses of get-message and wait. */
+/** Describes the message in a response of get-message or wait. */
 export const SingleMessageSchema = t.Composite([
   WholeMessage,
   t.Object({
@@ -270,7 +270,7 @@ export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
 type Answers = Config['answers']
 
-/** Returns a message in the form that a list of messages holds. */
+/** Returns a message in the form in which a list of messages shows it. */
 export const toItem = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
   ...(answers === 'full' ? { inboxId: message.inboxAddress, cc: message.cc } : {}),
@@ -289,7 +289,7 @@ const toHead = (message: Message, answers: Answers) => ({
   createdAt: message.createdAt.toISOString(),
 })
 
-/** Returns a message in the form that search results hold. */
+/** Returns a message in the form in which search results show it. */
 export function toFound(message: Message, queries: readonly SearchQuery[], answers: Answers) {
   const query = { clauses: queries.flatMap(({ clauses }) => clauses) }
   return {
@@ -338,8 +338,8 @@ export function toSingle(
 }
 
 /**
- * Returns the codes of a message. If an earlier version of the service stored a message, this message has no stored
- * codes. For a message without stored codes, each read searches the subject and the text for codes.
+ * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. For a
+ * message without stored codes, each read searches the subject and the text for codes.
  */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>
   codes ?? findCodes({ subject, text, html: null })

@@ -57,7 +57,7 @@ export type MessageFilter = {
   deliveryStatus?: DeliveryStatus | null
 }
 
-/** Reads the filters of a message list. @throws {ApiError} 400 */
+/** Reads the filters of a message list. @throws {ApiError} 400 for an invalid filter. */
 export function readMessageFilter(query: Static<typeof MessageFilterQuery>): MessageFilter {
   const queries = [
     readSearch('q', query.q, parseSearch),

@@ -125,8 +125,8 @@ export function messageRoutes(services: Services) {
 }
 
 /**
- * Returns one page of an inbox's messages, newest first. Search results hold the excerpts in which the searched words
- * occur.
+ * Returns one page of an inbox's messages, newest first. A message in search results also holds excerpts with the
+ * searched words.
  */
 export async function readMessages(
   { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
@@ -137,7 +137,7 @@ export async function readMessages(
   const read = isSearch ? searchMessages : listMessages
   // A read with several labels may scan a large part of an inbox. Each of the labels may be on a million messages, even
   // if no message has all the labels. A read of messages that combines a label with a status may have to scan just as
-  // many messages. So a read with several labels must wait for its turn, like a search.
+  // many messages. Therefore such a read must wait for its turn, like a search.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null
@@ -150,12 +150,12 @@ export async function readMessages(
   return { messages: items, count: items.length, ...next }
 }
 
-/** Returns one message. @throws {ApiError} 404 */
+/** Returns one message in the form of the API. @throws {ApiError} 404 for an unknown message. */
 export async function readMessage(services: Services, caller: Caller, messageId: string) {
   return await answerSingle(services, caller, await readStored(services, caller, messageId))
 }
 
-/** Returns one message in the form in which the database holds it. @throws {ApiError} 404 */
+/** Returns one message in the form in which the database holds it. @throws {ApiError} 404 for an unknown message. */
 export async function readStored(
   services: Services,
   { projectId }: { projectId: string },
@@ -166,7 +166,7 @@ export async function readStored(
   return message
 }
 
-/** Returns the calendar invitations of a message with their present states. */
+/** Returns the calendar invitations in a message, each with its present state. */
 async function invitesOf(
   db: Queryable,
   { invites }: SingleMessage,

@@ -47,7 +47,7 @@ const Query = t.Composite([
   }),
 ])
 
-/** Serves `/v0/messages/wait`, which waits for the next matching message (long polling). */
+/** Serves the route `/v0/messages/wait`, which waits for the next message that matches the filters (long polling). */
 export function messageWaitRoutes(services: Services) {
   return new Elysia().get(
     '/v0/messages/wait',
@@ -87,7 +87,10 @@ export function messageWaitRoutes(services: Services) {
   )
 }
 
-/** Names the type of event that announces a message with the content for which the caller waits. */
+/**
+ * Names, for each kind of content for which a caller can wait, the type of event that announces a message with this
+ * content.
+ */
 const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
   message: 'message.received',
   code: 'message.code',
@@ -97,8 +100,7 @@ const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
 
 /**
  * Waits for a received message that matches the filters.
- * @returns the message for which the caller has waited. Returns `null` after the timeout, or when the caller has
- * disconnected.
+ * @returns the message for which the caller has waited, or `null` after the timeout or if the caller has disconnected.
  * @throws {ApiError} 400 for invalid filters, 403 for a missing scope.
  */
 export async function waitForMessage(
@@ -119,7 +121,8 @@ export async function waitForMessage(
   }
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
-  // The event reader opens before the inbox is read, so that the wait does not miss a message that arrives in between.
+  // The event reader opens before the inbox is read, so that the wait does not miss a message that arrives between
+  // these two steps.
   const { reader } = await events.open(projectId, null)
   const awaited = AWAITED[has ?? 'message']
   const leave = () => reader.close()

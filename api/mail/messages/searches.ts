@@ -5,8 +5,8 @@ import { SearchTimeoutError } from '../../../sql/mail/search/hits.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 
 /**
- * Sets the maximum number of concurrent searches of one project. If a project could run more searches at once, it would
- * take the database's processors from other projects.
+ * Sets the maximum number of concurrent searches of one project. If a project could run more searches at once, the
+ * project would take the database's processors from other projects.
  */
 const PER_PROJECT = 1
 const WAITING_PER_PROJECT = 20
@@ -18,17 +18,17 @@ const isTooSlow = (error: unknown): boolean =>
 /** Runs searches and other database reads that may scan a large part of an inbox. */
 export type Searches = {
   /**
-   * Runs one database read, and runs it a second time if the first run took too long. @throws {ApiError} 400 for a read
-   * that takes too long in both runs, 429 for too many concurrent reads of one project.
+   * Runs one database read, and runs the same read a second time if the first run took too long. @throws {ApiError} 400
+   * for a read that takes too long in both runs, 429 for too many concurrent reads of one project.
    */
   run<Result>(projectId: string, read: (db: Pool) => Promise<Result>): Promise<Result>
 }
 
 /**
- * Creates the object that runs searches. Searches have separate connections with a short statement timeout, so they
- * never occupy the connection of another request. Projects take turns in running searches.
+ * Creates the object that runs searches. Searches have separate database connections with a short statement timeout, so
+ * searches never occupy the connection of another request. Projects take turns in running searches.
  * @param pool holds the database connections that only searches use.
- * @param size is the number of database connections.
+ * @param size is the number of database connections for searches.
  */
 export function createSearches(pool: Pool, size: number): Searches {
   const turns = new FairTurns({

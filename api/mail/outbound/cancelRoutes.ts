@@ -37,7 +37,10 @@ export const cancelRoutes = (services: Services) =>
     },
   )
 
-/** Cancels a message that waits for its sending time or for an approval. @throws {ApiError} 404, 409 */
+/**
+ * Cancels a message that waits for its sending time or for an approval. @throws {ApiError} 404 for an unknown message,
+ * 409 if the message no longer waits.
+ */
 export async function cancel(services: Services, caller: Caller, messageId: string) {
   const end = await cancelMail(services.pool, caller, messageId)
   if (end === 'not found') throw notFound('Message not found')

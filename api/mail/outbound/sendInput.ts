@@ -45,8 +45,8 @@ const AddressList = (minItems: number) =>
   })
 
 /**
- * Sets the maximum number of characters of the text body, and of the HTML body. A whole request body without
- * attachments has the same maximum size as the text body.
+ * Sets the maximum number of characters of the text body, and of the HTML body, of a mail. A whole request body without
+ * attachments has the same maximum size.
  */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({
@@ -66,7 +66,7 @@ const ATTACHMENTS_MAX = 50
  * and most mail hosts accept messages of up to 35 MB.
  */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
-/** Returns how many characters some bytes take in base64 (RFC 4648 §4). */
+/** Returns how many characters a given number of bytes takes in base64 (RFC 4648 §4). */
 const base64Length = (bytes: number): number => 4 * Math.ceil(bytes / 3)
 const FILENAME_MAX_LENGTH = 255
 
@@ -230,7 +230,7 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
 }
 
 /**
- * Reads the additional header fields of a mail to send. Returns `null` if there are none.
+ * Reads the additional header fields of a mail to send. Returns `null` if the mail has no additional header fields.
  * @throws {ApiError} 400 with the name of the invalid header field.
  */
 export function readHeaders(
@@ -243,7 +243,10 @@ export function readHeaders(
   return read.headers
 }
 
-/** Reads the unsubscribe settings of a mail to send. Returns `null` if there are none. @throws {ApiError} 400 */
+/**
+ * Reads the unsubscribe settings of a mail to send. Returns `null` if the mail has no unsubscribe settings. @throws
+ * {ApiError} 400 for invalid settings.
+ */
 export function readUnsubscribe(
   given: Static<typeof UnsubscribeInput> | undefined,
 ): Unsubscribe | null {
@@ -265,7 +268,7 @@ export function readUnsubscribe(
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
- * Reads the time at which the service is to send a mail. Returns `null` if the service is to send the mail at once.
+ * Reads the time at which the service must send a mail. Returns `null` if the service must send the mail at once.
  * @throws {ApiError} 400
  */
 export function readSendAt(given: string | undefined): Date | null {

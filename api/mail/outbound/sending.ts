@@ -59,8 +59,8 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. The idempotency key and the draft each
- * prevent that a repeated call sends a second mail. If `held` is true, each mail of this caller waits for the owner's
+ * Holds the idempotency key of a call, and the draft that the call sends. Both the idempotency key and the draft
+ * prevent a repeated call from sending a second mail. If `held` is true, each mail of this caller waits for the owner's
  * approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
@@ -96,7 +96,7 @@ export async function sendMessage(
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
     // The service writes the invitation after all other parts of the mail, because writing the invitation also records
-    // its event.
+    // the event of the invitation.
     const invitation =
       body.event === undefined
         ? null
@@ -142,8 +142,8 @@ export async function sendMessage(
 }
 
 /**
- * Returns the text of a sent mail for the response. The service adds the text of the mail to each response later,
- * because a stored response would store the text a second time.
+ * Returns the text of a sent mail for the response. The text is added only when a response is sent, because a stored
+ * response with the text would store the text a second time.
  */
 const textIfFull = ({ config }: Services, { text }: { text: string }) =>
   config.answers === 'full' ? { text, extractedText: text } : {}
@@ -211,7 +211,7 @@ const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendA
 
 /**
  * Runs `prepare`, and stores the response that `prepare` makes under the idempotency key. For a repeated idempotency
- * key this function returns the stored response and never calls `prepare`.
+ * key, returns the stored response without calling `prepare`.
  */
 export async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
@@ -245,7 +245,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // Meanwhile a parallel call with the same idempotency key may have stored its response and used up the project's
+  // A parallel call with the same idempotency key may meanwhile have stored its response and used up the project's
   // daily limit of mails.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
@@ -298,8 +298,8 @@ function quotaExceeded(limit: number | null): ApiError {
 }
 
 /**
- * Makes the 413 error for a project whose storage is full. The error no longer occurs when the project has deleted
- * messages, or when the operator has raised the storage limit.
+ * Makes the 413 error for a project with a full storage. The error no longer occurs after the project has deleted
+ * messages, or after the operator has raised the storage limit.
  */
 function storageFull(): ApiError {
   const message = 'The storage of this project is used up: delete messages or ask the operator'
@@ -307,8 +307,8 @@ function storageFull(): ApiError {
 }
 
 /**
- * Returns those recipients of a mail to whom the service refuses to send.
- * @throws {ApiError} 422 when the service refuses every recipient, 413 when the project's storage is full.
+ * Returns the recipients of a mail to whom the service refuses to send the mail.
+ * @throws {ApiError} 422 if the service refuses every recipient, 413 if the project's storage is full.
  */
 async function refusals(
   { policies }: Services,

@@ -8,7 +8,7 @@ const FULL = 'The storage of the project is used up'
 const LIMITED =
   'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After is the wait in seconds'
 
-/** Describes the errors that every send or reply can return. */
+/** Describes the errors that every call of send or reply can return. */
 export const SEND_ERRORS = { 413: FULL, 422: BLOCKED, 429: LIMITED }
 
 /** Holds an example of an accepted reply for the documentation. */
@@ -23,7 +23,7 @@ export const EXAMPLE_REPLIED = {
   createdAt: '2026-01-05T09:45:00.000Z',
 }
 
-/** Documents `POST /v0/messages/send`. */
+/** Documents the operation `POST /v0/messages/send`. */
 export const sendOperation = operation({
   summary: 'Send a message',
   description:
@@ -54,7 +54,7 @@ export const sendOperation = operation({
   errors: { 404: 'Event not found: event.uid names none of this project', ...SEND_ERRORS },
 })
 
-/** Documents `POST /v0/messages/{messageId}/reply`. */
+/** Documents the operation `POST /v0/messages/{messageId}/reply`. */
 export const replyOperation = operation({
   summary: 'Reply to a message',
   description:

@@ -13,7 +13,7 @@ const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idem
 
 /**
  * Serves the routes that send mails and replies. One database transaction stores a message together with the job that
- * sends it. A worker sends the message after the transaction has committed.
+ * sends the message. A worker sends the message after the transaction has committed.
  */
 export function sendingRoutes(services: Services) {
   return new Elysia()

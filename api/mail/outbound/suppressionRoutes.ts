@@ -94,7 +94,7 @@ export async function readSuppressions(
   return { suppressions, count: page.length, ...next }
 }
 
-/** Ends the suppression of an address. @throws {ApiError} 404 */
+/** Ends the suppression of an address. @throws {ApiError} 404 for an address that is not suppressed. */
 export async function removeSuppression(
   pool: Pool,
   projectId: string,

@@ -1,4 +1,6 @@
-/** Formats mail for the text of an MCP tool result. structuredContent holds the full data. */
+/**
+ * Formats mail for the text of an MCP tool result. The field structuredContent of the tool result holds the full data.
+ */
 import type { answerText } from '../../mail/messages/attachmentTextRoutes.ts'
 import type { toItem, toWhole } from '../../mail/messages/messageDocs.ts'
 
@@ -46,7 +48,7 @@ function head(message: Whole): string {
   ].join('\n')
 }
 
-/** Describes in one line whether `mail.get_attachment` can return the text of an attachment. */
+/** Returns a short note that tells whether `mail.get_attachment` can return the text of an attachment. */
 const textNote = (text: Whole['attachments'][number]['text']): string =>
   text === undefined || text.state === 'none'
     ? ''
@@ -62,7 +64,7 @@ export function cut(text: string, maxChars: number): string {
   return `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}… [cut]`
 }
 
-/** Formats a page of an attachment's text, or the reason why there is no text. */
+/** Formats a page of an attachment's text, or the reason why the attachment has no text. */
 export function attachmentText(page: Awaited<ReturnType<typeof answerText>>): string {
   const { filename, contentType, state, reason, chars, omitted, text, nextOffset } = page
   const head = `${filename} (${contentType})`

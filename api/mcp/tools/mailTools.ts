@@ -32,7 +32,7 @@ export const PageInput = {
   ),
 }
 
-/** Reads the paging arguments of an MCP tool. @throws {ApiError} 400 */
+/** Reads the paging arguments of an MCP tool. @throws {ApiError} 400 for an invalid page token. */
 export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: string }) =>
   readPage({
     ...(limit === undefined ? {} : { limit: String(limit) }),
@@ -62,7 +62,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** Returns the sentence that the tool's result shows when the service has accepted a mail or reply. */
+/** Returns the sentence with which a tool result tells that the service has accepted a mail or reply. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string

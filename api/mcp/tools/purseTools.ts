@@ -17,8 +17,8 @@ const fixes = {
 } as const
 
 /**
- * Describes a purchase in words for the result of an MCP tool. The description of the purchase puts text of the seller
- * between delimiters.
+ * Describes a purchase in words for the result of an MCP tool. Text of the seller stands between delimiters in this
+ * description.
  */
 function textOf(bought: Static<typeof PurchaseSchema>): string {
   const { state, reason, detail, purchaseId, payment, terms, response } = bought

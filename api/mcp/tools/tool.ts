@@ -13,17 +13,21 @@ export type ToolContext = {
   services: Services
   projectId: string
   inboxAddress: string
-  /** Describes the caller of an operation that checks scopes and writes the audit log itself. */
+  /**
+   * Holds the caller of the tool. The operation checks the scopes of this caller, and names the caller in the audit
+   * log.
+   */
   caller: Caller
   /**
-   * The signal aborts when the tool call is cancelled or its connection closes. A tool that waits must end when the
-   * signal aborts.
+   * Holds a signal that aborts when the tool call is cancelled or its connection closes. A tool that waits must end
+   * when this signal aborts.
    */
   signal: AbortSignal
 }
 
 /**
- * Holds the result of an MCP tool: data in its output schema, and a short text for hosts that ignore structuredContent.
+ * Holds the result of an MCP tool: data that matches the tool's output schema, and a short text for hosts that ignore
+ * structuredContent.
  */
 export type ToolAnswer = { data: Record<string, unknown>; text: string }
 
@@ -48,8 +52,8 @@ export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
   /**
-   * Holds the name of the MCP tool, written with a dot, e.g. `mail.send`. An MCP host can ask for tool names with
-   * underscores (naming.ts).
+   * Holds the name of the MCP tool, written with a dot, e.g. `mail.send`. An MCP host can request tool names with
+   * underscores instead of dots (naming.ts).
    */
   name: string
   title: string
@@ -89,7 +93,7 @@ function withLists({ properties }: TObject, args: unknown): unknown {
   )
 }
 
-/** Creates a tool. The function `run` gets only arguments that match the input schema of the tool. */
+/** Creates an MCP tool. The function `run` of the tool gets only arguments that match the input schema of the tool. */
 export function defineTool<Input extends TObject>(
   specification: ToolSpecification<Input> & {
     run(context: ToolContext, input: Static<Input>): Promise<ToolAnswer>

@@ -16,9 +16,9 @@ export const UntrustedMark = t.Object({
 export const UNTRUSTED = { untrusted: true, notice: NOTICE } as const
 
 /**
- * Wraps text of third parties in delimiters. The delimiters contain a new random boundary in each result, so that a
- * mail cannot contain the closing delimiter. Mail that an older version of the service stored may still hold characters
- * that are invisible to people.
+ * Wraps text of third parties in delimiters. The delimiters contain a new random boundary in each tool result, so that
+ * a mail cannot contain the closing delimiter. Removes characters that are invisible to people, because mail that an
+ * older version of the service stored may still hold such characters.
  */
 export const fence = (text: string): string => `${NOTICE}\n${fenceOf('MAIL', readableText(text))}`
 

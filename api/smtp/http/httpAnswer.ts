@@ -1,6 +1,6 @@
 import { SmtpReply } from '../acceptance.ts'
 
-/** After a 503 refusal a mail service may send the same mail again after this many seconds. */
+/** After a response with status 503, a mail service may send the same mail again after this many seconds. */
 const RETRY_S = 30
 
 /** Maps HTTP statuses to the error codes of docs/contract.md §2 that the routes for mail over HTTP use. */
@@ -14,7 +14,7 @@ const CODES: Record<number, string> = {
   503: 'unavailable',
 }
 
-/** Describes an error response to a mail service: `{error, message, status}`. */
+/** Describes an error response to a mail service, with a body of the form `{error, message, status}`. */
 export class HttpRefusal extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -24,8 +24,8 @@ export class HttpRefusal extends Error {
 }
 
 /**
- * Turns an SMTP reply (RFC 5321) into the corresponding HTTP error: 552 becomes 413, 550 becomes 404, and 4xx becomes
- * 503.
+ * Turns an SMTP reply (RFC 5321) into the corresponding HTTP error. The SMTP reply 552 becomes the HTTP status 413,
+ * other 5xx replies become 404, and 4xx replies become 503.
  */
 function refusalOf({ responseCode, message }: SmtpReply): HttpRefusal {
   if (responseCode === 552) return new HttpRefusal(413, message)

@@ -9,8 +9,8 @@ import {
 /** A revoked inbound secret of a domain stays valid for at most this many milliseconds. */
 const FRESH_MS = 30_000
 /**
- * Sets the shortest pause in milliseconds between two database reads that search for an unknown key id. Because of the
- * pause, a stranger who guesses key ids cannot load the database.
+ * Sets the shortest pause in milliseconds between two database reads that search for an unknown key id. Because of this
+ * pause, a stranger who guesses key ids cannot put load on the database.
  */
 const AGAIN_MS = 1_000
 /** While the database is unreachable, the listener accepts a known inbound secret for this many milliseconds. */
@@ -26,7 +26,7 @@ export type InboundKey = {
    */
   secrets: Uint8Array[]
   /**
-   * Names the only domain for which the inbound key may deliver mail. `null` means that the key may deliver for every
+   * Names the only domain for which the inbound key may deliver mail, or is `null` if the key may deliver for every
    * domain.
    */
   domain: string | null
@@ -48,7 +48,7 @@ export class InboundKeys {
 
   /**
    * Finds an inbound key by its id. @returns `null` if no inbound key has this id.
-   * @throws the database's error when the database is unreachable and the inbound key is not in memory.
+   * @throws the error of the database if the database is unreachable and the inbound key is not in memory.
    */
   async find(keyId: string): Promise<InboundKey | null> {
     const global = this.#secrets.find(({ id }) => id === keyId)
@@ -77,8 +77,8 @@ export class InboundKeys {
   }
 
   /**
-   * Reads all inbound keys from the database again. The listener pauses between two database reads, so it may find a
-   * new key only after a moment.
+   * Reads all inbound keys from the database again. The listener pauses between two database reads, so the listener may
+   * find a new inbound key only after a moment.
    */
   async #read(ageMs: number): Promise<Known> {
     if (ageMs < AGAIN_MS) await Bun.sleep(AGAIN_MS - ageMs)

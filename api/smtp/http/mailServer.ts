@@ -22,7 +22,7 @@ const REQUEST_MS = 10 * 60_000
 /**
  * Reads a mail or a report from an HTTP request, or refuses the request. Returns `null` if the path of the request
  * belongs to the adapter of another mail service.
- * @throws {HttpRefusal} when the adapter of the mail service refuses the HTTP request.
+ * @throws {HttpRefusal} if the adapter of the mail service refuses the HTTP request.
  */
 type Adapter = (
   request: Request,
@@ -30,13 +30,13 @@ type Adapter = (
   keys: InboundKeys,
 ) => Promise<HandedMail | HandedReports | null>
 
-/** Lists the adapters: one for each format in which mail services deliver mail. */
+/** Lists the adapters, with one adapter for each format in which mail services deliver mail. */
 const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
 
 /**
- * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener. The service
- * accepts a mail when the spool has the mail on disk, and the spool is a file of this process
- * (docs/decisions/mail-over-http.md).
+ * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener, because the
+ * spool is a file of this process (docs/decisions/mail-over-http.md). The service accepts a mail over HTTP only when
+ * the spool has the mail on disk.
  */
 export function startMailServer(
   parts: ServerParts,
@@ -59,8 +59,8 @@ export function startMailServer(
       port: http.port,
       hostname: host,
       idleTimeout: IDLE_TIMEOUT_S,
-      // Bun's limit on a request body is above this service's limit, so that a client gets the error response of this
-      // service instead of Bun's.
+      // Bun's limit on a request body is above the limit of this service. Therefore a client gets the error response of
+      // this service, and not the error response of Bun.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
         inFlight++
@@ -88,9 +88,7 @@ type ServerParts = HttpParts & {
   limits: ConnectionLimits
   keys: InboundKeys
   pool: Pool
-  /**
-   * Holds the adapter that receives mail from Amazon SES. `null` means that the operator has configured no SNS topic.
-   */
+  /** Holds the adapter that receives mail from Amazon SES, or `null` if the operator has configured no SNS topic. */
   ses: Adapter | null
 }
 
@@ -142,8 +140,8 @@ async function read(
 }
 
 /**
- * Returns the label under which a metric counts a refusal. The metric label is a reply text of this service, and never
- * a stranger's text.
+ * Returns the label under which a metric counts a refused mail. The metric label is a reply text of this service, and
+ * never a stranger's text.
  */
 const labelOf = (error: unknown, { status }: HttpRefusal) =>
   error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : `HTTP ${status}`

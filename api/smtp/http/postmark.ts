@@ -12,7 +12,10 @@ import type { HandedMail, HandedReports } from './takeMail.ts'
 /** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
 
-/** Handles `POST /v0/inbound/postmark/KEY/SECRET`: the webhooks of Postmark. @throws {SignedMailError} */
+/**
+ * Handles the route `POST /v0/inbound/postmark/KEY/SECRET`, which receives the webhooks of Postmark. @throws
+ * {SignedMailError} for a wrong key or secret.
+ */
 export async function readPostmarkRequest(
   request: Request,
   pathname: string,

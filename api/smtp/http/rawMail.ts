@@ -10,12 +10,13 @@ import { HttpRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import type { HandedMail } from './takeMail.ts'
 
-/** Sets the maximum number of characters of the inbound key's id, and of each signed header outside the envelope. */
+/** Limits the characters of the inbound key's id, and of each signed header except the header with the envelope. */
 const HEADER_MAX_CHARS = 300
 
 /**
- * Handles `POST /v0/inbound/raw`: the HTTP body is the message, and signed headers hold the envelope.
- * @throws {SignedMailError} when the signed headers do not prove the origin of the mail.
+ * Handles the route `POST /v0/inbound/raw`, which receives the message as the HTTP body and the envelope in signed
+ * headers.
+ * @throws {SignedMailError} if the signed headers do not prove the origin of the mail.
  */
 export async function readRawMail(
   request: Request,

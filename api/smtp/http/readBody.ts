@@ -1,6 +1,6 @@
 import { SmtpReply, TOO_LARGE } from '../acceptance.ts'
 
-/** Reads an HTTP body of at most `maxBytes`. @throws {SmtpReply} when the body is longer. */
+/** Reads an HTTP body of at most `maxBytes`. @throws {SmtpReply} if the HTTP body is longer. */
 export async function readBody(
   body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
   maxBytes: number,

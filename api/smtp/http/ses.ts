@@ -30,8 +30,8 @@ const FETCH_MS = 5_000
 const CERTIFICATES_MAX = 20
 
 /**
- * Requests a certificate from Amazon SNS, or confirms a subscription to an SNS topic. @throws when SNS does not return
- * a text.
+ * Requests a certificate from Amazon SNS, or confirms a subscription to an SNS topic. @throws if SNS does not return a
+ * text.
  */
 export type AskSns = (url: string, maxBytes: number) => Promise<string>
 
@@ -53,15 +53,18 @@ export const createAskSns =
 export type SesParts = {
   settings: NonNullable<NonNullable<Config['smtp']['http']>['ses']>
   /**
-   * Holds the S3 bucket in which SES stores large mail. `null` means that the mail always stands inside the SNS
-   * notification.
+   * Holds the S3 bucket in which SES stores large mail, or `null` if the SNS notification always contains the mail
+   * itself.
    */
   bucket: ObjectStore | null
   ask: AskSns
   log: Logger
 }
 
-/** Handles `POST /v0/inbound/ses`: notifications of Amazon SES over SNS, for the configured topics. */
+/**
+ * Handles the route `POST /v0/inbound/ses`, which receives notifications of Amazon SES over SNS for the configured
+ * topics.
+ */
 export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
   const certificates = new Map<string, string>()
   const certificateOf = async (url: string): Promise<string> => {
@@ -73,8 +76,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     return pem
   }
   /**
-   * Checks the topic and the signature of an SNS message. The handler refuses an unknown topic before it fetches a
-   * certificate.
+   * Checks the topic and the signature of an SNS message. An SNS message for an unknown topic is refused before its
+   * certificate is fetched.
    * @throws {SignedMailError} for an unknown topic, or for a wrong certificate or signature.
    */
   const prove = async (message: SnsMessage) => {
@@ -138,8 +141,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     try {
       const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
-      // Amazon SES writes the S3 object of a mail before it sends the notification. An S3 object that is missing now
-      // may still appear later.
+      // Amazon SES writes the S3 object of a mail before it sends the notification. Nevertheless, an S3 object that is
+      // missing now may still appear later.
       if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
       return bytes
     } catch (error) {

@@ -40,7 +40,10 @@ export type HandedMail = {
   sourceKey: string
   /** Holds the bytes of the message (RFC 5322). */
   content: AsyncIterable<Uint8Array>
-  /** Verifies the signature of the whole message before the service stores the message. @throws {HttpRefusal} */
+  /**
+   * Verifies the signature of the whole message before the service stores the message. @throws {HttpRefusal} for a
+   * wrong signature.
+   */
   check(bytes: Buffer): void
 }
 
@@ -51,10 +54,11 @@ export type HandedReports = { key: InboundKey; reports: RelayReport[] }
 export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }
 
 /**
- * Accepts a mail in the same way as the SMTP listener. The promise resolves when the spool has the mail on disk.
+ * Accepts a mail over HTTP in the same way as the SMTP listener. The returned promise resolves when the spool has the
+ * mail on disk.
  * @param from holds the IP address of the mail service, the connection, and a signal that aborts with the connection.
- * @throws {SmtpReply} when this service can serve no recipient, or when the sender must try a recipient again later. If
- * the function throws, the spool stores nothing of the mail.
+ * @throws {SmtpReply} if this service can serve no recipient, or if the sender must try a recipient again later. If
+ * `takeMail` throws, the spool stores nothing of the mail.
  */
 export async function takeMail(
   parts: HttpParts,
@@ -111,8 +115,8 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
       const inbox = await findInbox(
         parts,
         { address, sender: envelope.from, mailDomain: key.domain ?? parts.mailDomain },
-        // The listener does not count unknown recipients of this mail, so a stranger who guesses addresses cannot get
-        // the mail service blocked that delivers everybody's mail.
+        // Unknown recipients of a mail over HTTP are not counted against its sender. The mail service delivers
+        // everybody's mail, and a stranger who guesses addresses must not get the mail service blocked.
         () => {},
       )
       byInbox.set(inbox, address)

@@ -9,19 +9,19 @@ import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /**
- * Sets the maximum number of mails, and of bytes, that the mover stores in one batch. If the sender of a mail has
- * caused less load than other senders, the mail waits at most until the current batch ends.
+ * Sets the maximum number of mails, and of bytes, that the mover stores in one batch. A mail from a sender that has
+ * caused less load than other senders waits at most until the current batch ends.
  */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
- * Moves spooled mails to PostgreSQL in batches. The mover first takes those mails whose inboxes and sender network have
- * recently caused the least load. The mover moves small and large mails separately, so that a small mail never waits
- * for a large mail. The mover deletes a batch from the spool after PostgreSQL has committed it. After a crash between
- * commit and deletion, the mover stores the batch again, and unique source keys make the second insert a no-op. While
- * the object store is unreachable, large mails stay in the spool.
+ * Moves spooled mails to PostgreSQL in batches. The mover first takes the mails of the inboxes and sender networks that
+ * have recently caused the least load. The mover moves small and large mails separately, so that a small mail never
+ * waits for a large mail. The mover deletes a batch from the spool after PostgreSQL has committed the batch. After a
+ * crash between commit and deletion, the mover stores the batch again, and because of unique source keys the second
+ * insert changes nothing. While the object store is unreachable, large mails stay in the spool.
  */
 export class Mover {
   readonly #spool: Spool
@@ -77,7 +77,7 @@ export class Mover {
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
       } catch (error) {
-        // The object store itself logs that it is unreachable.
+        // An unreachable object store is not logged here, because the client of the object store logs this itself.
         if (!(error instanceof BlobsAwayError)) {
           this.#log.warn({ err: error }, 'spool not moved; will retry')
         }

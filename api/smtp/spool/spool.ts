@@ -8,23 +8,23 @@ import { SpoolAddresses } from './spoolAddresses.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
 /**
- * Describes a complete message with its envelope before the spool has stored it. docs/decisions/spool.md tells why the
- * spool of accepted mail is an SQLite file.
+ * Describes a complete message with its envelope before the spool has stored the message. The file
+ * docs/decisions/spool.md tells why the spool of accepted mail is an SQLite file.
  */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
   /**
-   * Holds the key that identifies the mail in the spool. If this key is absent, the mail gets a new key. If two mails
-   * have the same source key, the service stores only the first of them.
+   * Holds the key that identifies the mail in the spool. If the source key is absent, the mail gets a new source key.
+   * If two mails have the same source key, the service stores only the first mail.
    */
   sourceKey?: string
 }
 
-/** Reports that the disk has no room for another message. */
+/** Reports that the disk of the spool has no room for another message. */
 export class SpoolFull extends Error {}
 
 /**
- * Reserves disk space for deletions from the spool, because SQLite writes deletions to its write-ahead log. Without the
- * reserve, the service could never empty a spool on a full disk.
+ * Reserves disk space for deletions from the spool, because SQLite writes deletions to its write-ahead log. Without
+ * this reserve, the service could never empty a spool on a full disk.
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
@@ -49,8 +49,8 @@ const ACCEPTING = {
 /** Describes the size class of a spooled mail: `small` for a mail of at most 64 KB, and `large` for a bigger mail. */
 export type SpooledSize = 'small' | 'large'
 /**
- * A mail whose content goes to the object store counts as large. While the object store is unreachable, small mail
- * still moves to PostgreSQL.
+ * A mail with content for the object store counts as large, so that small mail still moves to PostgreSQL while the
+ * object store is unreachable.
  */
 const SMALL_BYTES = BLOB_BYTES
 const WHERE = {
@@ -79,8 +79,8 @@ type SpoolRow = {
 
 /**
  * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode,
- * SQLite reports the success of a commit only when the commit is on disk. So a message with a 250 reply survives a
- * crash of the process and of the machine. Several SMTP listeners may share the spool's file, which also holds the
+ * SQLite reports the success of a commit only when the commit is on disk. Therefore a message with a 250 reply survives
+ * a crash of the process and of the machine. Several SMTP listeners may share the spool's file, which also holds the
  * local copy of the inbox addresses.
  */
 export class Spool {
@@ -90,8 +90,8 @@ export class Spool {
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
   /**
-   * Holds the local copy of the inbox addresses that the spool's file holds. The local copy lets the listener accept
-   * mail while PostgreSQL is unreachable.
+   * Holds the local copy of the inbox addresses, which is in the spool's file. With this local copy, the listener can
+   * accept mail while PostgreSQL is unreachable.
    */
   readonly addresses: SpoolAddresses
 
@@ -100,8 +100,8 @@ export class Spool {
     this.#dataDir = dataDir
     const file = join(dataDir, FILE)
     this.#db = new Database(file, { create: true, strict: true })
-    // Only the owner of the process may read the spool's file, because it holds mail. SQLite gives the -wal and -shm
-    // files of the database the same file mode.
+    // Only the user of this process may read the spool's file, because the file holds mail. SQLite gives the -wal and
+    // -shm files of the spool the same file mode.
     chmodSync(file, 0o600)
     this.#db.run('pragma busy_timeout = 5000')
     this.#db.run('pragma journal_mode = wal')
@@ -126,7 +126,7 @@ export class Spool {
   }
 
   /**
-   * Adds a column to the spool's table if an earlier release created the table without the column. Two listeners may
+   * Adds a column to the spool's table if an earlier release created the table without this column. Two listeners may
    * try to add the column to the spool's table at the same time.
    */
   #addColumn(name: 'traceparent' | 'provider'): void {
@@ -140,21 +140,21 @@ export class Spool {
     }
   }
 
-  /** Tells whether the disk has room for `bytes` of mail in addition to the reserve. */
+  /** Tells whether the disk of the spool has room for `bytes` of mail in addition to the reserve. */
   hasRoom(bytes = 0): boolean {
     const nowMs = performance.now()
     if (nowMs >= this.#room.untilMs) {
       const { bavail, bsize } = statfsSync(this.#dataDir)
       this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
     }
-    // Each message is stored twice: once in the write-ahead log, and once in the spool's table.
+    // Each message takes its size twice, once in the write-ahead log and once in the spool's table.
     return this.#room.bytes > bytes * 2
   }
 
   /**
-   * The promise resolves when the message is on disk. Messages that arrive at the same moment share one transaction and
-   * one fsync.
-   * @throws {SpoolFull} when the disk has no room for the message.
+   * Stores a message in the spool. The returned promise resolves when the message is on disk. Messages that arrive at
+   * the same moment share one transaction and one fsync.
+   * @throws {SpoolFull} if the disk of the spool has no room for the message.
    */
   async accept(mail: NewSpooledMail): Promise<void> {
     if (!this.hasRoom(mail.bytes.length)) throw new SpoolFull('the disk of the spool is full')
@@ -173,8 +173,8 @@ export class Spool {
   }
 
   /**
-   * Returns the spooled mails of one size class with row ids above `after`. The list begins with the oldest mail, and
-   * it holds no bodies.
+   * Returns the spooled mails of one size class with row ids above `after`. The returned list begins with the oldest
+   * mail, and does not hold the bytes of the mails.
    */
   arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
@@ -228,7 +228,7 @@ export class Spool {
     chmodSync(file, 0o600)
   }
 
-  /** Returns the number of spooled mails, and the time of the oldest mail (milliseconds since 1970). */
+  /** Returns the number of spooled mails, and the time of the oldest spooled mail in milliseconds since 1970. */
   depth(): { count: number; oldestAt: number | null } {
     return this.#db
       .query<{ count: number; oldestAt: number | null }, []>(
@@ -237,7 +237,7 @@ export class Spool {
       .get()!
   }
 
-  /** Closes the file of the spool after all pending writes. */
+  /** Closes the file of the spool after all pending writes have ended. */
   async close(): Promise<void> {
     await this.#accepting.drain()
     await this.#writer.close()

@@ -7,7 +7,7 @@ import type { Database } from 'bun:sqlite'
 const KNOWN_MAX = 10_000
 
 /**
- * Keeps a copy of the inbox addresses in the database file of the spool. The listener reads the copy while PostgreSQL
+ * Keeps a copy of the inbox addresses in the database file of the spool. The listener reads this copy while PostgreSQL
  * is unreachable.
  */
 export class SpoolAddresses {
@@ -20,8 +20,8 @@ export class SpoolAddresses {
   }
 
   /**
-   * Returns the first of the given addresses that is in the local copy of the inbox addresses. The given addresses are
-   * in lower case.
+   * Returns the first given address that is in the local copy of the inbox addresses. The given addresses are in lower
+   * case.
    */
   find(addresses: string[]): string | null {
     const known = addresses.find((address) => this.#known.has(address) || this.#isInFile(address))
@@ -55,8 +55,8 @@ export class SpoolAddresses {
   }
 
   /**
-   * Replaces a range of the local copy of the inbox addresses: all addresses that come after `after`, up to and
-   * including `upTo`. If `upTo` is `null`, the range ends at the last address in alphabetical order.
+   * Replaces a range of the local copy of the inbox addresses. The range holds all addresses that come after `after`,
+   * up to and including `upTo`. If `upTo` is `null`, the range ends at the last address in alphabetical order.
    */
   replace(range: { after: string; upTo: string | null; addresses: string[] }): void {
     this.#known.clear()

@@ -42,8 +42,8 @@ function accept(db: Database, added: SpooledColumns[]): void {
 }
 
 /**
- * Deletes stored mails from the spool without an fsync. A power cut may undo the deletion of stored mails. After an
- * undone deletion, the mover moves the mail again, which changes nothing.
+ * Deletes mails from the spool without an fsync, after PostgreSQL has stored these mails. A power cut may undo the
+ * deletion. After an undone deletion, the mover moves the mail again, which changes nothing.
  */
 function remove(db: Database, sourceKeys: string[]): void {
   db.run('pragma synchronous = normal')

@@ -5,7 +5,7 @@ import type { Spool, SpooledSize } from './spool.ts'
 
 /**
  * Sets the maximum number of spooled mails that the mover keeps in memory until it moves them. When the mover has moved
- * these mails, it reads later mails from the spool's file.
+ * these mails, the mover reads later mails from the spool's file.
  */
 const WINDOW = 20_000
 /**
@@ -21,9 +21,9 @@ type Line = { sharers: readonly string[]; mails: Waiting[] }
 export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
- * Chooses which spooled mails the mover stores next: those whose inboxes and sender network have recently caused the
- * least load. So if a stranger sends a flood of mails, these mails wait in the spool until the mails of all other
- * senders are stored. Mails with the same inboxes and the same sender network keep their order.
+ * Chooses the spooled mails that the mover stores next. The mails of the inboxes and sender networks that have recently
+ * caused the least load come first. Therefore a flood of mails from a stranger waits in the spool until the mails of
+ * all other senders are stored. Mails with the same inboxes and the same sender network keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
@@ -34,7 +34,7 @@ export class SpoolTurns {
    * sender network.
    */
   readonly #lines = new Map<string, Line>()
-  /** Maps the id of each waiting mail to the key of the queue that holds it. */
+  /** Maps the id of each waiting mail to the key of the queue that holds the mail. */
   readonly #keys = new Map<number, string>()
   #lastId = 0
 
@@ -45,8 +45,8 @@ export class SpoolTurns {
   }
 
   /**
-   * Returns at most `count` mails that the mover moves next. The batch ends once it has `maxBytes` bytes, but it holds
-   * at least one mail if a mail waits.
+   * Returns at most `count` mails that the mover moves next. The batch ends as soon as it has `maxBytes` bytes, and
+   * holds at least one mail if a mail waits.
    */
   next(limit: { count: number; maxBytes: number }): SpoolBatch {
     for (;;) {
@@ -75,8 +75,8 @@ export class SpoolTurns {
       if (line.mails.length === 0) this.#lines.delete(key!)
     }
     for (const id of ids) this.#keys.delete(id)
-    // When the last spooled mail is deleted, SQLite gives its row id to the next mail. So `#lastId` goes back to the
-    // newest row id that still exists in the spool.
+    // After the deletion of the newest spooled mail, SQLite gives the row id of this mail to the next mail. Therefore
+    // `#lastId` goes back to the newest row id that still exists in the spool.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
@@ -99,9 +99,9 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // The measured load of a queue only grows in this loop. So a batch of `count` mails takes mails only from the
-    // `count` queues with the least load. So the large mails of a flood do not delay a mail in the same batch whose
-    // sender causes little load.
+    // The measured load of a queue only grows while a batch is chosen. Therefore a batch of `count` mails takes mails
+    // only from the `count` queues with the least load. Because of this choice, the large mails of a flood do not delay
+    // a mail from a sender that causes little load.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

@@ -16,7 +16,7 @@ export type SpoolWork =
   | { file: string; remove: string[] }
   | { close: true }
 
-/** Holds the result of one write to the spool: `null` for success, otherwise the error. */
+/** Holds the result of one write to the spool, which is `null` for a success, and otherwise the text of the error. */
 export type SpoolAnswer = string | null
 
 type Waiting = { resolve: () => void; reject: (error: Error) => void }
@@ -29,8 +29,8 @@ export class SpoolWriter {
   readonly #file: string
   #thread: Worker | undefined
   /**
-   * Holds the writes to the spool that still wait for their result. The thread sends the results in the order in which
-   * it got the writes.
+   * Holds the writes to the spool that still wait for their result. The thread of the spool sends the results in the
+   * order in which the thread got the writes.
    */
   #waiting: Waiting[] = []
 
@@ -38,14 +38,17 @@ export class SpoolWriter {
     this.#file = file
   }
 
-  /** The promise resolves when the mails are on disk. The thread stores either all mails of a call or none of them. */
+  /**
+   * Stores mails in the spool. The returned promise resolves when the mails are on disk. The thread of the spool stores
+   * either all mails of a call or no mail of the call.
+   */
   accept = (mails: SpooledColumns[]): Promise<void> =>
     this.#run({ file: this.#file, accept: mails })
 
   remove = (sourceKeys: string[]): Promise<void> =>
     this.#run({ file: this.#file, remove: sourceKeys })
 
-  /** Closes the file of the spool after all pending writes. */
+  /** Closes the file of the spool after all pending writes have ended. */
   async close(): Promise<void> {
     if (this.#thread === undefined) return
     await this.#run({ close: true })

@@ -81,7 +81,7 @@ const deleteOperation = operation({
   errors,
 })
 
-/** Changes or deletes one endpoint of a seller, and rotates its secret. */
+/** Serves the routes that change or delete one endpoint of a seller, or rotate the webhook secret of the endpoint. */
 export const endpointChangeRoutes = (services: Services) =>
   new Elysia()
     .patch(

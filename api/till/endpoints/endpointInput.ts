@@ -70,7 +70,7 @@ const Active = t.Boolean({
     'False pauses the endpoint, so that it gets no new challenges. Payments for earlier challenges are still redeemed.',
 })
 
-/** Reads the field `urlPattern` of a request. @throws {ApiError} 400 */
+/** Reads the field `urlPattern` of a request. @throws {ApiError} 400 for an invalid or forbidden URL. */
 export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl {
   try {
     const resource = parsePaidResource(text)
@@ -109,7 +109,10 @@ function refuseFault(field: string, url: string, allowPrivate: boolean): void {
   throw badRequest(`${field} must be reachable from the public internet: ${fault}`)
 }
 
-/** Converts the decimal price `priceUsdc` to atomic units of USDC. @throws {ApiError} 400 */
+/**
+ * Converts the decimal price `priceUsdc` to atomic units of USDC. @throws {ApiError} 400 for an invalid or too low
+ * price.
+ */
 export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>): bigint {
   try {
     return refuseDust('priceUsdc', parseUsdc(amount), config)
@@ -120,7 +123,7 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 }
 
 /**
- * Returns the blockchain on which the prices in USDC are paid. The service sells on the chain to which the payment
+ * Returns the blockchain on which the prices in USDC are paid. The service sells on the blockchain to which the payment
  * workers are connected. Before a payment worker has reported its chain, the service sells on the devnet if the devnet
  * is on.
  * @throws {ApiError} 503 before any payment worker has reported its chain.
@@ -132,14 +135,17 @@ export async function serviceNetwork({ pool, config }: Services): Promise<Networ
   throw chainUnknown()
 }
 
-/** Reads the field `network`, which must be absent or name the chain of the service. @throws {ApiError} 400 */
+/**
+ * Reads the field `network`, which must be absent or name the blockchain of the service. @throws {ApiError} 400 for any
+ * other chain.
+ */
 export function readNetwork(network: string | undefined, own: string): string {
   if (network === undefined || usdcNetworkOf(network)?.network === own) return own
   const known = usdcNetworkOf(network) === undefined ? 'unknown' : 'not the chain of this service'
   throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
 }
 
-/** Describes the fields that the registration and the change of an endpoint share. */
+/** Describes the fields that both the registration and the change of an endpoint have. */
 export const ENDPOINT_FIELDS = {
   network: t.Optional(Network),
   description: t.Optional(Description),
@@ -151,8 +157,8 @@ export const ENDPOINT_FIELDS = {
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /**
- * Reads the fields of a changed endpoint, but not the fields for the public list. A field that the request body lacks
- * is absent from the result too.
+ * Reads the fields of a changed endpoint, except the fields for the public list. A field that the request body lacks is
+ * absent from the result too.
  * @throws {ApiError} 400 with the name of the invalid field.
  */
 export async function readChange(
@@ -183,7 +189,10 @@ export async function readChange(
   }
 }
 
-/** Changes a seller's endpoint, and turns the errors of this change into API errors. @throws {ApiError} 400 */
+/**
+ * Runs a change of a seller's endpoint, and turns the errors of this change into API errors. @throws {ApiError} 400 for
+ * an invalid change.
+ */
 export async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()

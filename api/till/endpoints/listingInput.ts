@@ -28,7 +28,7 @@ const Part = (description: string) =>
     error: 'be an object or null',
   })
 
-/** Describes the request fields that tell how buyers call an endpoint and how the public list shows it. */
+/** Describes the request fields that tell how buyers call an endpoint and how the public list shows the endpoint. */
 export const LISTING_FIELDS = {
   serviceName: OrNull(Word, {
     description: 'Lists show your service under this name.',
@@ -137,7 +137,10 @@ function readOpenApiUrl(
   return readOutboundUrl('openApiUrl', given, allowPrivate)
 }
 
-/** Returns the metadata for the endpoint's next payment challenge: the stored metadata with the requested changes. */
+/**
+ * Returns the metadata for the endpoint's next payment challenge, which is the stored metadata with the requested
+ * changes.
+ */
 function wholeOf(
   stored: Stored | null,
   change: MetadataChange,

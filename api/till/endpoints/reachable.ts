@@ -15,23 +15,23 @@ import type { Offer } from '../payments/offer.ts'
 const WAIT_MS = 5_000
 /**
  * Sets the maximum number of milliseconds that a request for a payment challenge waits for an endpoint check that is
- * already running. The endpoint check calls the seller's URL, and the seller's server may then request the payment
- * challenge for that call from the service. So the service returns the payment challenge before the endpoint check
+ * already running. The endpoint check calls the seller's URL, and for this call the seller's server may request a
+ * payment challenge from the service. Therefore the service returns the payment challenge before the endpoint check
  * ends.
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
 /**
- * Requests for a payment challenge may start an endpoint check only after this pause since the last check. A request
- * during the pause waits for the next endpoint check, because a seller that has just become reachable must be able to
- * sell.
+ * Sets the minimum number of milliseconds between two endpoint checks that requests for a payment challenge start. A
+ * request during this pause waits for the next endpoint check, because a seller that has just become reachable must be
+ * able to sell.
  */
 const PROVOKE_PAUSE_MS = 2_000
 
 /**
  * Refuses a payment challenge for an endpoint that is paused, or that could not be reached at its last check. If the
  * last check could not reach the endpoint, the service first checks the endpoint again.
- * @throws {ApiError} 400 when the endpoint is paused or the check could not reach it.
+ * @throws {ApiError} 400 if the endpoint is paused, or if the check could not reach the endpoint.
  */
 export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
   const { endpointId, verification } = offer
@@ -75,9 +75,9 @@ export async function checkAnew(
 }
 
 /**
- * Waits until a running check of a seller's endpoint has ended. `isOurs` tells that the endpoint check is still running
- * when the wait ends. If the endpoint check is still running, the current HTTP request may result from the call that
- * the check makes to the seller.
+ * Waits until a running check of a seller's endpoint has ended. The returned value `isOurs` tells whether the endpoint
+ * check is still running when the wait ends. If the endpoint check is still running, the current HTTP request may
+ * result from the call that the check makes to the seller.
  */
 async function waitForCheck(
   pool: Services['pool'],

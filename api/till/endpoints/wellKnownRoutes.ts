@@ -44,13 +44,13 @@ const DidDocument = t.Object({
 })
 
 /**
- * Serves the public keys with which anybody can verify receipts. The route also serves retired public keys, because
- * receipts that were signed with them must stay verifiable.
+ * Serves the public keys with which anybody can verify receipts. Retired public keys are served too, because receipts
+ * that were signed with retired keys must stay verifiable.
  */
 export function wellKnownRoutes({ pool, config }: Services) {
   const did = didWeb(config.http.baseUrl)
   const describe = { tag: 'Payments', access: 'public', cors: true } as const
-  /** Returns the public keys of this service. @throws {ApiError} 404 before a worker has published a key. */
+  /** Returns the public keys of this service. @throws {ApiError} 404 if no worker has published a key yet. */
   const ownKeys = async () => {
     const keys = (await listReceiptKeys(pool)).filter((key) => key.did === did)
     if (keys.length === 0) throw notFound()

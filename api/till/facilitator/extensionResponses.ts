@@ -7,7 +7,10 @@ import { provokeEndpointCheck } from '../../../sql/till/endpoints/endpointChecks
 import type { Endpoint } from '../../../sql/till/endpoints/endpoints.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Names the header in which a facilitator tells how it handled an x402 extension (x402 specs/extensions/bazaar.md). */
+/**
+ * Names the HTTP header in which a facilitator tells how the facilitator handled an x402 extension (x402
+ * specs/extensions/bazaar.md).
+ */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
 /**
@@ -26,11 +29,11 @@ type Response =
   | { status: 'rejected'; rejectedReason: string }
 
 /**
- * Tells how the service handled the bazaar declarations in a payment (an x402 extension). The payer only repeats the
- * seller's declarations, so the service does not store them. When the declarations differ from the public list, a
- * worker reads the seller's own 402 response.
+ * Tells how the service handled the bazaar declarations (an x402 extension) in a payment. The payer only repeats the
+ * seller's declarations, so the service does not store the declarations of the payer. If the declarations differ from
+ * the public list, a worker reads the seller's own 402 response.
  *
- * @returns the header that reports how the service handled the declarations. `null` means that the payment contains no
+ * @returns the header that reports how the service handled the declarations, or `null` if the payment contains no
  * bazaar declaration.
  */
 export async function extensionResponses(
@@ -66,8 +69,8 @@ const listedOf = ({ metadata, openApi, seen, urlPattern }: Endpoint): Bazaar | n
   bazaarOf({ ...openApi?.metadata, ...metadata }, urlPattern) ?? seen.bazaar ?? null
 
 /**
- * Tells whether two bazaar declarations are equal. The comparison ignores the values of path parameters, because they
- * differ in each request.
+ * Tells whether two bazaar declarations are equal. The comparison ignores the values of path parameters, because these
+ * values differ in each request.
  */
 function isSame(one: Bazaar, other: Bazaar | null): boolean {
   return other !== null && isDeepStrictEqual(withoutPath(one), withoutPath(other))

@@ -12,7 +12,7 @@ import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer, Seller } from '../payments/offer.ts'
 
-/** Holds the resource that stands in for a missing resource, because a payment in x402 version 2 need not name one. */
+/** Holds a substitute for a missing resource, because a payment in x402 version 2 need not name a resource. */
 const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 
@@ -46,8 +46,8 @@ export async function readFacilitatorOffer(
   decoded: DecodedPayment,
   requirements: unknown,
 ): Promise<FacilitatorOffer> {
-  // The x402 version decides the form of a payment requirement. So the service cannot read a payment requirement when
-  // the x402 version is unknown.
+  // The x402 version decides the form of a payment requirement. Therefore the service cannot read a payment requirement
+  // if the x402 version is unknown.
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }
@@ -56,7 +56,7 @@ export async function readFacilitatorOffer(
   if (wanted === null || reason !== null) {
     return { ok: false, reason: reason ?? 'invalid_payment_requirements' }
   }
-  // The payer's copy of the resource is not signed, so the resource that the seller names takes precedence.
+  // The payer's copy of the resource is not signed, so the resource that the seller names is preferred.
   const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
   const byPayer = copy === null ? null : readResource(copy)
   const resourceSource = wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
@@ -76,8 +76,8 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // The service compares the price, because otherwise a payer could pay the price of a cheap resource and name an
-  // expensive resource.
+  // The service compares the amount of the payment with the price of the endpoint. Otherwise a payer could pay the
+  // price of a cheap resource and name an expensive resource.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {

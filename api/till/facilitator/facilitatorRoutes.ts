@@ -26,15 +26,15 @@ import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts
 import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
 
 /**
- * Sets the longest time for which the response waits for a transaction hash. This wait and the 25 s of
+ * Limits how many milliseconds the response waits for a transaction hash. The wait for the hash and the 25 s of
  * SETTLEMENT_WAIT_MS together stay below the 30 s time-out of Python and Go clients.
  */
 const HASH_WAIT_MS = 3_000
 const HASH_POLL_MS = 200
 
 /**
- * Describes the request body of a facilitator call. The schema accepts almost any body on purpose, because sellers'
- * middleware expects an x402 reason for a wrong payment instead of a 400.
+ * Describes the request body of a facilitator call. The schema accepts almost any body on purpose, because for a wrong
+ * payment the sellers' middleware expects an x402 reason instead of a response with status 400.
  */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
@@ -95,8 +95,8 @@ const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
 /**
  * Serves the routes of an x402 facilitator, for versions 1 and 2. The payment payload decides which x402 version
- * applies. Sellers can use their existing x402 middleware without a change, because it settles its payments at these
- * routes.
+ * applies. Sellers can use their existing x402 middleware without a change, because this middleware settles its
+ * payments at the routes of a facilitator.
  */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept', openBody: true } as const
@@ -283,8 +283,9 @@ async function settleFace(services: Services, face: Face) {
 }
 
 /**
- * Waits up to HASH_WAIT_MS for the hash of a transaction. Seller's middleware repeats a request about a pending payment
- * only if the response names a transaction. Facilitator clients give up after 30 s.
+ * Waits up to HASH_WAIT_MS for the transaction hash of a payment. A seller's middleware repeats a request about a
+ * pending payment only if the response names a transaction. The wait is short, because facilitator clients give up
+ * after 30 s.
  */
 async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
   const untilMs = performance.now() + HASH_WAIT_MS

@@ -10,8 +10,8 @@ import { EXAMPLE_PAYMENT, PaymentItem, toPaymentItem } from './paymentDocs.ts'
 import { Days, readDays } from './paymentQuery.ts'
 
 /**
- * Sets the maximum number of rows in one response of the income statistics. The route GET /v0/payments lists all
- * payments.
+ * Sets the maximum number of rows in one response of the income statistics. A seller can read all payments with GET
+ * /v0/payments.
  */
 const ROWS_MAX = 100
 

@@ -16,11 +16,11 @@ import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Sets the maximum number of accounting entries in one response. A client continues the export with the cursor of the
- * last entry.
+ * Sets the maximum number of accounting entries in one response. A client continues the accounting export with the
+ * cursor of the last entry.
  */
 const ENTRIES_MAX = 10_000
-/** Sets the maximum number of accounting entries that one query reads. */
+/** Sets the maximum number of accounting entries that one database query reads. */
 const PAGE = 500
 
 const When = (description: string) =>
@@ -159,8 +159,8 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
 }
 
 /**
- * Returns the lines of the accounting export and reads them from the database page by page. When the client stops
- * reading the export, the service stops the database queries too.
+ * Returns the lines of the accounting export, and reads the entries from the database page by page. When the client
+ * stops reading the export, the service stops the database queries too.
  */
 async function* linesOf(
   pool: Pool,

@@ -18,8 +18,8 @@ import type { Offer } from './offer.ts'
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
 /**
- * Returns the payment challenge for an offer in x402 version 1. If `error` is given, the challenge is returned as the
- * `requirement` of a refusal.
+ * Returns the payment challenge for an offer in x402 version 1. If `error` is given, the payment challenge serves as
+ * the `requirement` of a refusal.
  */
 export function challengeFor(
   offer: Offer,
@@ -45,8 +45,8 @@ export const requirementOf = (challenge: Challenge): PaymentRequirements =>
   challenge.accepts[0] as PaymentRequirements
 
 /**
- * Returns the HTTP header that holds a payment challenge in x402 version 2. `reason` tells why the service refused a
- * payment.
+ * Returns the HTTP header that holds a payment challenge in x402 version 2. The parameter `reason` tells why the
+ * service refused a payment.
  */
 export async function paymentRequiredHeader(
   services: Services,
@@ -61,7 +61,7 @@ export async function paymentRequiredHeader(
 
 /**
  * Creates the lookup of the key that signs offers and receipts. The lookup returns `null` until a worker has published
- * the key, because until then nobody could check the signature.
+ * the key, because until then nobody could check a signature of this key.
  */
 export function createOfferKey({ config, pool }: Pick<Services, 'config' | 'pool'>) {
   const [signing] = receiptSeeds(config)

@@ -43,8 +43,8 @@ const EXAMPLE_SUMS = {
 }
 
 /**
- * Serves the conversion statistics of each endpoint: the number of payment challenges, and the number of payments that
- * followed them.
+ * Serves the conversion statistics of each endpoint. The statistics hold the number of payment challenges, and the
+ * number of payments that followed these challenges.
  */
 export const funnelRoutes = ({ pool }: Services) =>
   new Elysia().get(

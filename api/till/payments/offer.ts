@@ -18,15 +18,15 @@ export const chainUnknown = () =>
     'retry-after': String(CHAIN_RETRY_S),
   })
 
-/** Describes the project that receives the money, with its address and chain. */
+/** Describes the project that receives the money of a payment, with its address and its blockchain. */
 export type Seller = { projectId: string; payTo: string; network: NetworkName; chainId: number }
 
-/** Describes the price that a seller asks for a resource. */
+/** Describes the offer of a seller: a resource and the price that the seller asks for the resource. */
 export type Offer = {
   seller: Seller
   /**
-   * Holds the id of the seller's registered endpoint. `null` means that no registered endpoint has this resource. Only
-   * the facilitator routes accept a resource without an endpoint.
+   * Holds the id of the seller's registered endpoint, or `null` if no registered endpoint has this resource. Only the
+   * facilitator routes accept a resource without an endpoint.
    */
   endpointId: string | null
   /**
@@ -35,15 +35,15 @@ export type Offer = {
    */
   verification: VerificationStatus | 'paused' | null
   /**
-   * Holds the host and path with which the service found `endpointId`. `null` means that the service found no endpoint
-   * for the resource.
+   * Holds the host and path by which the service found `endpointId`, or `null` if the service found no endpoint for the
+   * resource.
    */
   matchKey: string | null
   /** Holds the URL of the resource that the payer requests, in normal form. */
   resource: string
   /**
-   * Tells whether the seller or only the payer named the resource. `payer` means that only the payer named the resource
-   * (possible for a facilitator call in x402 version 2).
+   * Tells who named the resource. The value `payer` means that only the payer named the resource, which is possible for
+   * a facilitator call in x402 version 2.
    */
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
@@ -58,9 +58,9 @@ export type Offer = {
 }
 
 /**
- * Returns the project as a seller on the chain that the payment workers are connected to.
- * @throws {ApiError} 403 when payments are not enabled for the project, 503 before a payment worker has reported its
- * chain.
+ * Returns the project as a seller on the blockchain to which the payment workers are connected.
+ * @throws {ApiError} 403 if payments are not enabled for the project, 503 if no payment worker has reported its chain
+ * yet.
  */
 export async function loadSeller(db: Queryable, projectId: string): Promise<Seller> {
   return sellerOf(projectId, await findSeller(db, projectId))
@@ -76,7 +76,7 @@ function sellerOf(projectId: string, found: SellerRow | null): Seller {
 }
 
 /**
- * Reads the price that a seller asks for a resource.
+ * Reads the offer of a seller from a request: the resource and the price that the seller asks for the resource.
  * @throws {ApiError} 400 for an invalid amount, network or resource. 403 and 503 for the reasons of {@link loadSeller}.
  */
 export async function readOffer(

@@ -25,8 +25,8 @@ export class OfferCounts {
   }
 
   /**
-   * Counts one payment challenge or one refused payment of an endpoint. The counter ignores an offer whose resource
-   * belongs to no endpoint.
+   * Counts one payment challenge or one refused payment of an endpoint. An offer for a resource without an endpoint is
+   * not counted.
    */
   record(
     kind: 'challenges' | 'refusals',

@@ -153,7 +153,7 @@ const Headers = t.Object(
   },
 )
 
-/** Describes the two possible results when a seller redeems a payment: a grant, or a refusal. */
+/** Describes the two possible results if a seller redeems a payment: a grant, or a refusal. */
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),
@@ -161,7 +161,8 @@ export const RedeemResult = t.Union([
       description: 'This value describes the settlement. `headers` holds it under its name.',
     }),
     txHash: t.String({ description: TX_HASH }),
-    // A response that an older version of this service stored does not have these two fields.
+    // The fields `logIndex` and `grantedAt` are optional, because a response that an older version of this service
+    // stored does not have them.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),
@@ -330,7 +331,7 @@ export function toPaymentItem(payment: Payment) {
   }
 }
 
-/** Returns the payment that was found by its payment identifier. */
+/** Returns a payment in the form of the API, with its nonce, its finality and its webhook deliveries. */
 export const toWholePayment = (payment: Payment, deliveries: readonly PaymentDelivery[]) => ({
   ...toPaymentItem(payment),
   authorizationNonce: payment.nonce,

@@ -18,7 +18,7 @@ export const Days = t.Optional(
   }),
 )
 
-/** Returns the start of the first day of a period that ends today. @throws {ApiError} 400 */
+/** Returns the start of the first day of a period that ends today. @throws {ApiError} 400 for too many days. */
 export function readDays(given: string | undefined): Date {
   const days = Number(given ?? DAYS_DEFAULT)
   if (days > DAYS_MAX) throw badRequest(`days must be a whole number from 1 to ${DAYS_MAX}`)
@@ -64,7 +64,7 @@ export const PAYMENT_FILTERS = {
 
 const Filters = t.Object(PAYMENT_FILTERS)
 
-/** Reads the filters of a list of payments. @throws {ApiError} 400 */
+/** Reads the filters of a list of payments. @throws {ApiError} 400 for an invalid filter. */
 export function readFilter(query: Static<typeof Filters>): PaymentFilter {
   return {
     state: query.status ?? null,
@@ -77,7 +77,7 @@ export function readFilter(query: Static<typeof Filters>): PaymentFilter {
   }
 }
 
-/** Reads an amount of USDC from a query parameter. @throws {ApiError} 400 */
+/** Reads an amount of USDC from a query parameter. @throws {ApiError} 400 for an invalid amount. */
 export function readAmount(field: string, amount: string | undefined): bigint | null {
   if (amount === undefined) return null
   try {

@@ -21,14 +21,14 @@ import {
 import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
 /**
- * Matches a word such as `intents`, which stands in a path of another payment service's API. The ids of this service
- * contain an underscore, but the paths of the other payment service's API do not.
+ * Matches a word such as `intents`, which the API of another payment service uses in its paths. The ids of this service
+ * contain an underscore, whereas the words in the paths of the other API do not.
  */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 
 const Params = t.Object({ paymentId: t.String({ minLength: 1, maxLength: 100 }) })
 
-/** Lists and reads the payments of a project. */
+/** Serves the routes that list and read the payments of a project. */
 export function paymentRecordRoutes({ pool, reads }: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   return new Elysia()

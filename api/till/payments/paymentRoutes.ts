@@ -58,7 +58,7 @@ const RedeemBody = t.Object({
   description: t.Optional(Description),
 })
 
-/** Serves the two steps in which a seller sells: make a challenge, and redeem the payment. */
+/** Serves the two steps with which a seller sells a resource: making a payment challenge, and redeeming the payment. */
 export function paymentRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   const errors = {

@@ -79,8 +79,8 @@ const HAND_ERRORS = {
 } as const
 
 /**
- * Lets only owners, and no agents, make refunds and read them. An API key that allows a caller to accept payments does
- * not allow refunds.
+ * Serves the routes with which owners, but no agents, make and read refunds. An API key that allows a caller to accept
+ * payments does not allow refunds.
  */
 export const refundRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/payments/:paymentId' })
@@ -208,7 +208,7 @@ async function changed(
   }
 }
 
-/** Makes a refund. @throws {ApiError} 400, 404, 409 */
+/** Makes a refund. @throws {ApiError} 400 for an invalid request, 404 for an unknown payment, 409 for a conflict. */
 async function refund(services: Services, request: Request, paymentId: string, amount: string) {
   const key = readIdempotencyKey(request.headers.get('idempotency-key'))
   if (key === null) {

@@ -6,8 +6,8 @@ import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * If the project has reached its daily limit on settlements or on gas, returns a refusal and counts it. Returns `null`
- * if the project may accept another payment.
+ * If the project has reached its daily limit on settlements or on gas, returns the reason of a refusal, and counts the
+ * refusal. Returns `null` if the project may accept another payment.
  */
 export async function limitReached(
   { pool, config, metrics }: Services,
@@ -21,7 +21,7 @@ export async function limitReached(
 /**
  * Refuses a price that is too low to be worth the gas of its settlement. @returns the price if it is high enough to be
  * worth the gas.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for a price that is too low.
  */
 export function refuseDust(
   field: string,

@@ -1,4 +1,7 @@
-/** Sends the browser to the company's identity provider, and handles the browser's return from the provider. */
+/**
+ * Sends the browser to the company's identity provider, and handles the return of the browser from the identity
+ * provider.
+ */
 import { ask } from '../kit/ask.ts'
 
 /** Names the entry of `sessionStorage` that holds the reason why the person went to the identity provider. */
@@ -6,7 +9,7 @@ const KEY = 'purser-company'
 
 /**
  * Sends the browser to the company's identity provider.
- * @param connects tells that a person who is already signed in connects a company account.
+ * @param connects tells whether a person who is already signed in connects a company account.
  */
 export async function goToCompany(connects: boolean): Promise<void> {
   const path = connects ? '/company-account' : '/company-sign-ins'
@@ -16,12 +19,12 @@ export async function goToCompany(connects: boolean): Promise<void> {
 }
 
 /**
- * Completes the sign-in that {@link goToCompany} began. The address of the page holds the response of the identity
- * provider to the sign-in.
+ * Completes the sign-in that {@link goToCompany} began. The URL of the page holds the identity provider's response to
+ * the sign-in.
  */
 export async function returnFromCompany(): Promise<'connect' | 'sign-in'> {
   const query = location.search
-  // The function removes the authorization code from the browser history.
+  // The URL is replaced, so that the authorization code disappears from the browser history.
   history.replaceState(null, '', '/console/company')
   const purpose = sessionStorage.getItem(KEY) === 'connect' ? 'connect' : 'sign-in'
   sessionStorage.removeItem(KEY)

@@ -23,7 +23,7 @@ const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
 
 /**
- * Builds the HTML of the OAuth consent page. @param session is the owner's session. `null` means that the owner is not
+ * Builds the HTML of the OAuth consent page. @param session is the owner's session, or `null` if the owner is not
  * signed in yet.
  */
 export async function connectPage(session: Session | null): Promise<HTMLElement> {

@@ -35,8 +35,8 @@ const URL_MAX_LENGTH = 2_000
 /** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // If the project has no webhooks, no code awaits this promise. So this line catches the error of a promise that no
-  // other code may await.
+  // If the project has no webhooks, no code awaits the promise of the failure rates, so an error of this promise is
+  // caught here.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',
@@ -82,7 +82,7 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
   )
 }
 
-/** Shows how many deliveries of a webhook failed, as a link to the deliveries. */
+/** Shows how many deliveries of a webhook failed, as a link to the list of these deliveries. */
 function rateOf({ project, rates }: Rated, { webhookId }: EventWebhook): HTMLElement {
   const href = `${projectLink(project.projectId, 'webhooks')}?${new URLSearchParams({ receiver: webhookId })}`
   const link = h('a', { href, 'data-keep': `rate ${webhookId}` }, 'Deliveries')

@@ -13,7 +13,7 @@ import { SCOPES, scopeChoice } from './projects.ts'
 import { retention } from './retention.ts'
 import { sendPolicy } from './sendPolicy.ts'
 
-/** Shows the name, scopes, key and payments of a project. */
+/** Shows the name, the scopes, the API key and the payment settings of a project. */
 export const projectSettings = ofProject('settings', (project, { signal }) => [
   panel(
     'Project',

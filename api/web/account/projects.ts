@@ -23,12 +23,12 @@ export const SCOPES: readonly [string, string][] = [
 ]
 
 /**
- * Lists the scopes that the form for a new key preselects. A new key gets a scope of the purse (the project's wallet)
- * only if the owner chooses this scope explicitly.
+ * Lists the scopes that the form for a new API key preselects. A new API key gets a scope of the purse (the project's
+ * wallet) only if the owner chooses this scope explicitly.
  */
 const FIRST_SCOPES = SCOPES.map(([scope]) => scope).filter((scope) => !scope.startsWith('purse:'))
 
-/** Makes the checkboxes for the scopes of a project's key. */
+/** Makes the checkboxes for the scopes of a project's API key. */
 export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
   checks(
     'Scopes of its key',
@@ -103,8 +103,8 @@ const UNUSABLE: Readonly<Record<string, string>> = {
 }
 
 /**
- * Lists the service's own mail domain, then the verified domains, then the domains that an inbox cannot use, with the
- * reason.
+ * Lists first the service's own mail domain, then the verified domains, and then the domains that an inbox cannot use,
+ * each with the reason.
  */
 function domainOptions(mailDomain: string, domains: readonly MailDomain[]) {
   const byName = domains.toSorted((one, other) => one.domain.localeCompare(other.domain))

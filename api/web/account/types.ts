@@ -1,4 +1,4 @@
-/** Describes the service's responses about people and connected apps. */
+/** Describes the responses of the service about people and connected apps. */
 import type { Role } from '../kit/types.ts'
 
 /** Describes a session in the list of sessions. */

@@ -1,4 +1,6 @@
-/** Shows a person's ways to sign in, and their account: name, passkeys, company account, sessions. */
+/**
+ * Shows the account of a person: the name, the passkeys, the company account, the sessions, and the ways to sign in.
+ */
 import { ask, at } from '../kit/ask.ts'
 import { field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'

@@ -1,6 +1,6 @@
 /**
- * Sends requests of the console page to the service. The browser adds the session cookie to each request. A header
- * proves that the console page sent the request.
+ * Sends requests of the console page to the service. The browser adds the session cookie to each request. An additional
+ * HTTP header proves that the console page sent the request.
  */
 
 import { noteAnswer, OfflineError } from './offline.ts'
@@ -21,7 +21,8 @@ type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
   /**
-   * Tells that a timer, and not the user, caused the request, so that the request does not extend the console session.
+   * Tells whether a timer, and not the user, caused the request. A request that a timer caused does not extend the
+   * console session.
    */
   watching?: boolean
   signal?: AbortSignal
@@ -44,7 +45,7 @@ async function request(path: string, asked: Asked): Promise<Response> {
   throw new AskError(response.status, message ?? `The service answered ${response.status}`)
 }
 
-/** Sends one request to the service. @throws {OfflineError} when the page cannot reach the service. */
+/** Sends one request to the service. @throws {OfflineError} if the console page cannot reach the service. */
 async function reach(url: string, init: RequestInit): Promise<Response> {
   try {
     const response = await fetch(url, init)
@@ -57,13 +58,13 @@ async function reach(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Requests JSON from the service. @throws {AskError} */
+/** Requests JSON from the service. @throws {AskError} for an error response. */
 export async function ask<Answer>(path: string, asked: Asked = {}): Promise<Answer> {
   const response = await request(path, asked)
   return (response.status === 204 ? undefined : await response.json()) as Answer
 }
 
-/** Requests bytes from the service. @throws {AskError} */
+/** Requests bytes from the service. @throws {AskError} for an error response. */
 export const askBytes = async (path: string): Promise<Blob> => (await request(path, {})).blob()
 
 /**
@@ -73,7 +74,7 @@ export const askBytes = async (path: string): Promise<Blob> => (await request(pa
 export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 
-/** Downloads a file. The browser saves the bytes of the file, and never renders or runs them. */
+/** Downloads a file. The browser saves the bytes of the file, and never renders or runs these bytes. */
 export async function save(path: string, filename: string): Promise<void> {
   const bytes = await askBytes(path)
   const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }))

@@ -9,9 +9,8 @@ type DialogParts = {
   action: string
   danger?: boolean
   /**
-   * Holds the function that runs when the user presses the main button of the dialog. If the function of the main
-   * button fails, the dialog shows the error and stays open. If the function of the main button returns a function, the
-   * returned function runs after the dialog has closed.
+   * Runs when the user presses the main button of the dialog. If `act` fails, the dialog shows the error and stays
+   * open. If `act` returns a function, the returned function runs after the dialog has closed.
    */
   act: (form: FormData) => Promise<unknown>
   /**
@@ -19,7 +18,7 @@ type DialogParts = {
    * closes only if the user's answer is `true`.
    */
   leaving?: () => boolean | Promise<boolean>
-  /** Holds a function that runs when the dialog has closed, for any reason. */
+  /** Runs when the dialog has closed, for any reason. */
   closed?: () => void
   /** Adds buttons before the main button of the dialog. */
   more?: Child
@@ -86,7 +85,7 @@ export function openDialog(parts: DialogParts): void {
   show(made)
 }
 
-/** Shows a dialog, and removes its element after it has closed. */
+/** Shows a dialog, and removes its HTML element after the dialog has closed. */
 function show(made: HTMLDialogElement): void {
   made.addEventListener('close', () => {
     made.remove()
@@ -95,15 +94,15 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // The toast messages move into the dialog, because screen readers ignore live regions that lie behind a modal dialog.
+  // The toast messages move into the dialog, because screen readers ignore live regions behind a modal dialog.
   made.append(toasts)
 }
 
 type Attributes = Record<string, string | number | boolean | undefined>
 
 /**
- * Makes a form control with its label and its help text. The element `control` gets the attributes that tie it to its
- * label and its help text.
+ * Makes a form control with its label and its help text. The function `control` gets the attributes that link the form
+ * control to its label and its help text.
  */
 function labelled(
   label: string,
@@ -156,7 +155,7 @@ export function check(label: Child, name: string, value: string, checked: boolea
 
 /**
  * Makes a form control in which the user selects one option. The first option is selected by default. The caller can
- * disable single options.
+ * disable individual options.
  */
 export const choice = (
   label: string,
@@ -211,7 +210,7 @@ export function confirmByTyping(parts: {
   })
 }
 
-/** Shows a text in a dialog until the user closes it. */
+/** Shows a text in a dialog until the user closes the dialog. */
 export function openNote(title: string, ...body: Child[]): void {
   const id = `dialog-${++dialogs}`
   const close = button('Close', () => made.close(), { kind: 'primary' })

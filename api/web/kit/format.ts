@@ -26,8 +26,8 @@ export const localMinute = (time: Date): string =>
 export const count = (number: number): string => whole.format(number)
 
 /**
- * Formats a number together with a noun, for example `1 message` or `2 messages`. `many` is the plural of the noun if
- * the plural does not end in s.
+ * Formats a number together with a noun, for example `1 message` or `2 messages`. The parameter `many` is the plural of
+ * the noun, if the plural is not the noun with an added s.
  */
 export const plural = (number: number, word: string, many = `${word}s`): string =>
   `${count(number)} ${number === 1 ? word : many}`

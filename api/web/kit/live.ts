@@ -5,18 +5,21 @@ import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
   /**
-   * Loads the value that the page shows. `watching` is `true` if a timer caused the loading of the value, and `false`
-   * if the user caused it.
+   * Loads the value that the page shows. The parameter `watching` is `true` if a timer causes the load, and `false` if
+   * the user causes the load.
    */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /** Sets the milliseconds between two loads of the value. Without this setting the page loads the value only once. */
+  /**
+   * Sets the milliseconds between two loads of the shown value. Without this setting, the page loads the shown value
+   * only once.
+   */
   everyMs?: number
-  /** The signal aborts when the user leaves the screen. */
+  /** Holds a signal that aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
-/** Makes a part of the page that loads its value repeatedly while the page is visible. */
+/** Makes a part of the page that loads and shows its value repeatedly while the page is visible. */
 export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   element: HTMLElement
   /** Loads the shown value again, without waiting for the next poll. */
@@ -38,8 +41,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
       shown = seen
     } catch (error) {
       if (signal.aborted) return
-      // After a network error the old content stays on the page. An error response of the service replaces the content
-      // of the page.
+      // After a network error, the old content stays on the page. An error response of the service replaces the old
+      // content.
       if (shown !== null && !(error instanceof AskError)) return
       shown = null
       replaceContent(element, notice('bad', error instanceof Error ? error.message : String(error)))
@@ -69,8 +72,8 @@ const PAGES_MAX = 20
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
- * Returns the items of all pages of a list, but not more than `most` items. `more` tells that the list has further
- * items after the returned items.
+ * Returns the items of all pages of a list, but not more than `most` items. The returned value `more` tells whether the
+ * list has further items.
  */
 export async function readAll<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string> },
@@ -89,7 +92,7 @@ export async function readAll<Name extends string, Item>(
   return { items: items.slice(0, most), more: token !== undefined || items.length > most }
 }
 
-/** Returns the items of the first pages of a list, and the token of the page after them. */
+/** Returns the items of the first pages of a list, and the token of the page after these pages. */
 async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },
@@ -112,7 +115,7 @@ async function readPages<Name extends string, Item>(
 export function liveList<Name extends string, Item>(options: {
   name: Name
   path: string
-  /** Adds query parameters to the list's requests. The query parameter `limit` is 50 by default. */
+  /** Adds query parameters to the list's requests. By default the query parameter `limit` is 50. */
   query?: Record<string, string>
   draw: (items: Item[]) => Child
   /** Makes the content that an empty list shows. */

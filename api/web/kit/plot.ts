@@ -8,7 +8,7 @@ const GAP = 0.8
 export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] }
 
 /**
- * Plots the values of a period of time as bars. Each part of the period is shown as one bar, and the newest part stands
+ * Plots the values of a period of time as bars. The plot shows each part of the period as one bar, with the newest part
  * at the right.
  * @param label is the text that screen readers read in place of the plot.
  */

@@ -10,7 +10,7 @@ export type ScreenContext = {
   /** Holds the query parameters of the page's address. */
   query: URLSearchParams
   session: Session
-  /** The signal aborts when the user leaves the screen. */
+  /** Holds a signal that aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
@@ -35,7 +35,10 @@ const TABS: readonly [path: string, name: string, role?: Role][] = [
 export const projectLink = (projectId: string, ...rest: string[]): string =>
   `#/${['projects', projectId, ...rest].map(encodeURIComponent).join('/')}`
 
-/** Makes a screen of one project, with the project's name, address and navigation above the content. */
+/**
+ * Makes a screen of one project. Above the content, the screen shows the project's name, the project's address and the
+ * navigation.
+ */
 export const ofProject =
   (
     tab: string,

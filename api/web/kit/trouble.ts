@@ -1,6 +1,6 @@
 import { h } from './dom.ts'
 
-/** Holds the error of one form field when the console itself finds the error before it sends a request. */
+/** Reports an error in one form field that the console itself finds before it sends a request. */
 export class FieldError extends Error {
   readonly field: string
   constructor(field: string, message: string) {
@@ -56,7 +56,8 @@ export function troubleOf(form: HTMLFormElement, id: string) {
 function describe(described: HTMLElement, id: string): () => void {
   const before = described.getAttribute('aria-describedby')
   described.setAttribute('aria-describedby', before === null ? id : `${before} ${id}`)
-  // WAI-ARIA does not allow the attribute aria-invalid on an element with the role `group`.
+  // A fieldset gets no attribute aria-invalid, because WAI-ARIA does not allow this attribute on an element with the
+  // role `group`.
   if (!described.matches('fieldset')) described.ariaInvalid = 'true'
   return () => {
     described.ariaInvalid = null

@@ -1,4 +1,4 @@
-/** Describes the service's responses, but only with the fields that the console page shows. */
+/** Describes the responses of the service, but only with the fields that the console page uses. */
 
 export type Role = 'viewer' | 'owner' | 'operator'
 
@@ -31,7 +31,7 @@ export type Overview = {
   minutes: Minute[]
   /**
    * Holds the statistics for the period that the user chose. All parts of the period have the same length, and the
-   * response omits the parts in which nothing was counted.
+   * response omits parts without counts.
    */
   history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
@@ -68,7 +68,7 @@ export type Project = {
     dailyTextBytes: number
     dailyTextSeconds: number
   }
-  /** Holds the limits of the project. `null` means that the project has no limit of its own. */
+  /** Holds the limits of the project. A limit of `null` means that the project has no such limit of its own. */
   limits: {
     storageBytes: number | null
     dailySettlements: number | null
@@ -76,7 +76,7 @@ export type Project = {
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /** Tells for how many days the service keeps each kind of the project's data. `null` means forever. */
+  /** Tells for how many days the service keeps each kind of data. A `null` stands for an unlimited time. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }
@@ -94,7 +94,7 @@ export type Thread = {
   subject: string
   messageCount: number
   updatedAt: string
-  /** Names the authors of the newest message in the thread. The field is absent when the thread has no message left. */
+  /** Names the authors of the newest message in the thread. A thread without messages has no field `from`. */
   from?: string[]
   snippet?: string
   unread?: boolean
@@ -105,7 +105,7 @@ export type Attachment = {
   filename: string
   contentType: string
   size: number
-  /** Describes the text that the service extracted from the file. Only received mail has this field. */
+  /** Describes the text that the service read from the attachment of a received mail. Sent mail has no such text. */
   text?: { state: 'pending' | 'ready' | 'none' | 'failed'; reason?: string }
 }
 
@@ -136,7 +136,7 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
   internal: boolean
 }
 
-/** Describes an excerpt of a text. `ranges` gives the position of each match as UTF-16 offsets into the excerpt. */
+/** Describes an excerpt of a text. The field `ranges` gives the UTF-16 offsets of each search match in the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 /** Describes a draft, which is a mail that is still being written. */
@@ -158,7 +158,7 @@ export type Draft = DraftHead & {
   attachments: { filename: string; contentType: string; size: number }[]
 }
 
-/** Describes a calendar event to which a message belongs. */
+/** Describes a calendar invitation in a message. */
 export type Invite = {
   method: string
   uid: string
@@ -204,7 +204,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** Holds the SHA-256 hash of the held mail's bytes. `null` means that the agent has deleted the held mail. */
+  /** Holds the SHA-256 hash of the held mail's bytes, or `null` if the agent has deleted the held mail. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }
@@ -228,7 +228,7 @@ export type Endpoint = {
   revenueUsdcRaw: string
 }
 
-/** Describes the last trial of an endpoint, in which the service called it as a buyer would. */
+/** Describes the last trial of an endpoint, in which the service called the endpoint as a buyer would. */
 export type EndpointTrial = {
   canBuy: boolean
   trial: {

@@ -3,7 +3,7 @@ import { type Child, h, svg } from './dom.ts'
 import { may } from './role.ts'
 import type { Role } from './types.ts'
 
-/** Maps each state to the colour of the badge that shows it. A badge always shows a text in addition to its colour. */
+/** Maps each state to the colour of the badge for this state. A badge always shows a text in addition to its colour. */
 const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   settled: 'good',
   paid: 'good',
@@ -71,7 +71,7 @@ export const heading = (title: string, lead: Child = null, ...actions: Child[]):
     actions.length === 0 ? null : h('div', { class: 'actions' }, actions),
   )
 
-/** Makes a section of a screen with a heading, an introduction and buttons. */
+/** Makes one section of a screen. The section has a heading, an introduction and buttons. */
 export const section = (
   id: string,
   title: string,
@@ -95,8 +95,8 @@ type ButtonOptions = {
   keep?: string
   title?: string
   /**
-   * Holds the name of the button that screen readers announce. The button needs a name for screen readers when several
-   * buttons have the same visible text.
+   * Holds the name that screen readers announce for the button. The button needs such a name if several buttons have
+   * the same visible text.
    */
   label?: string
   /** Names the lowest role that may use the button. People with a lower role do not see the button. */
@@ -141,15 +141,15 @@ export type Column<Row> = {
   name: string
   cell: (row: Row) => Child
   /**
-   * Tells how the column of a table looks. A column with the look `main` is the title of a card on narrow screens. A
-   * column with the look `num` aligns its digits. A column with the look `choose` holds a checkbox.
+   * Tells how the column of a table looks. A column of the kind `main` is the title of a card on narrow screens. A
+   * column of the kind `num` aligns its digits. A column of the kind `choose` holds a checkbox.
    */
   kind?: 'main' | 'num' | 'end' | 'choose'
 }
 
 /**
- * Makes the header of a table. The code sets the ARIA table roles explicitly, because a CSS `display` other than the
- * default would remove them.
+ * Makes the header of a table. The ARIA table roles are set explicitly, because a CSS `display` other than the default
+ * would remove these roles.
  */
 export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   h(
@@ -169,8 +169,8 @@ export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   )
 
 /**
- * Makes one row of a table. `index` is the position of the row among all rows of the list. If a table shows all its
- * rows at once, the caller does not pass `index`.
+ * Makes one row of a table. The parameter `index` is the position of the row among all rows of the list. If a table
+ * shows all its rows at once, the caller does not pass `index`.
  */
 export const tableRow = <Row>(
   columns: readonly Column<Row>[],
@@ -208,7 +208,7 @@ export const table = <Row>(
 
 /**
  * Makes the placeholder that an empty list shows. The placeholder tells which items will appear in the list, and how
- * they get there.
+ * these items get into the list.
  */
 export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElement =>
   h(
@@ -281,7 +281,7 @@ export const copyable = (text: string, shown: Child = h('code', {}, text)): HTML
     copyButton(text, copyIcon(), { label: `Copy ${text}`, keep: `copy ${text}`, kind: 'small' }),
   )
 
-/** Makes a row of links. On narrow screens the row scrolls so that the current link is visible. */
+/** Makes a row of links. On narrow screens, the row of links scrolls so that the current link is visible. */
 export function tabs(
   label: string,
   links: readonly { href: string; name: Child; current: boolean }[],

@@ -1,4 +1,7 @@
-/** Shows held mail, which waits for its owner's approval: the list, and each mail with the buttons for the decision. */
+/**
+ * Shows the list of held mails, which wait for their owner's approval, and each held mail with the buttons for the
+ * decision.
+ */
 import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
 import { type Child, h, replaceContent } from '../kit/dom.ts'
@@ -29,7 +32,7 @@ const STATES: Filter = {
   ],
 }
 
-/** Shows the mails of a project that wait for the owner's approval, or that the owner has decided. */
+/** Shows the list of a project's mails that wait for the owner's decision or about which the owner has decided. */
 export const approvals = ofProject('approvals', (project, { signal, query }) => [
   project.sendPolicy === 'free'
     ? notice('info', 'Mail of this project leaves without approval. Its settings change that.')
@@ -71,11 +74,12 @@ export const approvals = ofProject('approvals', (project, { signal, query }) => 
 const recipients = (message: HeldItem['message']): string =>
   message === null ? '–' : [...message.to, ...message.cc, ...message.bcc].join(', ')
 
-/** Shows one held mail, with the buttons with which the owner decides about it. */
+/** Shows one held mail, with the buttons for the owner's decision. */
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
-  // When the console redraws the approval request, it keeps the pages of the held mail that the owner has already read.
+  // The console keeps the pages of the held mail that the owner has already read, even when it redraws the approval
+  // request.
   const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
   const read = (held: HeldRequest, message: Letter) => {
     const known = reading.get(held.sha256 ?? '')
@@ -153,9 +157,9 @@ function letter(held: HeldRequest, message: Letter, shown: HTMLElement): HTMLEle
 const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words || '(no text)')
 
 /**
- * Makes the buttons with which the owner decides about a held mail.
- * @param seal is the signed proof that the service has shown all pages of the held mail. `null` means that the owner
- * has not read all pages, or that the console cannot show the mail.
+ * Makes the buttons for the owner's decision about a held mail.
+ * @param seal is the signed proof that the service has shown all pages of the held mail. The seal is `null` if the
+ * owner has not read all pages, or if the console cannot show the mail.
  */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held

@@ -1,6 +1,6 @@
 /**
- * Shows the column beside a message with facts about the message. The column beside a message shows the files with
- * their text, the codes, links and invitations, and the webhook deliveries.
+ * Shows a column with facts about a message beside the message. The column shows the files with their text, the codes,
+ * links and invitations, and the webhook deliveries.
  */
 import { ask, at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
@@ -20,8 +20,8 @@ const EVENTS_SHOWN = 20
 
 /**
  * Makes the column that stands beside a message and shows facts about the message.
- * @param places holds which sections of the column the user has opened, so that they stay open when the thread is drawn
- * again.
+ * @param places holds the sections of the column that the user has opened, so that these sections stay open when the
+ * console redraws the thread.
  */
 export function aside(
   project: Project,
@@ -37,13 +37,14 @@ export function aside(
   const found = placeOf('found')
   const events = placeOf('events')
   const invites = placeOf('invites')
-  // The column is a group and not an ARIA landmark, because each message of a thread has such a column.
+  // The column beside a message is a group and not an ARIA landmark, because each message of a thread has such a
+  // column.
   return h(
     'div',
     { class: 'aside', role: 'group', 'aria-label': 'Beside the message' },
     attachmentList(base, message, places),
-    // A one-time code is a secret, and the audit log records who reads it. So the console shows the codes only when the
-    // user asks for them.
+    // A one-time code is a secret, and the audit log records who reads the code. Therefore the console shows the codes
+    // only when the user asks for the codes.
     deliveryStatus === undefined
       ? button('Codes and links', () => toggle(found, () => showFound(found, base)), {
           keep: `found ${messageId}`,

@@ -5,8 +5,8 @@ import type { SingleMessage } from '../kit/types.ts'
 import { badge, button, copyButton } from '../kit/ui.ts'
 
 /**
- * Shows the one-time codes and links in a message. The user cannot open any of the links, because the console shows
- * each address only as text to copy.
+ * Shows the one-time codes and links in a message. The user cannot open the links, because the console shows the
+ * address of each link only as text to copy.
  */
 export async function showFound(body: HTMLElement, path: string): Promise<void> {
   const { codes = [], links = [] } = await ask<SingleMessage>(path)

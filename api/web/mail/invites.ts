@@ -3,13 +3,13 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Invite, Message, SingleMessage } from '../kit/types.ts'
 import { badge, button, facts, toast } from '../kit/ui.ts'
 
-/** Tells from the files of a message whether the message may hold a calendar invitation. */
+/** Tells whether a message may hold a calendar invitation, according to the types and names of its files. */
 export const mayInvite = ({ attachments }: Message): boolean =>
   attachments.some(
     ({ filename, contentType }) => /^text\/calendar/i.test(contentType) || /\.ics$/i.test(filename),
   )
 
-/** Shows the calendar invitations in a message, with buttons to answer them. */
+/** Shows the calendar invitations in a message, with buttons to answer the invitations. */
 export async function showInvites(place: HTMLElement, path: string): Promise<void> {
   const { invites = [] } = await ask<SingleMessage>(path)
   place.replaceChildren(

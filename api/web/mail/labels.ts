@@ -5,7 +5,7 @@ import { badge } from '../kit/ui.ts'
 /** Lists the labels for which the console shows no badge, because another element of the page shows the same fact. */
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
-/** Makes the badges for the labels of a message, but leaves out labels whose fact the page already shows. */
+/** Makes the badges for the labels of a message, but leaves out a label if the page already shows the same fact. */
 export function labelBadges(labels: readonly string[], alreadyShown?: string): Child {
   const shown = labels.filter((label) => !PLAIN.has(label) && label !== alreadyShown)
   if (shown.length === 0) return null

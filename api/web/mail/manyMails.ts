@@ -1,4 +1,4 @@
-/** Changes the labels of many messages or threads, and deletes them. */
+/** Changes the labels of many messages or threads, and deletes many messages or threads. */
 import { ask, at } from '../kit/ask.ts'
 import { field } from '../kit/dialog.ts'
 import { plural } from '../kit/format.ts'

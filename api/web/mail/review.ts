@@ -1,6 +1,6 @@
 /**
  * Shows all pages of a held mail, one after the other. Together with the last page of a held mail, the service returns
- * the seal (a signed proof) that allows the approval.
+ * a seal (a signed proof), which allows the approval.
  */
 import { ask, at } from '../kit/ask.ts'
 import { h, replaceContent } from '../kit/dom.ts'
@@ -21,8 +21,7 @@ type Letter = NonNullable<HeldRequest['message']>
 
 /**
  * Shows the pages of a held mail.
- * @param whole is a function that gets the seal (a signed proof) of the last page. It is called only if the pages show
- * every part of the mail.
+ * @param whole receives the seal (a signed proof) of the last page, but only if the pages show every part of the mail.
  */
 export function review(
   project: Project,

@@ -9,7 +9,7 @@ import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
 /**
- * Sets the maximum number of characters of an excerpt that the console shows when the search match is not in the
+ * Sets the maximum number of characters of the excerpt that the console shows if the search match is not in the
  * message's text.
  */
 const BEGINNING = 160
@@ -85,8 +85,8 @@ const found = (project: Project, message: FoundMessage): Child => [
 type Ranges = Highlight['ranges']
 
 /**
- * Makes a text in which the search matches are highlighted. The function builds only text nodes, so that the browser
- * never parses third-party text as markup.
+ * Makes a text in which the search matches are highlighted. The text becomes text nodes only, so that the browser never
+ * parses third-party text as markup.
  */
 function marked(text: string, ranges: Ranges): Child[] {
   const parts: Child[] = []

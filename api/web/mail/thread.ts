@@ -17,7 +17,7 @@ const REFRESH_MS = 3_000
  */
 const RAW_SHOWN = 200_000
 
-/** Shows one email thread. The console does not mark the messages of the thread as read. */
+/** Shows one email thread, and does not mark the messages of the thread as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
   // The console keeps the drawn message bodies, so that it does not redraw an open message when new messages arrive in
@@ -138,7 +138,7 @@ function messageCard(
   )
 }
 
-/** Shows the text that the author of a message wrote. The console collapses the quoted text of earlier messages. */
+/** Shows the text that the author of a message wrote. The quoted text of earlier messages is collapsed. */
 function textOf({ messageId, text, extractedText }: Message): HTMLElement[] {
   const own = extractedText?.trim() ?? text
   const whole = text.trim()
@@ -174,7 +174,7 @@ const frame = (path: string): HTMLElement =>
     loading: 'lazy',
   })
 
-/** Shows one of three views of a message: its text, its HTML or its original bytes. */
+/** Shows one of the three views of a message, which are the text, the HTML and the original bytes. */
 function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLElement[]): void {
   body.dataset.view = name
   body.replaceChildren(...shown)

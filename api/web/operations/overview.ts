@@ -20,7 +20,7 @@ const POOLS: readonly [string, string][] = [
 /** A report on the chain is outdated after this many seconds, because payment workers report every few seconds. */
 const RPC_STALE_S = 60
 
-/** Lists the periods that the overview can show. `parts` tells how each period is divided. */
+/** Lists the periods that the overview can show. The text `parts` tells how each period is divided. */
 const RANGES: readonly (readonly [range: string, label: string, parts: string])[] = [
   ['hour', 'Hour', 'minute by minute'],
   ['day', 'Day', 'by half hours'],
@@ -28,7 +28,7 @@ const RANGES: readonly (readonly [range: string, label: string, parts: string])[
   ['month', 'Month', 'day by day'],
 ]
 
-/** Shows the figures of the whole service. The address of the page holds the period. */
+/** Shows the figures of the whole service for one period, which the address of the page names. */
 export const overview: Screen = ({ signal, query }) => {
   const [range, label, parts] = RANGES.find(([name]) => name === query.get('range')) ?? RANGES[0]!
   // The service counts a time zone in minutes east of UTC, but browsers count in minutes west of UTC.
@@ -53,7 +53,7 @@ export const overview: Screen = ({ signal, query }) => {
   ]
 }
 
-/** Returns one figure for each part of the chosen period. The figure of a part without counts is 0. */
+/** Returns one figure for each part of the chosen period. The figure for a part without counts is 0. */
 function history({ at, history: shown }: Overview, value: (part: Part) => number): number[] {
   const { widthMs, parts, count: length } = shown
   const values = Array<number>(length).fill(0)
@@ -70,7 +70,7 @@ function history({ at, history: shown }: Overview, value: (part: Part) => number
   return values
 }
 
-/** Returns the figures of the last hour, one for each minute. A minute without data is 0. */
+/** Returns one figure for each minute of the last hour. The figure for a minute without data is 0. */
 function hour(now: Overview, value: (minute: Minute) => number): number[] {
   const end = Math.floor(Date.parse(now.at) / 60_000)
   const values = Array<number>(MINUTES).fill(0)

@@ -3,7 +3,7 @@ import { field, openDialog } from '../kit/dialog.ts'
 import { toast } from '../kit/ui.ts'
 import type { Purse } from './types.ts'
 
-/** Opens the form that sets the highest balance of a purse, and the address that gets any USDC above it. */
+/** Opens the form that sets the highest balance of a purse, and the address that gets any USDC above this balance. */
 export const limitsDialog = (base: string, purse: Purse, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Limits of the purse',

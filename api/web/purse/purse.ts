@@ -1,6 +1,6 @@
 /**
- * Shows the purse of a project: its balance, the button that stops it, waiting payments, mandates, spending and past
- * payments.
+ * Shows the purse of a project, with its balance, the button that stops the purse, waiting payments, mandates, spending
+ * and past payments.
  */
 import { AskError, ask, at } from '../kit/ask.ts'
 import { openDialog } from '../kit/dialog.ts'

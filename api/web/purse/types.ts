@@ -1,4 +1,4 @@
-/** Describes the service's responses about the purse, but only with the fields that the console reads. */
+/** Describes the responses of the service about the purse, but only with the fields that the console reads. */
 
 export type Purse = {
   address: string

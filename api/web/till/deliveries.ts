@@ -53,7 +53,8 @@ const filtersOf = (receivers: readonly Receiver[]): readonly Filter[] => [
 const same = (text: string): [string, string] => [text, text]
 
 /**
- * Shows the webhook deliveries of a project, the failed deliveries among them, and buttons that send deliveries again.
+ * Shows the webhook deliveries of a project, how many of these deliveries failed, and buttons that send deliveries
+ * again.
  */
 export const deliveries = ofProject('webhooks', async (project, { signal, query }) => {
   const { projectId } = project
@@ -134,7 +135,7 @@ export const deliveries = ofProject('webhooks', async (project, { signal, query 
   return [stats.element, list.element]
 })
 
-/** The request for the counts leaves out the parameter `order`, because the order of a list changes no count. */
+/** Leaves the parameter `order` out of the request for the counts, because the order of a list changes no count. */
 const wantedStats = ({ order: _, ...query }: Record<string, string>) => new URLSearchParams(query)
 
 const saying = (found: DeliveryStats): string =>
@@ -166,8 +167,8 @@ type Recovering = {
 }
 
 /**
- * Opens a form for use after an outage of a receiver: the form sends all deliveries again that have failed since a
- * given time.
+ * Opens a form for use after an outage of a webhook receiver. The form sends all deliveries again that have failed
+ * since a given time.
  */
 const recover = ({ path, receivers, replay }: Recovering): void =>
   openDialog({

@@ -8,7 +8,7 @@ import { badge, button, copyable, empty, facts, panel, table, toast } from '../k
 
 const REFRESH_MS = 1_000
 
-/** Shows one webhook delivery with its attempts, and a button that sends it again. */
+/** Shows one webhook delivery with its attempts, and a button that sends the delivery again. */
 export const delivery = ofProject('webhooks', (project, { params, signal }) => {
   const path = at`/projects/${project.projectId}/v0/webhooks/deliveries/${params[1]!}`
   const shown = live({

@@ -9,8 +9,8 @@ import { badge, button, copyButton, facts, notice, panel, table } from '../kit/u
 
 const REFRESH_MS = 1_000
 /**
- * If a trial of an endpoint has not ended after this many milliseconds, the user may start a new trial. The service
- * refuses to start a new trial before this time.
+ * If a trial of an endpoint has not ended after this many milliseconds, the user may start a new trial. Before this
+ * time, the service refuses to start a new trial of the endpoint.
  */
 const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'
@@ -58,8 +58,8 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // The service refuses to start a trial if a trial of the endpoint already runs. The page then shows the result of
-      // the trial that is already running.
+      // The service refuses to start a trial if a trial of the endpoint already runs. If a trial is already running,
+      // the page shows the result of the running trial.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)
@@ -71,7 +71,7 @@ export const sellSomething = ({ projectId }: Project): void =>
 
 type Shown = EndpointTrial & { endpoint: Endpoint; payments: PaymentItem[] }
 
-/** Shows the page of one endpoint: the 402 response that a buyer gets, and the payments that arrive. */
+/** Shows the page of one endpoint, with the 402 response that a buyer gets and the payments that arrive. */
 export const endpointTrial = ofProject('endpoints', async ({ projectId }, { params, signal }) => {
   const path = pathOf(projectId, params[1]!)
   const payments = at`/projects/${projectId}/v0/payments?endpointId=${params[1]!}&limit=${PAYMENTS_SHOWN}`

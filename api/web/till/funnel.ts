@@ -27,7 +27,7 @@ const ROWS_MAX = 10
 export const inWords = ({ challenges, refused, settled, failed }: Stages): string =>
   `${count(challenges)} challenges, ${count(settled)} paid, ${count(failed)} failed, ${count(refused)} refused`
 
-/** Makes a table with one row for each endpoint. The name of an endpoint links to its payments. */
+/** Makes a table with one row for each endpoint. The name of an endpoint links to the payments for this endpoint. */
 export const funnelTable = (projectId: string, rows: Funnel['byEndpoint']): HTMLElement =>
   table(
     'From challenge to paid',

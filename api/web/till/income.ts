@@ -1,6 +1,6 @@
 /**
- * Shows the income of a project: a plot, the conversion of challenges to payments, sums by payer, and the download of
- * the accounting records.
+ * Shows the income of a project, with a plot, the conversion of payment challenges to payments, sums by payer, and a
+ * download of the accounting records.
  */
 import { ask, at, save } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'

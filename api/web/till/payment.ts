@@ -10,7 +10,7 @@ import { badge, button, copyButton, facts, notice, panel, table, toast } from '.
 
 const REFRESH_MS = 1_000
 
-/** Shows one payment with its receipt, whose signature the browser can verify. */
+/** Shows one payment with its receipt. The browser can verify the signature of the receipt. */
 export const payment = ofProject('payments', (project, { params, query, signal }) => {
   const path = at`/projects/${project.projectId}/v0/payments/${params[1]!}`
   const isOpen = query.get('show') === 'receipt'
@@ -151,7 +151,7 @@ async function sendAgain(projectId: string, deliveryId: string): Promise<void> {
 
 /**
  * Shows the payment header that the payer sent, for support cases. The payment header appears only on request, because
- * the audit log records who reads it.
+ * the audit log records who reads this header.
  */
 function paidHeader(projectId: string, paymentId: string): Child {
   const shown = h('div', { role: 'status' })

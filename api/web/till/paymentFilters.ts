@@ -34,7 +34,7 @@ const STATES = [
   ['failed', 'failed'],
 ] as const
 
-/** Makes the form of the payment filters. Submitting the form opens an address that holds the filters. */
+/** Makes the form of the payment filters. Submitting the form opens a page with the filters in its address. */
 export function filterForm(
   projectId: string,
   filters: PaymentFilters,

@@ -11,8 +11,8 @@ import { filterForm, readFilters } from './paymentFilters.ts'
 const REFRESH_MS = 1_000
 
 /**
- * Shows the payments of a project: its income, the conversion of challenges to payments, filters, and the list of
- * payments.
+ * Shows the income of a project, the conversion of payment challenges to payments, filters, and the list of the
+ * project's payments.
  */
 export const payments = ofProject('payments', async (project, { signal, query }) => {
   const { projectId } = project

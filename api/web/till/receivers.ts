@@ -1,4 +1,7 @@
-/** Lists the URLs that receive a project's events: its webhooks, and the endpoints with a webhook. */
+/**
+ * Lists the URLs that receive the events of a project. The receiving URLs belong to webhooks of the project and to
+ * endpoints with a webhook.
+ */
 import { ask, at } from '../kit/ask.ts'
 import { count, percent } from '../kit/format.ts'
 import type {
@@ -13,7 +16,7 @@ export type Receiver = { id: string; url: string }
 
 /**
  * Sets the maximum number of webhook receivers that the filter offers to the user. A user can still find deliveries to
- * other receivers by their URL.
+ * other receivers by the URL of the receiver.
  */
 const SHOWN = '100'
 

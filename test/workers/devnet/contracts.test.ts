@@ -76,7 +76,7 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
     expect(await client.getTransactionCount({ address })).toBe(0)
   })
 
-  test('a fresh devnet settles a payment that a wallet signed, and only once', async () => {
+  test('a fresh devnet settles a payment that a wallet signed, and settles it only once', async () => {
     const authorization = authorize()
     const signature = await signed(authorization)
     const verdict = await judge(authorization, signature)
@@ -92,7 +92,7 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
     expect((await settle(devnet, authorization, signature)).status).toBe('reverted')
   })
 
-  test('a fresh devnet accepts a payment of an ERC-1271 wallet, which only the chain can judge', async () => {
+  test('a fresh devnet accepts a payment of an ERC-1271 wallet, although only the chain can check its signature', async () => {
     const from = await deployWallet(client, payer.address)
     await fund(client, from)
     const authorization = authorize({ from })
@@ -101,7 +101,7 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
     expect(await chainAccepts(client, authorization, signature)).toBe(true)
   })
 
-  test('a fresh devnet and the till accept the same payments, except that the till is stricter and does not check the funds', async () => {
+  test('the till accepts the same payments as a fresh devnet, except that the till is stricter and does not check the funds', async () => {
     const nowS = BigInt(Math.floor(Date.now() / 1000))
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
     const highS = (signature: Hex): Hex => {
@@ -149,16 +149,16 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
       ['wrong name on both sides', {}, keep, wrongName, { extra: wrongExtra }, bad, false],
       ['ERC-6492 garbage', {}, wrapped, SEPOLIA, {}, bad.slice(10), false],
       ['high s', {}, highS, SEPOLIA, {}, bad, false],
-      // The test asks the chain about the normalised signature, because the service also broadcasts the normalised
-      // form.
+      // The test asks the chain about the normalised signature, because the service also broadcasts the normalised form
+      // of a signature.
       ['v 0 or 1', {}, v0, SEPOLIA, {}, 'valid', true],
       ['zero signature', {}, () => `0x${'00'.repeat(65)}`, SEPOLIA, {}, bad, false],
       ['short signature', {}, () => '0x1234', SEPOLIA, {}, bad.slice(10), false],
       ['two signatures', {}, (s) => `0x${s.slice(2).repeat(2)}`, SEPOLIA, {}, long, false],
       ['self-payment', self, keep, SEPOLIA, { payTo: payer.address }, 'invalid_payment', true],
       ['zero amount', { value: 0n }, keep, SEPOLIA, { maxAmountRequired: '0' }, value, true],
-      // An amount of 18 digits passes all checks except the check on the chain. Only the chain knows that the payer’s
-      // balance is too low.
+      // A payment with an amount of 18 digits passes all checks except the check on the chain, because only the chain
+      // knows that the payer’s balance is too low.
       [
         'no funds',
         { value: 10n ** 17n },

@@ -64,7 +64,7 @@ describe('the service keeps the state of a devnet', () => {
     await pay(second)
   })
 
-  test('the state of a devnet survives a restart with a contract code of 12 MB', async () => {
+  test('the state of a devnet survives a restart even if it holds contract code of 12 MB', async () => {
     const first = await start('large')
     const address = `0x${'51'.repeat(20)}` as const
     await devnetClient(first.rpcUrl).setCode({ address, bytecode: `0x${'5b'.repeat(12_000_000)}` })
@@ -85,8 +85,8 @@ describe('the service keeps the state of a devnet', () => {
       process.stdout.write(devnet.rpcUrl)
       setInterval(() => {}, 1000)
     `
-    // The devnet must ignore the HTTP proxy that the environment variables name. No process listens at the address of
-    // the HTTP proxy that the environment variables name.
+    // The devnet must ignore the HTTP proxy that the environment variables name, because no process listens at the
+    // address of this proxy.
     const env = { HTTP_PROXY: 'http://127.0.0.1:1', ANVIL_ACCOUNTS: '1' }
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', env })
     const { value } = await child.stdout.getReader().read()
@@ -162,6 +162,6 @@ test('a devnet with a block time mines a sent transaction, and also mines blocks
   while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await Bun.sleep(20)
 })
 
-test('no devnet in these tests logs a warning, except one that finds the devnet of a killed service', () => {
+test('no devnet in these tests logs a warning, except a devnet that finds the devnet of a killed service', () => {
   expect(new Set(warnings)).toEqual(new Set(['devnet of a killed service found']))
 })

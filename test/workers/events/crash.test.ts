@@ -44,11 +44,13 @@ async function kill(worker: ServiceProcess): Promise<void> {
   expect(await worker.exited).toBe('SIGKILL')
 }
 
-/** Returns the recorded gaps in ms, from the end of each attempt to the start of the next attempt. */
+/**
+ * Returns the recorded gaps in milliseconds between the end of each delivery attempt and the start of the next attempt.
+ */
 const gaps = (attempts: any[]) =>
   attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
 
-test('an attempt is repeated after kill −9 of its worker, and kill −9 between two attempts does not delay the next one', async () => {
+test('a webhook delivery attempt is repeated after kill −9 of its worker, and kill −9 between two attempts does not delay the second attempt', async () => {
   let hang = true
   await using receiver = await startReceiver(({ headers }, response) => {
     const isThird = headers['x-service-delivery-attempt'] === '3'
@@ -143,7 +145,7 @@ testWhole(
   },
 )
 
-test('a delivery attempt that ends while the database is unreachable is recorded later and not repeated', async () => {
+test('a webhook delivery attempt that ends while the database is unreachable is recorded later and not repeated', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((request, response) => {
     const first = request.headers['x-service-delivery-attempt'] === '1'
@@ -164,8 +166,8 @@ test('a delivery attempt that ends while the database is unreachable is recorded
   const delivery = await waitForEnd(agent, id)
   expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
   const { at, ms } = delivery.attempts[0]
-  // The delay before the next delivery attempt is counted from the end of the last attempt, not from the time when its
-  // outcome was recorded.
+  // The delay before the next delivery attempt counts from the end of the last attempt, and not from the time at which
+  // the outcome was recorded.
   expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(300)
   expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
     '1',

@@ -1,4 +1,6 @@
-/** Tests one run of a webhook delivery job: what the receiver gets, and what the delivery log records. */
+/**
+ * Tests the request that the receiver gets from one run of a webhook delivery job, and the entry in the delivery log.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
@@ -67,7 +69,7 @@ describe('the service runs a webhook delivery job', () => {
     })
   })
 
-  test('a delivery job without an attempt number makes an attempt only if it is the first one', async () => {
+  test('a delivery job without an attempt number makes only the first attempt of a delivery', async () => {
     receiver.answer = status(503)
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await run(id, { attempt: undefined })
@@ -76,7 +78,7 @@ describe('the service runs a webhook delivery job', () => {
     expect((await delivery(id)).attempt).toBe(1)
   })
 
-  test('a delivery job sends nothing if its attempt number is not that of the next attempt', async () => {
+  test('a delivery job sends nothing if its attempt number is not the number of the next attempt', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     for (const attempt of [0, 2, 3]) await run(id, { attempt })
     await run('del_none')
@@ -92,7 +94,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(turns.left).toBeGreaterThan(0)
   })
 
-  test('a delivery job takes a sending slot for the webhook of the project if the delivery goes to this webhook', async () => {
+  test('a delivery job takes a sending slot for the webhook of the project if the webhook is the receiver', async () => {
     const id = await newDelivery(pool)
     const { webhook_id, project_id } = await delivery(id)
     expect((await run(id)).lanes).toEqual([[webhook_id, project_id]])
@@ -134,7 +136,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(receiver.requests[0]!.headers['x-service-signature']).toBe(`sha256=${hex}`)
   })
 
-  test('a run of a delivery job gives its sending slot back if the request cannot be signed', async () => {
+  test('a delivery job gives its sending slot back if the request cannot be signed', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query(
       `update seller_endpoints set webhook_secret = null, webhook_key_id = 'k1',
@@ -167,7 +169,7 @@ describe('the service records the outcome of a delivery attempt', () => {
     },
   )
 
-  test('a delivery stays pending after a failed connection, and the log has the error but no response', async () => {
+  test('a delivery stays pending after a failed connection, and the delivery log has the error but no response', async () => {
     const { id } = await newEndpointDelivery(pool, 'http://127.0.0.1:1/hook')
     await run(id)
     expect((await delivery(id)).status).toBe('pending')

@@ -137,7 +137,7 @@ test('a second run of a webhook delivery job makes no second attempt, and the ne
   expect((await findJob(service.database, id))?.run_at.toISOString()).toBe(nextAttemptAt)
 })
 
-test('a webhook delivery whose job was lost is queued again', async () => {
+test('a webhook delivery is queued again if its job was lost', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   await waitForAttempts(agent, id, 1)
@@ -154,7 +154,7 @@ test('a webhook delivery whose job was lost is queued again', async () => {
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purge removes the webhook deliveries and endpoints of a deleted project without payments, but not those of a live project', async () => {
+test('a purge removes the webhook deliveries and endpoints of a deleted project without payments, but leaves live projects unchanged', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)

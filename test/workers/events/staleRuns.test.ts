@@ -28,8 +28,8 @@ afterAll(async () => {
 const newDelivery = () => newEndpointDelivery(pool, receiver.url)
 
 /**
- * Runs the first attempt of a webhook delivery to its end. @returns how often the attempt took a sending slot and gave
- * it back.
+ * Runs the first attempt of a webhook delivery to its end. @returns how often the attempt took a sending slot, and how
+ * often it gave a slot back.
  */
 async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const { turns, done } = startRun(pool, deliveryId, { meanwhile })
@@ -37,7 +37,7 @@ async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   return turns
 }
 
-test('a webhook delivery job whose attempt was already recorded sends nothing and requests no sending slot', async () => {
+test('a webhook delivery job sends nothing and requests no sending slot if its attempt is already recorded', async () => {
   const { id } = await newDelivery()
   await recordAttempts(pool, [attemptOf(id, 1)])
   expect(await run(id)).toEqual({ entered: 0, left: 0 })
@@ -58,7 +58,7 @@ test('a delivery job sends nothing if its endpoint was deleted while the job wai
   expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
 })
 
-test('a delivery job run that waited for its sending slot sends once, and a second run sends nothing', async () => {
+test('a run of a delivery job that waited for its sending slot sends once, and a second run sends nothing', async () => {
   const { id } = await newDelivery()
   await run(id, async () => {})
   await run(id)
@@ -66,7 +66,7 @@ test('a delivery job run that waited for its sending slot sends once, and a seco
   expect((await row(pool, 'webhook_deliveries', id)).status).toBe('delivered')
 })
 
-test('a delivery job run gives its sending slot back before it records the response', async () => {
+test('a run of a delivery job gives its sending slot back before it records the response', async () => {
   const { id } = await newDelivery()
   const client = await pool.connect()
   try {

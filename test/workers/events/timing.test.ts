@@ -10,8 +10,8 @@ import type { Agent, TestService } from '../../support/service.ts'
 import '../../support/process/alone.ts'
 
 /**
- * Limits how late a retry of a webhook delivery may be. If a step of the retry schedule were wrong, the retry would be
- * at least 3 s early or late.
+ * Limits how late a retry of a webhook delivery may be. If a step of the retry schedule were wrong, a retry would be at
+ * least 3 s early or late.
  */
 const LATE_MAX_MS = 2_500
 const DELIVERIES = 40

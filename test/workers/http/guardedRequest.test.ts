@@ -27,7 +27,7 @@ import '../../support/process/alone.ts'
 afterAll(closeServers)
 
 describe('guardedRequest sends HTTP requests to addresses that strangers name', () => {
-  test('guardedRequest sends method, headers and body as given, and returns status and body', async () => {
+  test('guardedRequest sends the given method, headers and body, and returns status and body', async () => {
     const seen: unknown[] = []
     const port = await serve((request, response) => {
       let body = ''

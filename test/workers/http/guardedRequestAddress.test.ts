@@ -79,8 +79,8 @@ describe('guardedRequest checks the address to which it connects', () => {
     const before = connections
     const port = await local
     let asked = 0
-    // The first DNS answer for the name is a private address. If the HTTP client looked the name up again after the
-    // check, the second answer would be a public address.
+    // The first DNS answer for the name is a private address. If the HTTP client looked up the name again after the
+    // check, the second DNS answer would be a public address.
     const resolve: Resolve = (_hostname, answer) => {
       asked += 1
       answer(null, [{ address: asked === 1 ? '127.0.0.1' : '8.8.8.8', family: 4 }])

@@ -29,7 +29,7 @@ const send = (owner: string, path = '/', allowPrivate = true) =>
     ...{ allowPrivate, kept: { by, owner } },
   })
 
-test('HTTP requests of one project share a connection, and the connection is not used for another project or a forbidden address', async () => {
+test('HTTP requests of one project share a connection, which no other project and no request to a forbidden address uses', async () => {
   for (let n = 0; n < 5; n++) expect((await send('a')).ok).toBe(true)
   expect(connections.opened).toBe(1)
   expect((await send('b')).ok).toBe(true)

@@ -38,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-test('the DNS function mx returns the mail exchangers, and the null MX', async () => {
+test('the DNS function mx returns mail exchangers, and also a null MX', async () => {
   const found = await dns.mx('a.test')
   expect(found.toSorted((a, b) => a.priority - b.priority)).toEqual([
     { priority: 10, exchange: 'mx1.a.test' },
@@ -56,7 +56,7 @@ test('the DNS function addresses returns IPv4 and IPv6 addresses, even behind an
   expect(await dns.addresses('half.test')).toEqual(['192.0.2.5'])
 })
 
-test('the strings of a TXT record are joined', async () => {
+test('the strings of a TXT record are joined to one text', async () => {
   expect((await dns.txt('a.test')).toSorted()).toEqual(['v=DKIM1; p=ABCD', 'v=spf1 -all'])
   expect(await dns.txt('alias.test')).toEqual(await dns.txt('a.test'))
   expect(await dns.txt('A.Test')).toEqual(await dns.txt('a.test'))
@@ -75,7 +75,7 @@ test('the id of a DNS query cannot be guessed from the previous id', async () =>
   expect(new Set(ids.map((id, n) => id - (ids[n - 1] ?? 0))).size).toBeGreaterThan(10)
 })
 
-test('a DNS query is sent again when the query or its answer is lost', async () => {
+test('a DNS query is sent again if the query or its answer is lost', async () => {
   expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
 })
 

@@ -45,7 +45,7 @@ test('a failure of a name server is not cached', async () => {
   expect(server.asked.length).toBe(2 * before)
 })
 
-test('the timeout of a silent name server is remembered in the DNS cache', async () => {
+test('the DNS cache remembers that a name server did not answer', async () => {
   await using server = await startNameServer([])
   const silent = { txt: () => Promise.reject(dnsError('ETIMEOUT')) }
   let asked = 0
@@ -94,8 +94,8 @@ test('a changed DNS record is seen half a minute later', async () => {
 })
 
 /**
- * Returns a DNS look-up whose resolver answers every name with the same text. The list `asked` contains the names that
- * reached the resolver, in order.
+ * Returns a DNS look-up with a resolver that answers every name with the same text. The list `asked` contains the names
+ * that reached the resolver, in order.
  */
 function counting(text: string) {
   const asked: string[] = []

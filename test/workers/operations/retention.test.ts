@@ -1,4 +1,4 @@
-/** Tests that the workers remove old rows by the settings of the service and of the project. */
+/** Tests that the workers remove old rows after the number of days that the service or the project has set. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('mail is removed after the days of the service, or after the days of its project', async () => {
+test('mail is removed after the retention days of its project, or of the service if the project has none', async () => {
   const { config, database, platform } = service
   const [usual, longer] = [await service.newAgent(), await service.newAgent()]
   const pathOf = ({ project }: typeof usual) => `/v0/platform/projects/${project.id}`

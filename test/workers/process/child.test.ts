@@ -55,7 +55,7 @@ test('a child process with endless work is killed when its parent is killed', as
   await waitFor('the end of the child', () => !isAlive(pid), 15_000)
 })
 
-test('a child process that does not start, and a request that cannot be sent, give a ChildError', async () => {
+test('a child process that does not start, and a request that cannot be sent, cause a ChildError', async () => {
   const [name, message] = await refusal(childrenOf('absent.ts').run('pid'))
   expect([name, message]).toEqual(['ChildError', 'the program ended with 1'])
   const unsent = await refusal(childrenOf('childProgram.ts').run(() => {}))

@@ -1,4 +1,4 @@
-/** Is the program that child.test.ts starts: it responds with its process id, throws, ends, or never responds. */
+/** Runs as the child process of child.test.ts, and responds with its process id, throws, ends, or never responds. */
 import { serveParent } from '../../../workers/process/child.ts'
 
 serveParent(async (request: 'pid' | 'throw' | 'end soon' | 'spin') => {

@@ -1,5 +1,6 @@
 /**
- * Tests one run of a purchase job up to the signature of the payment: whom it asks, and how it ends without a payment.
+ * Tests one run of a purchase job up to the signature of the payment: which sellers the job asks, and how the job ends
+ * without a payment.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -54,7 +55,7 @@ describe('the service starts the job of a purchase', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('if a purchase job with the method GET or HEAD is interrupted, it asks the seller again', async () => {
+  test('a purchase job with the method GET or HEAD asks the seller again after an interruption', async () => {
     for (const method of ['GET', 'HEAD'] as const) {
       openShop(shop)
       const id = await scene.accept({ request: { method } })
@@ -64,7 +65,7 @@ describe('the service starts the job of a purchase', () => {
     }
   })
 
-  test('if a purchase job is interrupted and its method has side effects, the purchase ends as unknown, and no seller is asked', async () => {
+  test('an interrupted purchase job with a method that has side effects ends as unknown, and asks no seller', async () => {
     const id = await scene.accept({ request: POST })
     await set(id, `state = 'asking'`)
     await scene.run(id)
@@ -118,7 +119,7 @@ describe('the service starts the job of a purchase', () => {
 })
 
 describe('a buyer handles a seller that demands no payment', () => {
-  test('if a seller responds without demanding payment, a purchase ends as answered and a quote as quoted, whatever the status', async () => {
+  test('if a seller demands no payment, a purchase ends as answered and a quote as quoted, for every response status', async () => {
     for (const status of [200, 404, 500]) {
       shop.ask = () => new Response('free', { status })
       expect(await bought()).toMatchObject({ state: 'answered', status, money: null })
@@ -171,7 +172,7 @@ describe('a purchase job handles the offer of a seller', () => {
     })
   })
 
-  test('if the terms of an offer have a fault, the offer is refused with this fault as the reason', async () => {
+  test('an offer with faulty terms is refused with the fault as the reason', async () => {
     shop.ask = () => challenge({ scheme: 'upto' })
     expect(await bought()).toMatchObject({ state: 'refused', reason: 'no_offer', pay_to: null })
   })
@@ -202,7 +203,7 @@ describe('a purchase job handles the offer of a seller', () => {
     expect(shop.heard).toEqual(['ask'])
   })
 
-  test('an offer is stored without texts of the seller if the request contained a secret', async () => {
+  test('an offer is stored without the texts of the seller if the request contained a secret', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     shop.ask = () => challenge({}, { resource: { url: shop.url, description: SECRET } })
@@ -226,7 +227,7 @@ describe('a purchase job handles the offer of a seller', () => {
     expect(shop.heard).toEqual(['ask'])
   })
 
-  test('an offer waits for the owner if it is above the price that the mandate sets', async () => {
+  test('an offer waits for the owner if its price is above the limit of the mandate', async () => {
     const projectId = await scene.newProject({ terms: { askAboveAtomic: 9_999n } })
     const waiting = await bought({ projectId })
     expect(waiting).toMatchObject({ state: 'waiting', asked_for: 'above_limit', nonce: null })

@@ -1,4 +1,7 @@
-/** Tests how the job of a purchase sends a signed payment: when it repeats the payment, and what it then records. */
+/**
+ * Tests how the job of a purchase sends a signed payment, when the job repeats the payment, and which outcome the job
+ * records.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { chooseOffer, readChallenge } from '../../../shared/purse/offers.ts'
@@ -37,7 +40,7 @@ const set = (id: string, columns: string) =>
 const busy = () => new Response('busy', { status: 503 })
 const settled = (body: object, name = 'payment-response', status = 200) =>
   new Response('sunny', { status, headers: { [name]: encodeHeader(body) } })
-/** Returns the time after the given milliseconds as a Unix time in seconds, rounded up. */
+/** Returns the time in the given number of milliseconds from now, as a Unix time in seconds, rounded up. */
 const secondsIn = (ms: number) => Math.ceil((Date.now() + ms) / 1000)
 
 async function bought(given: Accepted = {}) {
@@ -228,7 +231,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     return { format: 'eip712', payload, signature }
   }
 
-  /** Makes the shop sign its offer and its receipt. Each of them names one resource. */
+  /** Makes the shop sign its offer and its receipt, each for one resource. */
   function prove(resourceUrl: string, named: string | null = null): void {
     shop.ask = async () => {
       const offer = await signed('Offer', {

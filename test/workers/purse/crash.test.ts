@@ -1,6 +1,6 @@
 /**
- * Kills workers at random moments of many purchases. No purchase may be paid twice, and no mandate (limit on payments)
- * may be exceeded.
+ * Kills workers at random moments of many purchases. No purchase may be paid twice, and no mandate (a limit on
+ * payments) may be exceeded.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { RECOVERY_LIMIT_MS } from '../../support/process/alone.ts'

@@ -1,6 +1,6 @@
 /**
- * Breaks the connection to the database at every round trip of a purchase: nothing is paid twice, and the sums are
- * exact.
+ * Breaks the connection to the database at every round trip of a purchase. Nothing may be paid twice, and the sums must
+ * be exact.
  */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { some, testWhole } from '../../support/database/extent.ts'

@@ -1,5 +1,6 @@
 /**
- * Tests how the call of an MCP tool becomes an HTTP exchange: its request, its responses, its challenges, its failures.
+ * Tests how the call of an MCP tool becomes an HTTP exchange, with its request, its responses, its challenges and its
+ * failures.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Exchange } from '../../../workers/http/guardedRequest.ts'
@@ -55,7 +56,7 @@ describe('a buyer calls an MCP tool', () => {
     expect(seller.calls[1]?.arguments).toEqual({})
   })
 
-  test('the call of an MCP tool contains the payment as a value', async () => {
+  test('the call of an MCP tool contains the payment as a JSON value and not as base64', async () => {
     const value = Buffer.from('{"x402Version":2,"payload":{"a":"ä"}}').toString('base64')
     await answered({ payment: { name: 'PAYMENT-SIGNATURE', value } })
     expect(seller.calls[0]?._meta).toEqual({
@@ -132,7 +133,7 @@ describe('a buyer reads the x402 challenge of an MCP tool', () => {
   const text = (value: unknown) => [{ type: 'text', text: JSON.stringify(value) }]
   const other = { ...CHALLENGE, error: 'other' }
 
-  test('is read from the structured content, then from `_meta`, then from the first text', async () => {
+  test('the x402 challenge of an MCP tool is read from the structured content, then from `_meta`, then from the first text', async () => {
     const _meta = { 'x402/error': other }
     const third = { ...CHALLENGE, error: 'third' }
     const failed = { isError: true, content: text(third) }

@@ -30,7 +30,7 @@ const document = (...keys: [id: string, publicKeyJwk?: object][]): Page => ({
 })
 const OWN = '/.well-known/did.json'
 
-test('a key in the document of the host is a key of the host, and the document is read once', async () => {
+test('a key in the DID document of a host is a key of the host, and the document is read only once', async () => {
   const { did, asked, find } = await startHost((did) => ({
     [OWN]: document([`${did}#a`, OTHER], [`${did}#b`, KEY], [`${did}#c`]),
   }))
@@ -40,7 +40,7 @@ test('a key in the document of the host is a key of the host, and the document i
   expect(asked).toEqual([OWN])
 })
 
-test('a key of another document is a key of the host only if the document of the host lists it too', async () => {
+test('a key of another DID document is a key of the host only if the document of the host also lists this key', async () => {
   for (const [own, isOfHost] of [
     [[['x', OTHER], ['y'], ['z', KEY]], true],
     [[['x', OTHER], ['y']], false],
@@ -56,14 +56,14 @@ test('a key of another document is a key of the host only if the document of the
   }
 })
 
-test('a key of another document is no key of the host if the host has no document', async () => {
+test('a key of another DID document is no key of the host if the host has no DID document', async () => {
   const { did, find } = await startHost((did) => ({
     '/a/did.json': document([`${did}:a#k`, KEY]),
   }))
   expect(await find(`${did}:a#k`)).toEqual({ jwk: KEY as never, isOfHost: false })
 })
 
-test('a document that is missing, too long or malformed has no keys, and is not read again', async () => {
+test('a DID document that is missing, too long or malformed has no keys, and is not read again', async () => {
   const whole = (did: string) => document([`${did}#a`, KEY]).body
   for (const page of [
     (did: string) => ({ status: 404, body: whole(did) }),
@@ -79,7 +79,7 @@ test('a document that is missing, too long or malformed has no keys, and is not 
   }
 })
 
-test('a name that is no did:web of a plain host is not looked up', async () => {
+test('a DID that is not a did:web of a plain host is not looked up', async () => {
   const { did, asked, find } = await startHost((did) => ({ [OWN]: document([`${did}#a`, KEY]) }))
   for (const kid of [
     '',
@@ -95,7 +95,7 @@ test('a name that is no did:web of a plain host is not looked up', async () => {
   expect(asked).toEqual([])
 })
 
-test('the document of a host that is not the own machine is read only over https', async () => {
+test('the DID document of a host other than the local machine is read only over https', async () => {
   const { port, asked } = await startHost(() => ({}))
   const policy = { allowPrivate: true, resolve: answering('127.0.0.1') }
   const host = `shop.example:${port}`

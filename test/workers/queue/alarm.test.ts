@@ -22,8 +22,8 @@ test('the job alarm rings when a job is due, and rings rarely before the next jo
     // A timer can fire slightly too early, so the test looks for the first ring of the job alarm at or after the due
     // time.
     const after = rings.find((ring) => ring >= due)!
-    // If the alarm did not know the due time, it would ring only when it next polls the queue, after 500 ms. An alarm
-    // that rings within 450 ms shows that the alarm was set for the due time of the job.
+    // If the alarm did not know the due time of the job, the alarm would ring only at its next poll of the queue, after
+    // 500 ms. Therefore a ring within 450 ms shows that the alarm was set for the due time of the job.
     expect(after - due).toBeLessThan(450)
   }
   expect(rings.filter((ring) => ring >= dueMs[2]! && ring < dueMs[3]! - 5).length).toBeLessThan(3)

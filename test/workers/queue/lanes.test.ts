@@ -48,7 +48,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('a lane refuses waiting requests that get no slot, and lets them ask again at intervals of 5 ms', async () => {
+  test('a lane refuses waiting requests that get no slot, and lets these requests ask again at intervals of 5 ms', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
@@ -89,7 +89,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('a request in a lane counts for the owner of the request, not for the owner that used the lane first', async () => {
+  test('a request in a lane counts for the owner of the request, and not for the owner that used the lane first', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000

@@ -202,8 +202,8 @@ for (const moment of MOMENTS) {
         await untilNoJob(service)
         await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
         await pool.query(
-          // PostgreSQL notifies the workers when a job is added, but not when the time of a job changes. The test adds
-          // the job again, so that it does not have to wait for the next poll of the queue.
+          // PostgreSQL notifies the workers when a job is added, but not when the time of a job changes. Therefore the
+          // test adds the job again, and need not wait for the next poll of the queue.
           `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
            job_key := 'expire_approval:' || $1)`,
           [approvalId],
@@ -373,8 +373,8 @@ for (const moment of MOMENTS) {
         pools: ['outbound', 'webhooks'],
         env: {
           ALLOW_PRIVATE_NETWORKS: 'true',
-          // The addresses for DNS and for the check from outside refuse connections at once, so the report of the
-          // doctor (the self-check) needs no timeout.
+          // The addresses of the name server and of OUTSIDE_URL refuse connections at once, so that the report of the
+          // doctor (the self-check) waits for no timeout.
           DNS_SERVERS: '127.0.0.1:1',
           OUTSIDE_URL: 'http://127.0.0.1:1/',
         },

@@ -14,7 +14,7 @@ const failing = (code: string, times = Number.POSITIVE_INFINITY) => {
   return { state, work }
 }
 
-test('database work is tried again after an outage or a deadlock until the work is done', async () => {
+test('database work is repeated after an outage or a deadlock until the work is done', async () => {
   for (const code of ['ECONNREFUSED', '40P01']) {
     const { state, work } = failing(code, 2)
     expect(await patiently(work)).toBe('done')
@@ -22,7 +22,7 @@ test('database work is tried again after an outage or a deadlock until the work 
   }
 })
 
-test('database work ends at once with an error that is neither an outage nor a deadlock', async () => {
+test('database work ends at once after an error that is neither an outage nor a deadlock', async () => {
   const { state, work } = failing('23505')
   await expect(patiently(work)).rejects.toThrow('23505')
   expect(state.calls).toBe(1)

@@ -32,7 +32,7 @@ const settings = (databaseUrl: string, verifyDomain: VerifyDomain): PoolSettings
   tasks: () => ({ verify_domain: verifyDomain }),
 })
 
-/** Starts a worker pool in the way in which the supervisor starts it: if the start fails, the function tries again. */
+/** Starts a worker pool in the same way as the supervisor, which tries again if the start fails. */
 const startUntilUp = (started: PoolSettings) =>
   waitFor('the pool to start', () => startPool(started, silentLog).catch(() => null))
 
@@ -81,7 +81,7 @@ test('a worker pool works within 15 s even if its very first fetch of jobs fails
   await pool.stop()
 })
 
-test('a worker pool does not run a fetched job that still waits if the job was given to another pool', async () => {
+test('a worker pool does not run a fetched job that still waits if another worker pool has got the job', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const runs: string[] = []
@@ -105,8 +105,8 @@ test('a worker pool does not run a fetched job that still waits if the job was g
     )
     return rows.length === 2
   })
-  // The first worker pool is cut off from the database until it counts as dead. The jobs of the first worker pool go to
-  // the second worker pool when the first one counts as dead.
+  // The first worker pool is cut off from the database until it counts as dead. Then the jobs of the first worker pool
+  // go to the second worker pool.
   proxy.refuse()
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)

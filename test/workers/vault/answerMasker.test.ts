@@ -15,7 +15,7 @@ test('the response to a request that uses a secret is masked in a child process'
   })
 })
 
-test('masking waits for a project that has used up its processor time, and another project does not wait', async () => {
+test('a project that has used up its processor time must wait for masking, and another project need not wait', async () => {
   const masker = createAnswerMasker(LIMITS, { burstMs: 1, perSecondMs: 1 })
   expect(masker.delayMs('prj_a')).toBe(0)
   await masker.mask(answerOf('a'.repeat(100_000)), ['aaaaaaaa'], 'prj_a')
@@ -23,7 +23,7 @@ test('masking waits for a project that has used up its processor time, and anoth
   expect(masker.delayMs('prj_b')).toBe(0)
 })
 
-test('a masking child process that takes too long is killed, and the caller gets only the status and is charged for the time', async () => {
+test('a masking child process that takes too long is killed, and the caller gets only the status and pays for the processor time', async () => {
   const masker = createAnswerMasker({ ...LIMITS, timeMaxMs: 1 }, { burstMs: 1, perSecondMs: 1 })
   const shown = await masker.mask(answerOf('%41'.repeat(300_000)), ['correct horse'], 'prj_a')
   expect(shown).toEqual({

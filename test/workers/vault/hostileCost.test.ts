@@ -1,4 +1,4 @@
-/** Tests that no other project is delayed by a response in which masking the secrets is expensive. */
+/** Tests that a response with an expensive masking of secrets delays no other project. */
 import { expect, test } from 'bun:test'
 import { startReceiver } from '../../support/events/receiver.ts'
 import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'
@@ -24,7 +24,7 @@ test('webhooks of another project arrive while the response of a hostile server 
   const attacker = await service.newAgent()
   const victim = await service.newAgent()
   const endpoint = await register(victim, receiver.url)
-  // The secret contains seven values of 8 KB, which have the same prefix. A separate search for each value in the
+  // The secret contains seven values of 8 KB with the same prefix. A separate search for each of these values in the
   // response of the server took 30 s.
   const data = Object.fromEntries(
     Array.from({ length: 7 }, (_, n) => [`field${n}`, 'a'.repeat(8_190) + n]),

@@ -89,8 +89,8 @@ const ENCODERS: Record<string, (text: string) => string> = {
 const hex2 = (one: number) => one.toString(16).padStart(2, '0')
 const NAMES = Object.keys(ENCODERS)
 /**
- * Contains encodings that the test never combines with others, because they lose the letter case and no decoder can
- * restore it.
+ * Contains encodings that the test never combines with other encodings, because they lose the letter case and no
+ * decoder can restore it.
  */
 const LOSSY = new Set(['base64 in lower case'])
 const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')
@@ -188,7 +188,7 @@ const SECRETS = [
   () => `${word(3)}😀${word(6)}`.trim(),
 ]
 
-/** Returns whether a reader who has the decoders of the runtime can find a secret in a text. */
+/** Tells whether a reader with the decoders of the runtime can find a secret in a text. */
 function shows(text: string, secret: string, depth = 2): boolean {
   const folded = text.toLowerCase()
   if (folded.includes(secret.toLowerCase()) || folded.includes(echo.toLowerCase())) return true
@@ -198,7 +198,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // A decoder throws if the text is not in its encoding.
+      // A decoder throws if the text is not in the encoding of this decoder.
     }
   }
   attempt(() => decodeURIComponent(text))

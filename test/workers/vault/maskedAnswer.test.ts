@@ -1,4 +1,4 @@
-/** Tests which parts of an HTTP response a caller sees, and why a body is left out. */
+/** Tests which parts of an HTTP response a caller sees, and for which reasons the body is left out. */
 import { describe, expect, test } from 'bun:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import {
@@ -54,7 +54,7 @@ test('a secret is masked in the status text, in names and values of headers, and
   })
 })
 
-test('if a response contains several secrets, each of them is masked', async () => {
+test('each secret in a response with several secrets is masked', async () => {
   const { body } = await answer({ body: Buffer.from('one-secret, two-secret') }, [
     'one-secret',
     'two-secret',
@@ -71,22 +71,22 @@ test('if a text has too many layers of encoding, the text, its headers and its s
 describe('the service shows the headers of a response', () => {
   const headersOf = async (headers: string[]) => (await answer({ headers })).headers
 
-  test('headers of one name are joined by commas, and cookies by line breaks', async () => {
+  test('response headers with the same name are joined by commas, and cookies by line breaks', async () => {
     const headers = ['Vary', 'a', 'Set-Cookie', 'x=1', 'vary', 'b', 'set-cookie', 'y=2', 'VARY', '']
     expect(await headersOf(headers)).toEqual({ vary: 'a, b, ', 'set-cookie': 'x=1\ny=2' })
   })
 
-  test('headers are masked after they are joined', async () => {
+  test('response headers with the same name are masked after they are joined', async () => {
     expect(await headersOf(['A', 'correct horse', 'A', 'x'])).toEqual({ a: 'correct horse, x' })
     const joined = await answer({ headers: ['A', 'one', 'A', 'two'] }, ['one, two'])
     expect(joined.headers).toEqual({ a: '[masked]' })
   })
 
-  test('headers are read as UTF-8', async () => {
+  test('response headers are read as UTF-8', async () => {
     expect(await headersOf(['X-City', latin1('Zürich')])).toEqual({ 'x-city': 'Zürich' })
   })
 
-  test('the answer leaves out a header without a value, and a header may be called `constructor`', async () => {
+  test('the masked response leaves out a header without a value, and a header may have the name `constructor`', async () => {
     const headers = await headersOf(['__proto__', 'a', 'constructor', 'b', 'alone'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a'],
@@ -96,11 +96,11 @@ describe('the service shows the headers of a response', () => {
 })
 
 describe('the service shows the body of a response', () => {
-  test('a body that was cut is reported as too large, even if the response is also a partial one', async () => {
+  test('a truncated body is reported as too large, even if the response is also partial', async () => {
     expect(await bodyOf({ truncated: true, status: 206 })).toBe('too-large')
   })
 
-  test('a body counts as partial if its status says so, or if it has a Content-Range header', async () => {
+  test('a response body counts as partial if the status is 206, or if the response has a Content-Range header', async () => {
     expect(await bodyOf({ status: 206 })).toBe('partial')
     expect(await bodyOf({ headers: ['CONTENT-RANGE', 'bytes 0-3/9'] })).toBe('partial')
     expect(await bodyOf({ headers: ['Content-Range', ''] })).toEqual({ body: 'text' })
@@ -109,7 +109,7 @@ describe('the service shows the body of a response', () => {
     expect(await bodyOf({ headers: ['Vary', 'content-range', 'A', 'b'] })).toEqual({ body: 'text' })
   })
 
-  test('a body without valid UTF-8 is shown only if its charset is a Latin one', async () => {
+  test('a response body without valid UTF-8 is shown only if its charset is a Latin charset', async () => {
     const body = Buffer.from('Zürich', 'latin1')
     const of = (type: string) => bodyOf({ body, headers: ['Content-Type', type] })
     expect(await bodyOf({ body })).toBe('not-text')
@@ -122,7 +122,7 @@ describe('the service shows the body of a response', () => {
     }
   })
 
-  test('a body in UTF-8 is shown as UTF-8, whatever charset the response states', async () => {
+  test('a response body in valid UTF-8 is shown as UTF-8, even if the response states another charset', async () => {
     const headers = ['Content-Type', 'text/plain; charset=iso-8859-1']
     expect(await bodyOf({ body: Buffer.from('Zürich'), headers })).toEqual({ body: 'Zürich' })
   })
@@ -147,11 +147,11 @@ describe('the service decompresses the body of a response', () => {
     [' , identity, gzip ,', gzipSync(text)],
     ['identity', text],
     ['gzip, deflate, br', brotliCompressSync(deflateSync(gzipSync(text)))],
-  ])('with the coding "%s" is decompressed and masked', async (coding, body) => {
+  ])('a response body with the coding "%s" is decompressed and masked', async (coding, body) => {
     expect(await coded(coding, body)).toEqual(masked)
   })
 
-  test('the codings of a compressed body are taken from all Content-Encoding headers, in their order', async () => {
+  test('the codings of a compressed body are taken from all Content-Encoding headers, in the order of the headers', async () => {
     const headers = ['Content-Encoding', 'gzip', 'content-encoding', 'br']
     const body = brotliCompressSync(gzipSync(text))
     expect(await bodyOf({ headers, body })).toEqual(masked)
@@ -169,7 +169,7 @@ describe('the service decompresses the body of a response', () => {
     expect(await coded('gzip', gzipSync(text).subarray(0, -9))).toBe('unknown-encoding')
   })
 
-  test('a compressed body of zero bytes is shown as an empty text, whatever its coding', async () => {
+  test('a compressed body of zero bytes is shown as an empty text, for every coding', async () => {
     expect(await coded('gzip', Buffer.alloc(0))).toEqual({ body: '' })
     expect(await coded('zstd', Buffer.alloc(0))).toEqual({ body: '' })
   })

@@ -1,6 +1,6 @@
 /**
- * Kills a worker while it sends a request that uses a secret. The request is sent only once, and its use ends as
- * unknown.
+ * Kills a worker while it sends a request that uses a secret. The request may be sent only once, and the use of the
+ * secret ends as unknown.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

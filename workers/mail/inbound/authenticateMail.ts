@@ -20,9 +20,9 @@ const ANSWER_MS = 4_000
 const SIGNS_MS = 8_000
 const DMARC_MS = 6_000
 /**
- * Limits how many DKIM signatures of a message are checked. Each DKIM signature costs a DNS lookup of its key and a
- * hash of the body. A message with more DKIM signatures than this limit is an attack. RFC 6376 §8.4 lets the verifier
- * choose the limit.
+ * Limits how many DKIM signatures of a message are checked. Each DKIM signature costs a DNS lookup of the signing key
+ * and a hash of the message body. A message with more DKIM signatures than this limit is an attack. RFC 6376 §8.4 lets
+ * the verifier choose how many DKIM signatures it checks.
  */
 const SIGNATURES_MAX = 10
 
@@ -35,8 +35,8 @@ const library = () => import('mailauth')
 /**
  * Authenticates the sender of a message by its envelope, its signatures and DNS.
  * @param authors are the addresses in the header field From, as a mail program shows them.
- * @returns verdicts on the sender. A message is not refused if its authentication fails, because the rules of the inbox
- * and the reader of the message decide.
+ * @returns verdicts on the sender of a message. A message is not refused if its authentication fails, because the rules
+ * of the inbox and the reader of the message decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom, provider }: InboundMail,
@@ -60,8 +60,8 @@ export async function authenticateMail(
       disableDmarc: true,
       disableBimi: true,
     })
-    // SPF checks the IP address of the sender. A mail that a mail service passed on comes from the IP address of that
-    // mail service.
+    // SPF checks the IP address of the sender. If a mail service passed on a mail, SPF would check the IP address of
+    // the mail service instead of the sender's.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
     const authentication: Authentication = {
@@ -82,14 +82,15 @@ export async function authenticateMail(
 const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
 
 /**
- * Holds a simulated DNS in which every domain has a DMARC policy. With this simulated DNS, DMARC passes for an aligned
- * author, and fails for any other author.
+ * Simulates a DNS in which every domain has a DMARC policy. If every domain has a DMARC policy, DMARC passes for an
+ * aligned author, and fails for any other author.
  */
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
 
 /**
- * Returns the DMARC verdict on a message. A DMARC verdict is possible only if all authors have one domain (RFC 7489
- * §6.6.1). If a message has several author domains or an invalid domain, no sender counts as proven.
+ * Returns the DMARC verdict on a message. A DMARC verdict is possible only if all authors of the message have the same
+ * domain (RFC 7489 §6.6.1). If a message has several author domains or an invalid author domain, no sender of the
+ * message counts as proven.
  */
 async function dmarcWord(
   authors: readonly string[],
@@ -112,8 +113,8 @@ async function dmarcWord(
 }
 
 /**
- * Creates a DNS resolver with one deadline for all its queries. A DNS answer that arrives after the deadline is
- * ignored, as if the name server were silent.
+ * Creates a DNS resolver with one deadline for all its queries. A DNS answer that arrives after this deadline is
+ * ignored, as if the name server had not answered.
  */
 function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
   const deadline = performance.now() + totalMs
@@ -132,8 +133,9 @@ function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
 }
 
 /**
- * Returns the verdict on one DKIM signature. If the body was changed after signing, the verdict is `fail` (RFC 8601
- * §2.7.1). For a changed body the library reports `neutral`, and it reports the same for a key that it cannot find.
+ * Returns the verdict on one DKIM signature. If the message body was changed after signing, the verdict on the DKIM
+ * signature is `fail` (RFC 8601 §2.7.1). The library mailauth reports `neutral` both for a changed message body and for
+ * a DKIM key that it cannot find.
  */
 const signatureWord = ({ result, comment }: { result: string; comment?: string | false }) =>
   comment === 'body hash did not verify' ? 'fail' : result
@@ -147,9 +149,9 @@ function dkimWord(words: readonly (string | undefined)[]) {
 }
 
 /**
- * Returns the part of a message that the authentication library needs. The function leaves only the first `max` DKIM
- * signatures in the message. A message without DKIM signatures is cut to its header, because hashing and cutting 4 KB
- * of an unsigned body took 0.15 ms. If `max` is 0, the ARC fields of the message are removed too.
+ * Returns the part of a message that the library mailauth needs. Only the first `max` DKIM signatures stay in the
+ * message. The body of a message without DKIM signatures is removed, because hashing and cutting 4 KB of an unsigned
+ * body took 0.15 ms. If `max` is 0, the ARC fields of the message are removed too.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')

@@ -8,8 +8,8 @@ import { binarySearchVector, type SearchedMail } from '../../../shared/mail/sear
 import { serveParent } from '../../process/child.ts'
 
 /**
- * Describes one request to the child process: a file to read, a message to make searchable, or a calendar event whose
- * instances are wanted.
+ * Describes one request to the child process: a file to read, a message to make searchable, or a calendar event to
+ * expand into its instances.
  */
 export type DocumentRequest =
   | { bytes: Uint8Array; filename: string; contentType: string }
@@ -26,7 +26,10 @@ serveParent(async (request: DocumentRequest): Promise<DocumentAnswer> => {
   return { outcome: await readDocument(request.bytes, request, Date.now()) }
 })
 
-/** Returns the instances of a calendar recurrence rule. A recurrence rule that the library refuses has no instances. */
+/**
+ * Returns the instances of a calendar recurrence rule. Returns no instances if the calendar library refuses the
+ * recurrence rule.
+ */
 function instancesOrNone({ source, window }: { source: string; window: Window }): Instance[] {
   try {
     return expand(source, window)

@@ -17,8 +17,8 @@ import type { PoolContext, Task } from '../../queue/task.ts'
 import { createCalendarChildren } from './calendarChildren.ts'
 
 /**
- * Computes the instances of a project's recurring events. Each run computes the instances of one event, in a child
- * process that can be killed.
+ * Computes the instances of a project's recurring events. Each run of the task computes the instances of one recurring
+ * event, in a child process that can be killed.
  */
 export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_events'> {
   const turns = new CostTurns(new Costs(), 1)

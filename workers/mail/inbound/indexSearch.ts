@@ -5,7 +5,8 @@ import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 
 /**
- * Adds the words of a project's mail to its search index, one step at a time. The projects take turns with their steps.
+ * Adds the words of a project's mail to the search index of the project, one step at a time. The projects take turns
+ * with the steps of their indexing.
  */
 export function createIndexSearch({ pool, log }: PoolContext): Task<'index_search'> {
   const turns = new CostTurns(new Costs(), 1)

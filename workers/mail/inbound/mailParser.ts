@@ -17,12 +17,13 @@ const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1
 type Parsed = {
   projectId: string
   /**
-   * Names the inbox and the sending network that are charged for the time of parsing a message. By default only the
-   * inbox is charged for the time of parsing a message.
+   * Names the inbox and the sending network to which the time of parsing a message is charged. By default the time of
+   * parsing a message is charged only to the inbox.
    */
   sharers?: readonly string[]
   /**
-   * If true, even a light message is parsed in a child process, because the message may already have killed a process.
+   * Forces even a light message to be parsed in a child process, because this message may already have killed a
+   * process.
    */
   isolated?: boolean
 }
@@ -30,10 +31,10 @@ type Parsed = {
 /**
  * Parses messages. The messages of inboxes and networks that have recently caused the least load are parsed first. A
  * hostile message of 64 KB occupies a processor for 50 ms, so only light messages are parsed in this process. All
- * messages that are not light go to child processes with limits on time and memory.
+ * messages that are not light are parsed in child processes with limits on time and memory.
  */
 export type MailParser = {
-  /** Parses one message. @throws if the parser throws, dies, or exceeds a limit. */
+  /** Parses one message. @throws if the parser throws, dies, or exceeds its limit of time or memory. */
   parse(raw: Buffer, mail: Parsed): Promise<IndexedMail>
 }
 

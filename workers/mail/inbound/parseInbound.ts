@@ -25,20 +25,20 @@ import {
 import { sharersOf } from './sharers.ts'
 
 /**
- * A parse job counts as suspect if it was fetched this many times without ending. The message of a suspect job, or
- * another message in the same process, may kill the process. Once a parse job is suspect, its message is parsed in a
- * child process.
+ * A parse job counts as suspect if the worker fetched it this many times and it never ended. The message of a suspect
+ * parse job, or another message in the same process, may kill the process. The message of a suspect parse job is parsed
+ * in a child process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
 /**
- * A batch job that was fetched this many times without ending is split, so that one message that kills a process does
- * not affect dozens of others again.
+ * A batch job is split if the worker fetched it this many times and it never ended. After the split, a message that
+ * kills a process no longer affects dozens of other messages.
  */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
 /**
- * If the database has refused a message this many times, the service assumes that the database will always refuse it.
- * The service then stores the message without parsing it.
+ * If the database has refused a message this many times, the service assumes that the database will always refuse this
+ * message. Therefore the service stores the raw message without parsing.
  */
 const ATTEMPTS_TO_STORE = 5
 
@@ -48,8 +48,8 @@ const ATTEMPTS_TO_STORE = 5
  */
 const SMALL_BYTES = 256 * 1024
 /**
- * Limits how many large messages are in memory at once. While a message is parsed, the parser takes ten times its size
- * in memory.
+ * Limits how many large messages are in memory at once. While a message is parsed, the parser takes ten times the size
+ * of the message in memory.
  */
 const LARGE_AT_ONCE = 4
 /** Sets the number of message bytes in a batch that count as one job slot of the worker pool. */
@@ -110,8 +110,8 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
 }
 
 /**
- * Parses a batch of small mails. Each mail of the batch proceeds independently, so that a mail that waits for a name
- * server does not delay the other mails. A mail of the batch that fails gets a separate job.
+ * Parses a batch of small mails. Each mail of a batch proceeds independently, so that a mail that waits for a name
+ * server does not delay the other mails. If parsing a mail of a batch fails, this mail gets a separate job.
  */
 function createParseBatch(
   { log }: PoolContext,
@@ -161,8 +161,9 @@ function createParseBatch(
 }
 
 /**
- * Returns the delay after which a mail that found no free slot is tried again. A backlog of mail occupies its job slots
- * for seconds, and each attempt without a free slot costs the database as much as storing a mail.
+ * Returns the delay after which a mail that found no free job slot is tried again. The delay must not be short, because
+ * a backlog of mail occupies its job slots for seconds. Each attempt without a free job slot costs the database as much
+ * as storing a mail.
  */
 const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
@@ -170,16 +171,17 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns which fraction of a job slot one mail of a batch takes. The fraction follows from the number of mails in the
- * batch, or from the size of the mail if that gives more. Each fraction is a multiple of 1/1024, so that the sum of
- * several fractions is exact.
+ * Returns which fraction of a job slot one mail of a batch takes. The fraction of a job slot follows from the number of
+ * mails in the batch, or from the size of the mail if the size gives a larger fraction. Each fraction of a job slot is
+ * a multiple of 1/1024, so that the sum of several fractions is exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
 
 /**
  * Returns the job that retries the given mails. If a batch is split, the job key of the retry differs from the job key
- * of the batch. If the retry replaced the job of the batch, the other mails of the batch would be lost after a crash.
+ * of the batch. If the retry of one mail replaced the job of its batch, the other mails of the batch would be lost
+ * after a crash.
  */
 function jobOf(
   ids: readonly string[],

@@ -2,14 +2,14 @@ import type { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
 /**
- * Sets the maximum size in bytes of a light mail. A light mail is read from the database together with its batch, and
- * parsed within 15 ms in this process.
+ * Sets the maximum size in bytes of a light mail. A light mail is read from the database together with the other mails
+ * of its batch, and is parsed in this process within 15 ms.
  */
 export const LIGHT_BYTES = 16 * 1024
 
 /**
- * Limits how many light mails are in progress at once. A higher limit would not store light mails sooner, because they
- * share one processor.
+ * Limits how many light mails are in progress at once. A higher limit would not store light mails sooner, because all
+ * light mails share one processor.
  */
 const LIGHT_IN_HAND = 32
 /**
@@ -18,19 +18,19 @@ const LIGHT_IN_HAND = 32
  */
 const HEAVY_IN_HAND = 8
 /**
- * Holds the time in milliseconds for which a mail keeps its turn at the parser while it waits for a name server. After
- * this time another mail gets the turn at the parser.
+ * Limits the milliseconds for which a mail keeps its turn at the parser while the mail waits for a name server. After
+ * this time, another mail gets the turn at the parser.
  */
 const TURN_MAX_MS = 50
 /**
  * After this many milliseconds of parsing, other work of the process gets a turn, because the database waits for the
- * next statement.
+ * next SQL statement.
  */
 const BUSY_MAX_MS = 2
 
 /**
  * Describes the turn of one mail at the parser. The caller calls `parsed` as soon as the mail waits only for name
- * servers, and `end` when the mail is finished.
+ * servers. The caller calls `end` when the mail is finished.
  */
 export type ParseTurn = { parsed: () => void; end: () => void }
 
@@ -64,7 +64,7 @@ export function createParseTurns(costs: Costs): ParseTurns {
 
 /**
  * Runs one piece of work at a time, beginning with the inbox or network that has caused the least load. If several
- * pieces of work ran at once, each would wait for the event loop.
+ * pieces of work ran at once, each piece would wait for the event loop.
  */
 export function createSingleFile(
   costs: Costs,

@@ -31,8 +31,8 @@ import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
  */
 const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
- * Limits how many runs try to read one attachment. After this many runs that each ended with the death of the worker,
- * the service gives up on the attachment.
+ * Limits how many runs try to read one attachment. If this many runs killed the worker, the service no longer tries to
+ * read the attachment.
  */
 const TRIES_MAX = 3
 /**
@@ -51,8 +51,9 @@ export type ReadingOptions = { blobs: Blobs; textLimits?: TextLimits; limits?: C
 const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
- * Reads the attachments of a project. Each run reads one attachment in a child process. The project that has caused the
- * least cost goes first. Only one attachment is read at a time, so that mail can be parsed meanwhile.
+ * Reads the attachments of a project. Each run reads one attachment in a child process. The attachments of the project
+ * that has caused the least cost are read first. Only one attachment is read at a time, so that the worker can parse
+ * mail meanwhile.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,

@@ -68,8 +68,8 @@ type Parser = PoolContext &
     parser: MailParser
     turns: ParseTurns
     /**
-     * Limits how many mails wait for DNS answers at once. The sending networks share the limited number of mails that
-     * may wait for DNS answers.
+     * Limits how many mails wait for DNS answers at once. The sending networks share the places for mails that wait for
+     * DNS answers.
      */
     dnsTurns: FairTurns
   }
@@ -78,9 +78,9 @@ type Parser = PoolContext &
 type Care = {
   /** Holds the rules of the inbox about allowed and blocked senders. */
   rules: readonly Rule[]
-  /** If true, the mail is parsed in a child process, because the mail may already have killed a process. */
+  /** Forces the mail to be parsed in a child process, because this mail may already have killed a process. */
   isolated: boolean
-  /** If true, the mail is stored without parsing if the database refuses the parsed mail. */
+  /** Allows the service to store the mail without parsing if the database refuses the parsed mail. */
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
@@ -94,8 +94,8 @@ export class SlowDnsError extends Error {}
 
 /**
  * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
- * be parsed is stored raw, with a label. A large mail waits unread until its turn comes, so that a backlog takes no
- * memory and no connections.
+ * be parsed is stored as raw bytes, with a label. The bytes of a large mail are read only when its turn comes, so that
+ * a backlog of large mails takes no memory and no connections.
  */
 export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
 
@@ -204,8 +204,8 @@ async function readAndStore(
   const fromDomains = mail.from.map(domainOf)
   const isForgedIfOurs = (ownDomains: readonly string[]) =>
     isForged(sender, { fromDomains, ownDomains })
-  // Most verdicts on senders do not depend on which domains this service serves, so most mails need no database query
-  // for these domains.
+  // Most verdicts on senders do not depend on the domains that this service serves, so most mails need no database
+  // query for these domains.
   const isDomainForged =
     isForgedIfOurs([mailDomain]) ||
     (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
@@ -226,13 +226,13 @@ async function readAndStore(
   log.debug({ inboundId, outcome }, 'inbound mail ended')
 }
 
-/** Returns the substitute for a message that cannot be parsed or stored: a raw message with a label. */
+/** Returns a raw message with a label, as the substitute for a message that cannot be parsed or stored. */
 const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
 /**
- * Returns a bounce without the parts that its proof does not cover, because the inbox accepts a proven bounce even from
- * a sender that is not allowed.
+ * Removes from a proven bounce the parts that its proof does not cover. The inbox accepts a proven bounce even if the
+ * sender of the bounce is not allowed, so the unproven parts must not reach the inbox.
  */
 function reduced(
   mail: ParsedMail,
@@ -243,7 +243,7 @@ function reduced(
   return reduceBounce(mail, { bounce, proof: bounce.proof }, place)
 }
 
-/** Waits for DNS work within a time limit. @throws {SlowDnsError} */
+/** Waits for DNS work within a time limit. @throws {SlowDnsError} if the DNS work exceeds the time limit. */
 async function inTime<Result>(patienceMs: number, work: Promise<Result>): Promise<Result> {
   if (patienceMs === Number.POSITIVE_INFINITY) return work
   const { promise: late, reject } = Promise.withResolvers<never>()

@@ -5,7 +5,7 @@ import { type AggregateReport, ReportError } from '../../../shared/mail/reports/
 import { readReport } from '../../../shared/mail/reports/readReport.ts'
 import { serveParent } from '../../process/child.ts'
 
-/** Holds the content of an aggregate report, or the reason why the file is not a report. */
+/** Holds the content of an aggregate report, or the reason why a file is not an aggregate report. */
 export type ReadReport = AggregateReport | { fault: string }
 
 serveParent(async ({ bytes }: { bytes: Uint8Array }): Promise<ReadReport> => {

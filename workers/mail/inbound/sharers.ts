@@ -11,8 +11,8 @@ export const sharersOf = (mail: Pick<InboundMail, 'projectId' | 'remoteIp'>): st
 ]
 
 /**
- * Returns the name of the network that sent a mail from outside. For mail from an inbox of this service, returns the
- * receiving inbox in place of a network.
+ * Returns the name of the network that sent a mail from outside. If the sender of a mail is an inbox of this service,
+ * returns the receiving inbox in place of a network.
  */
 export const networkOf = ({
   projectId,

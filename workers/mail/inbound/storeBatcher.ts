@@ -12,13 +12,13 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /**
- * Limits the message bytes of one batch that is stored. The next batch waits until this batch is stored, even if the
- * next batch contains mail of inboxes and networks that have caused less load.
+ * Limits the message bytes of a batch that is stored in one transaction. While one batch is stored, mails of the next
+ * batch wait, even if their inboxes and networks have caused less load.
  */
 const BATCH_MAX_BYTES = 128 * 1024
 /**
- * Sets the minimum cost that is charged for storing a mail. A mail that is smaller than this number of bytes is charged
- * as if it had this size.
+ * Sets the minimum cost, in bytes, that is charged for storing a mail. A mail with fewer bytes is charged as if it had
+ * this number of bytes.
  */
 const BASE_BYTES = 4 * 1024
 /** Sets the maximum size in bytes of a message that may be stored together with messages of other inboxes. */
@@ -32,10 +32,10 @@ const INBOXES_AT_ONCE = 8
 type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
 
 /**
- * Stores messages of several inboxes, which were parsed at the same time, in one transaction. The transaction does not
- * wait for a locked inbox. If an inbox is locked, its messages are stored in a separate transaction. Large messages and
- * bounces are also stored in separate transactions. Light messages never wait for a transaction of heavy messages,
- * because 60 KB of different words take the database 100 ms.
+ * Stores messages of several inboxes, which were parsed at the same time, in one transaction. The transaction that
+ * stores messages of several inboxes does not wait for a locked inbox. If an inbox is locked, its messages are stored
+ * in a separate transaction. Large messages and bounces are also stored in separate transactions. Light messages never
+ * wait for the transaction that stores heavy messages, because 60 KB of different words take the database 100 ms.
  */
 export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   const apart = createInboxBatcher(pool, costs)
@@ -57,8 +57,8 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
 const createLane = (pool: Pool, costs: Costs): Stores =>
   createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,
-    // Only one transaction that stores messages of several inboxes runs at a time. If several transactions with
-    // messages of several inboxes ran at once, each would find inboxes that another transaction has locked.
+    // Only one transaction that stores messages of several inboxes runs at a time. If several such transactions ran at
+    // once, each transaction would find inboxes that another transaction has locked.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
     rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
@@ -71,7 +71,7 @@ const createLane = (pool: Pool, costs: Costs): Stores =>
       ),
   })
 
-/** Divides the time that a batch took among its mails in proportion to their sizes. */
+/** Charges each mail of a batch for a part of the batch's storing time, in proportion to the size of the mail. */
 async function charged<Result>(
   costs: Costs,
   items: readonly AuthenticatedMail[],
@@ -93,8 +93,8 @@ const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.lengt
 
 /**
  * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
- * inbox that has recently caused the least load goes first. Large messages of one inbox delay another inbox by at most
- * one transaction.
+ * messages of the inbox that has recently caused the least load are stored first. Large messages of one inbox delay
+ * another inbox by at most one transaction.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

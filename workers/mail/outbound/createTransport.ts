@@ -4,8 +4,8 @@ import { createRelayTransport, oneConsignment, type RelaySettings } from './rela
 import type { Transport } from './transport.ts'
 
 /**
- * Reports every copy of a mail as sent but sends nothing. The setting SMTP_RELAY_URL selects this transport with the
- * value `capture`.
+ * Reports every copy of a mail as sent but sends nothing. The value `capture` of the setting SMTP_RELAY_URL selects the
+ * transport that sends nothing.
  */
 const captureTransport: Transport = {
   route: 'relay',

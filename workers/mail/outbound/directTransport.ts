@@ -27,13 +27,14 @@ export type DirectOptions = MailHostsOptions & {
 const SMTP_PORT = 25
 const CONNECT_TIMEOUT_MS = 30_000
 /**
- * Limits how long the service waits for the greeting of a mail host. RFC 5321 §4.5.3.2 allows a wait of five minutes.
- * One minute is enough, because a mail host that does not respond occupies a job slot for each of its addresses.
+ * Limits how long the service waits for the greeting of a mail host. RFC 5321 §4.5.3.2 lets a client wait five minutes
+ * for the greeting of a mail host. The service waits only one minute for a greeting, because a mail host that does not
+ * respond occupies a job slot for each of its addresses.
  */
 const GREETING_TIMEOUT_MS = 60_000
 /**
  * Limits how long the service waits for the reply to one SMTP command. RFC 5321 §4.5.3.2 allows a wait of five minutes
- * for most commands, and of ten minutes for the reply to the message.
+ * for most SMTP commands, and a wait of ten minutes for the reply to the message.
  */
 const SOCKET_TIMEOUT_MS = 10 * 60_000
 /**
@@ -44,10 +45,10 @@ const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
  * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS opportunistically and checks no
- * certificate. An encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). After a failed
- * TLS handshake the mail is sent in plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS.
- * If the policy of a domain demands TLS, its mail goes only to hosts that the policy names and that prove their names
- * with a certificate (RFC 8461 §5).
+ * certificate, because an encrypted connection to an unverified mail host is better than plain text (RFC 3207 §4.1).
+ * After a failed TLS handshake the mail is sent in plain text. A domain with an MTA-STS policy of the mode `enforce`
+ * gets its mail only over TLS. If the MTA-STS policy of a domain demands TLS, mail for the domain goes only to mail
+ * hosts that the policy names. Each of these mail hosts must prove its name with a certificate (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -84,7 +85,8 @@ async function deliver(
   let left = envelopes
   let lastFailure: SmtpFailure | undefined
   for (const host of hosts) {
-    // If a mail host ends a connection after some messages, the remaining messages are sent over a new connection.
+    // If a mail host ends an SMTP connection after some messages, the remaining messages are sent over a new
+    // connection.
     for (;;) {
       const session = await talkTo(host, { envelopes: left, raw }, report, { ...options, policy })
       if (!session.reached) {
@@ -99,8 +101,8 @@ async function deliver(
 }
 
 /**
- * If the MTA-STS policy of a domain names none of the domain's MX hosts, mail to this domain is deferred. The domain
- * may correct its policy or its MX records (RFC 8461 §5).
+ * If the MTA-STS policy of a domain names none of the domain's MX hosts, mail to this domain is deferred. The owner of
+ * the domain may still correct the policy or the MX records (RFC 8461 §5).
  */
 const NO_HOST_OF_POLICY = '451 4.7.5 No mail exchanger of the domain is named by its MTA-STS policy'
 
@@ -110,7 +112,8 @@ type WithPolicy = DirectOptions & { policy: MtaStsPolicy | null }
 
 /**
  * Tells whether a mail host allowed this service to begin an SMTP transaction. If no SMTP transaction began, the
- * service tries the next mail host. The list `left` contains the copies of the mail that were not offered to the host.
+ * service tries the next mail host. The list `left` contains the copies of the mail that the service did not offer to
+ * the mail host.
  */
 type Session =
   | { reached: true; left: readonly Envelope[] }
@@ -128,9 +131,9 @@ async function talkTo(
 }
 
 /**
- * Opens one connection and makes one SMTP transaction for each copy. After an SMTP transaction has begun, its outcome
- * is final for this attempt. If a host ends the connection, it may already have accepted the message, so another host
- * of the domain would deliver the message a second time.
+ * Opens one SMTP connection and makes one SMTP transaction for each copy of the mail. After an SMTP transaction has
+ * begun, its outcome is final for this delivery attempt. A mail host that ends the SMTP connection may already have
+ * accepted the message. Therefore another mail host of the domain could deliver the message a second time.
  */
 async function attempt(
   host: MailHost,
@@ -164,8 +167,8 @@ async function attempt(
       const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
-      // If the mail host timed out, or closed the connection at once, each remaining copy would fail after the same
-      // wait.
+      // If the mail host timed out, or closed the connection at once, each remaining copy of the mail would fail after
+      // the same wait.
       if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
       return { reached: true, left: [] }
@@ -179,8 +182,8 @@ async function attempt(
 type Broken = { failure: SmtpFailure; upgrading: boolean }
 
 /**
- * Opens an SMTP connection. The promise `opened` resolves to `null` if an SMTP transaction may begin. The promise
- * `broken` resolves if the connection breaks, and ends every wait.
+ * Opens an SMTP connection. The promise `opened` resolves to `null` if an SMTP transaction may begin. If the SMTP
+ * connection breaks, the promise `broken` resolves and ends every wait for this connection.
  */
 function connectTo(
   host: MailHost,
@@ -225,7 +228,9 @@ function connectTo(
   }
 }
 
-/** Logs the TLS version of an SMTP connection, and whether the host would satisfy the MTA-STS policy of its domain. */
+/**
+ * Logs the TLS version of an SMTP connection, and whether the mail host would satisfy the MTA-STS policy of its domain.
+ */
 function noteTls(connection: SmtpConnection, host: MailHost, { policy, log }: WithPolicy): void {
   const socket = (connection as unknown as { _socket?: Partial<TLSSocket> })._socket
   const tls = connection.secure ? (socket?.getProtocol?.() ?? 'unknown') : 'none'
@@ -252,8 +257,8 @@ const transact = (connection: SmtpConnection, { from, to }: Envelope, raw: Buffe
   })
 
 /**
- * Tells whether the mail host accepts another SMTP transaction after a failure. The reply 421 ends a connection (RFC
- * 5321 §3.8).
+ * Tells whether the mail host accepts another SMTP transaction after a failure. After the reply 421, an SMTP connection
+ * accepts no other transaction (RFC 5321 §3.8).
  */
 const isReset = (connection: SmtpConnection, failure: SmtpFailure) =>
   new Promise<boolean>((resolve) => {
@@ -265,8 +270,8 @@ const timedOut = () =>
   Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })
 
 /**
- * Quotes an SMTP reply together with the name of the host that sent it. Rewords a connection error, because the error
- * text must not name the address to which the service connected.
+ * Puts the name of the mail host in front of the SMTP reply that the host sent. Replaces the text of a connection
+ * error, because the error text must not name the address to which the service connected.
  */
 function withHost(failure: SmtpFailure, host: MailHost): SmtpFailure {
   const said = failure.response ?? connectionFault(failure)

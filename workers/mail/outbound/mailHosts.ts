@@ -6,7 +6,8 @@ import type { Dns } from '../dns.ts'
 export type MailHost = { name: string; address: string }
 
 /**
- * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail can read the error text.
+ * Holds the mail hosts of a domain, or a permanent or temporary error of the search for mail hosts. The sender of the
+ * mail can read the text of this error.
  */
 export type MailHosts =
   | { kind: 'hosts'; hosts: MailHost[] }
@@ -15,15 +16,18 @@ export type MailHosts =
 
 export type MailHostsOptions = {
   dns: Dns
-  /** Holds the host name of this service. Mail to a domain whose MX is the host name of this service would loop. */
+  /**
+   * Holds the host name of this service. If the MX record of a domain names the host name of this service, mail to this
+   * domain would loop.
+   */
   ownName: string
   /** Allows mail hosts at private addresses, which development needs. */
   allowPrivate: boolean
 }
 
 /**
- * Limits how many host addresses are tried for one mail. RFC 5321 §5.1 demands that at least two addresses are tried.
- * The limit on addresses bounds the time that the delivery to one domain can take.
+ * Limits how many host addresses are tried for one mail. RFC 5321 §5.1 demands that the service tries at least two host
+ * addresses. The limit on host addresses also limits the time of the delivery to one domain.
  */
 const ADDRESSES_MAX = 6
 const ADDRESSES_PER_HOST_MAX = 3
@@ -37,13 +41,13 @@ const UNKNOWN: MailHosts = {
 }
 
 /**
- * Finds the mail hosts of a domain (RFC 5321 §5.1): its mail exchangers by preference. Mail exchangers with equal
- * preference come in random order. A domain without an MX record is its own mail host (implicit MX). A domain with a
- * null MX has no mail host (RFC 7505).
+ * Finds the mail hosts of a domain (RFC 5321 §5.1): the mail exchangers of the domain, ordered by preference. Mail
+ * exchangers with equal preference come in random order. A domain without an MX record is its own mail host (implicit
+ * MX). A domain with a null MX has no mail host (RFC 7505).
  *
- * The owner of the domain chooses the names of its mail hosts, and thereby the addresses to which this service
- * connects. Mail is sent only to public addresses, because the owner of a domain chooses the addresses to which this
- * service connects. Without the check for public addresses, a tenant could reach the network of this machine by mail.
+ * The owner of a domain chooses the names of its mail hosts, and thereby the addresses to which this service connects.
+ * Therefore mail is sent only to public addresses. Without the check for public addresses, a tenant could reach the
+ * network of this machine by mail.
  */
 export async function findMailHosts(
   domain: string,
@@ -67,7 +71,7 @@ export async function findMailHosts(
       .map((address) => ({ name, address })),
   )
   if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
-  // A mail exchanger whose lookup failed may be the one that accepts the mail.
+  // If the DNS lookup of a mail exchanger failed, this mail exchanger may be the only one that accepts the mail.
   if (found.length < names.length) return UNKNOWN
   if (found.some(({ addresses }) => addresses.length > 0)) {
     return none('550 5.4.4 The mail exchangers of the domain have no public address')
@@ -87,8 +91,8 @@ const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
 const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.'
 
 /**
- * Returns the mail exchangers in the order of their preference. If this host is a mail exchanger of the domain, leaves
- * out this host and exchangers with lower preference (RFC 5321 §5.1).
+ * Returns the mail exchangers in the order of their preference. If this service is a mail exchanger of the domain,
+ * returns only the mail exchangers that are preferred to this service (RFC 5321 §5.1).
  */
 function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
   const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))

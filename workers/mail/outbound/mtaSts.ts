@@ -8,7 +8,7 @@ import type { Dns } from '../dns.ts'
 
 /**
  * Finds the MTA-STS policy of a domain to which mail is sent. Returns `null` if the domain has no MTA-STS policy, or if
- * its DNS or web site fails.
+ * the DNS or the web site of the domain fails.
  */
 export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 
@@ -41,8 +41,8 @@ const ASKED_MS = 60_000
 const DOMAINS_MAX = 10_000
 
 /**
- * Finds MTA-STS policies: in memory for a minute, in PostgreSQL until the policy expires, and otherwise at the web site
- * of the domain (RFC 8461 §3).
+ * Finds MTA-STS policies. An MTA-STS policy is kept in memory for a minute and in PostgreSQL until the policy expires.
+ * A policy that is in neither place is fetched from the web site of the domain (RFC 8461 §3).
  */
 export function createMtaSts(options: MtaStsOptions): FindPolicy {
   const known = new LRUCache<string, Promise<MtaStsPolicy | null>>({

@@ -18,8 +18,8 @@ export function relayTls({
   const ca = relayCaFile === undefined ? null : readCertificates(relayCaFile)
   return {
     ignoreTLS: mode === 'off',
-    // Without the option that requires TLS, credentials and mail would be sent in plain text if the relay does not
-    // offer STARTTLS, or if an attacker strips it.
+    // Without the option that requires TLS, an SMTP relay without STARTTLS would get credentials and mail in plain
+    // text. An attacker can remove the relay's offer of STARTTLS.
     requireTLS: mode === 'required',
     ...(ca === null ? {} : { tls: { ca: ca.texts, checkServerIdentity: ca.check } }),
   }
@@ -50,7 +50,7 @@ function readCertificates(file: string) {
 const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH)/
 
 /**
- * If the SMTP relay cannot be reached over trusted TLS, returns a TLS failure in place of the SMTP failure, with a
+ * If the SMTP relay cannot be reached over trusted TLS, returns a TLS failure in place of the SMTP failure, and a
  * reason for the log. Returns `null` for an SMTP failure that is not about trusted TLS.
  */
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {

@@ -13,7 +13,7 @@ const SOCKET_TIMEOUT_MS = 60_000
 
 /**
  * Returns one consignment (recipients that are served together) with all recipients of a mail. The smarthost gets a
- * separate copy for each recipient.
+ * separate copy of the mail for each recipient.
  */
 export const oneConsignment = (addresses: string[]): Consignment[] =>
   addresses.length === 0 ? [] : [{ lane: null, to: addresses }]
@@ -41,8 +41,8 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
 }
 
 /**
- * Sends all mail to a smarthost, which relays it. @param ownName is the name of this host that the service sends in
- * EHLO. @throws {ConfigError} for an unusable certificate.
+ * Sends all mail to a smarthost, which relays the mail. @param ownName is the name of this host that the service sends
+ * in EHLO. @throws {ConfigError} for an unusable certificate.
  */
 export function createRelayTransport(
   settings: RelaySettings,
@@ -91,14 +91,14 @@ export function createRelayTransport(
 }
 
 /**
- * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the connection failed, copies for
- * other recipients that wait for this connection are affected too.
+ * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the SMTP connection failed, the
+ * failure also affects copies for other recipients that wait for this connection.
  */
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 
 /**
- * Sends the copies of a mail over the SMTP connections of the connection pool. If a connection breaks, copies of the
- * mail are deferred if their SMTP transactions have not begun.
+ * Sends the copies of a mail over the SMTP connections of the connection pool. If an SMTP connection breaks, each copy
+ * of the mail is deferred if its SMTP transaction has not begun.
  */
 async function inParallel(
   envelopes: readonly Envelope[],

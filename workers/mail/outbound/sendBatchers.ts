@@ -5,8 +5,8 @@ import { type AttemptOutcome, recordMailAttempts } from '../../../sql/mail/outbo
 import { beginAttempts, type OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
 
 /**
- * Holds the three batchers with which a process sends mail: they begin attempts, record outcomes, and store composed
- * bytes.
+ * Holds the three batchers with which a process sends mail. The three batchers begin delivery attempts, record
+ * outcomes, and store the bytes of composed mails.
  */
 export type SendBatchers = {
   begin: Batcher<string, OutboundMail | null>

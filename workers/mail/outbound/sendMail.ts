@@ -18,24 +18,24 @@ import type { Consignment, Transport } from './transport.ts'
 type SendOptions = {
   mailDomain: string
   transport: Transport
-  /** Decrypts the keys that sign mail. */
+  /** Decrypts the keys with which the service signs mail. */
   keyring: KeyringSource
   /** Stores mail contents that are too large for the database. */
   blobs: Blobs
-  /** Holds the keys from which the envelope senders of sent copies are made. */
+  /** Holds the keys from which the service makes the envelope senders of sent copies. */
   bounceKeys: BounceKeys
 }
 
 type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
 
 /**
- * Makes one attempt to send an outbound mail. For inboxes of this service, the transaction that records the attempt
- * also delivers the mail. Remote recipients get the mail through the transport. A new job retries the recipients whose
- * mail was deferred. The message itself never changes between attempts.
+ * Makes one attempt to send an outbound mail. If a recipient is an inbox of this service, the transaction that records
+ * the attempt also delivers the mail. Remote recipients get the mail through the transport. A new job retries the
+ * recipients whose mail was deferred. The message itself never changes between attempts.
  *
- * Each outcome is recorded as soon as it arrives, so that only recipients without an outcome are tried again after a
- * crash. While the database is unreachable, the outcome of a delivery attempt stays in memory. If the same job runs
- * again in this process, the new run waits until the outcome in memory is recorded.
+ * The outcome for each recipient is recorded as soon as it arrives, so that only recipients without an outcome are
+ * tried again after a crash. While the database is unreachable, the outcome of a delivery attempt stays in memory. If
+ * the same job runs again in this process, the new run waits until the outcome in memory is recorded.
  */
 export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
   const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
@@ -51,8 +51,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     )
   }
   return async ({ messageRow }) => {
-    // If stopping the worker takes too long, the worker releases a job although its run has not ended. The next run of
-    // the job waits until the earlier run has ended.
+    // If stopping the worker takes too long, the worker releases a job although the run of the job has not ended. The
+    // next run of the job waits until the earlier run has ended.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)
@@ -108,13 +108,14 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
     }),
   )
   // An error of one consignment (recipients that are served together) is thrown only after all consignments of the mail
-  // have ended. If the error were thrown earlier, the next run could start while a consignment is still being sent.
+  // have ended. If the error of one consignment were thrown earlier, the next run of the job could start while another
+  // consignment is still being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
 const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest()
 
-/** Fails a mail if its bytes are not the bytes that the owner approved. */
+/** Records a mail as failed because its bytes are not the bytes that the owner approved. */
 async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
   sender.log.error({ messageRow: mail.messageRow }, 'the bytes of an approved mail have changed')
   const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
@@ -128,7 +129,7 @@ const failed = (address: string, error: string) => ({ address, state: 'failed', 
 
 /**
  * Records the outcomes of a delivery attempt in several SQL statements. The SQL statements run in the order in which
- * they were requested, because the last part of the attempt must be committed last.
+ * they were requested, because the SQL statement that ends the attempt must be committed last.
  */
 function createRecorder(
   { batchers, outcomes }: Sender,
@@ -157,8 +158,8 @@ function createRecorder(
 }
 
 /**
- * Sends one consignment (recipients that are served together) when its lane (the queue of its destination) gives it a
- * turn. Reports the outcome of each recipient once, unless the message is deleted.
+ * Sends one consignment (recipients that are served together) when the lane of the consignment (the queue of its
+ * destination) gives it a turn. Reports the outcome for each recipient once, unless the message is deleted.
  */
 async function send(
   sender: Sender,
@@ -222,7 +223,8 @@ async function sortRecipients(pool: Pool, ownDomains: string[], addresses: strin
 }
 
 /**
- * Sets the time of the next attempt for deferred recipients. After the time limit, a deferred recipient becomes failed.
+ * Sets the time of the next delivery attempt for deferred recipients. If the time limit for delivery has passed, a
+ * deferred recipient becomes a failed recipient.
  */
 function settle(
   { transport }: Sender,

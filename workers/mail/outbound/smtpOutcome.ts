@@ -14,10 +14,10 @@ export type SmtpFailure = Error & {
 }
 
 /**
- * Returns the outcome of each recipient of a mail that the host accepted. The mail host may have refused some of the
- * recipients.
- * @param reply is the SMTP reply 250 of a relay. The SMTP reply identifies the message in the reports that the relay
- * sends later.
+ * Returns the outcome for each recipient of a mail that the mail host accepted. The mail host may have accepted a mail
+ * and refused some of its recipients.
+ * @param reply is the SMTP reply 250 of a relay. The SMTP reply 250 identifies the message in the reports that the
+ * relay sends later.
  */
 export function outcomesOfSuccess(
   to: readonly string[],
@@ -34,7 +34,7 @@ export function outcomesOfSuccess(
   })
 }
 
-/** Returns the outcome of each recipient of a mail that the mail host refused. */
+/** Returns the outcome for each recipient of a mail that the mail host refused. */
 export function outcomesOfFailure(to: readonly string[], failure: SmtpFailure): RecipientOutcome[] {
   const byAddress = new Map(failure.rejectedErrors?.map((refusal) => [refusal.recipient, refusal]))
   return to.map((address) => outcome(address, byAddress.get(address) ?? failure))
@@ -60,8 +60,8 @@ const asText = (said: string): string =>
 
 /**
  * Returns the delivery outcome for an SMTP failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1).
- * All other failures are transient: a 4xx reply, a failed connection, and a refused greeting or login. The greeting and
- * the login concern the two hosts and not the message.
+ * All other failures are transient: a 4xx reply, a failed connection, and a refused greeting or login. A refused
+ * greeting or login is transient, because it concerns the two hosts and not the message.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   const said = asText(
@@ -84,13 +84,13 @@ function isPermanent(failure: SmtpFailure): boolean {
   return command === undefined || !/^(CONN|EHLO|HELO|AUTH|STARTTLS)/i.test(command)
 }
 
-/** Tells whether the host refused the message but keeps the connection open. */
+/** Tells whether the mail host refused the message but keeps the SMTP connection open. */
 export const isRefusal = ({ code, responseCode }: SmtpFailure): boolean =>
   (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
 
 /**
- * Tells whether the message is larger than the limit that the mail host announced. nodemailer sends no larger message
- * (RFC 1870 §5), so a retry cannot succeed.
+ * Tells whether the message is larger than the limit that the mail host announced. The library nodemailer does not send
+ * such a message (RFC 1870 §5), so a retry cannot succeed.
  */
 const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
   code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

@@ -1,15 +1,18 @@
 import type { MailRoute } from '../../../shared/mail/mailRetry.ts'
 import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
 
-/** Describes the SMTP envelope of one copy of a message. The copy for each recipient has a separate envelope sender. */
+/**
+ * Describes the SMTP envelope of one copy of a message. Each recipient gets a copy of the message with a separate
+ * envelope sender.
+ */
 export type Envelope = { from: string; to: string }
 
 /** Describes a message that is about to be sent to some recipients. */
 export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 
 /**
- * Receives the delivery outcome of recipients as soon as the outcome is known. The SMTP transaction of the next copy
- * may wait until the callback for the outcome returns.
+ * Receives the delivery outcomes of recipients as soon as they are known. The SMTP transaction of the next copy may
+ * wait until the callback that receives the outcomes returns.
  */
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
@@ -28,8 +31,8 @@ export type Transport = {
    */
   split(addresses: string[]): Consignment[]
   /**
-   * Sends each copy in a separate SMTP transaction, and reports the outcome of each recipient once. A failure of the
-   * remote host is reported as an outcome, and never as an exception.
+   * Sends each copy of a mail in a separate SMTP transaction, and reports the outcome for each recipient once. A
+   * failure of the remote mail host is reported as an outcome, and never as an exception.
    */
   send(mail: OutgoingMail, report: Report): Promise<void>
   /** Checks at the start of the process whether the smarthost accepts mail, and logs a failure. */

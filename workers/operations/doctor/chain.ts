@@ -39,19 +39,22 @@ const TOKEN_ABI = parseAbi([
 ])
 /**
  * A chain node must keep this many old blocks. Base makes a block every two seconds, and a block is final after some 20
- * minutes. Until then payments are looked up in old blocks.
+ * minutes. Until a block is final, the service looks up payments in old blocks.
  */
 const OLD_BLOCKS = 600
-/** Holds the gas of one settlement to a new recipient, rounded up: 102,856 gas were measured. */
+/**
+ * Holds the gas for the settlement of one payment to a new recipient. The measured settlement took 102,856 gas, which
+ * is rounded up here.
+ */
 const GAS_PER_PAYMENT = 105_000n
 
-/** Examines the chain in the way that the payment workers reach it. */
+/** Examines the chain over the same connections that the payment workers use. */
 export async function lookAtChain(tools: DoctorTools): Promise<Finding[]> {
   const nodes = await lookAtNodes(tools.config.chain)
   return [...nodes, ...(await lookAtOneChain(tools))]
 }
 
-/** Examines each chain node alone if there are several. */
+/** Examines each chain node alone if the service uses several chain nodes. */
 async function lookAtNodes(chain: DoctorTools['config']['chain']): Promise<Finding[]> {
   const nodes = chainNodes(chain, LOOK_MS)
   if (nodes.length === 1) return []
@@ -105,8 +108,8 @@ async function lookFurther(tools: DoctorTools, rpc: Rpc, network: UsdcNetwork): 
 }
 
 /**
- * Judges the age of the head block. The devnet makes a block only for a transaction, so the age of its head says
- * nothing.
+ * Judges the age of the head block of the chain. The devnet makes a block only for a transaction, so the age of its
+ * head block says nothing.
  */
 function judgeHeadOf({ config }: DoctorTools, head: Block): Finding[] {
   if (config.chain.embeddedDevnet) return []

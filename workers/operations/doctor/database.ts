@@ -19,13 +19,14 @@ import { type DoctorTools, inTime, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
 
 /**
- * Sets the number of a runner's database connections beside those of its jobs. They serve the registration as a live
- * pool, the listener, the housekeeping, the metrics and the keys.
+ * Sets how many database connections a runner needs besides the connections for its jobs. The additional database
+ * connections of a runner serve its registration as a live pool, its listener, the housekeeping, the metrics and the
+ * keys.
  */
 const RUNNER_OTHERS = 8
 /**
- * Sets the number of an API process's connections beside DATABASE_POOL: exports and two listeners. Connections to a
- * replica are not included.
+ * Sets how many database connections an API process needs besides DATABASE_POOL, for exports and two listeners. The
+ * number of connections does not include connections to a replica of the database.
  */
 const API_OTHERS = 8
 

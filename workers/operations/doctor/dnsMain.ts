@@ -20,8 +20,8 @@ const DOMAINS_MAX = 10_000
 const TTL_S = 3600
 
 /**
- * `bun run dns` prints the DNS records that MAIL_DOMAIN and every mail domain in the database need. `--bind` prints
- * only the records, as a part of a zone file.
+ * `bun run dns` prints the DNS records that MAIL_DOMAIN and every mail domain in the database need. With `--bind`, the
+ * program prints only the DNS records, as a part of a zone file.
  */
 async function print(): Promise<void> {
   const { isBind, addresses } = readArguments()
@@ -59,7 +59,7 @@ function readArguments(): { isBind: boolean; addresses: string[] } {
     const { bind = false, address = [] } = values
     if (address.every((one) => isIP(one) > 0)) return { isBind: bind, addresses: address }
   } catch {
-    // The command line has an unknown option, so the usage is shown.
+    // The command line has an unknown option, so the program shows its usage.
   }
   throw new ConfigError(USAGE)
 }
@@ -70,7 +70,7 @@ function hostLines({ mailHostname }: ZoneSettings, addresses: readonly string[])
   return [`; ${mailHostname}`, ...(records.length === 0 ? [missing] : records.map(zoneLine))]
 }
 
-/** Returns advice on DNS records that stand in a zone of somebody else than the operator. */
+/** Returns advice on DNS records in zones that do not belong to the operator. */
 function advice({ mailHostname, mtaSts }: ZoneSettings, addresses: readonly string[]): string[] {
   const reverse =
     addresses.length === 0

@@ -29,9 +29,9 @@ const USAGE = 'usage: bun run doctor, or bun run doctor --json'
 const POLL_MS = 100
 
 /**
- * `bun run doctor` examines everything that must be right before strangers can write, pay and be answered. If workers
- * run, they make the examination, because their view of the network counts. The doctor's own process examines each
- * section that no worker examines. Exit code 1 means that something is broken.
+ * `bun run doctor` examines everything that must be right before strangers can send mail and pay, and receive replies.
+ * If workers run, the workers make the examination, because mail and payments use the network of the workers. The
+ * doctor's own process examines each section that no worker examines. Exit code 1 means that something is broken.
  */
 async function examineAll(): Promise<void> {
   const isJson = readArguments()
@@ -73,7 +73,7 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
   const tools = { config, database, ...freshDns(config), ports: PUBLIC_PORTS }
   const own = (section: Section) => examine(section, tools)
   const { pool } = database
-  // A database without the tables of this service has no workers either.
+  // If the database does not have the tables of this service, no workers run either.
   if (pool === null || (await pendingMigrations(pool)).length > 0) {
     return (await Promise.all(SECTIONS.map(own))).flat()
   }
@@ -90,7 +90,7 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
   return found.flat()
 }
 
-/** Waits until a worker has stored the findings of a section. */
+/** Waits until a worker has stored the findings of one section of the report. */
 async function answered(pool: Pool, id: string, section: Section): Promise<Finding[]> {
   const deadlineMs = performance.now() + REPORT_LIMIT_MS
   while (performance.now() < deadlineMs) {

@@ -1,4 +1,4 @@
-/** Creates the tasks that examine the sections of a report. */
+/** Creates the tasks that examine the sections of the doctor's report. */
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import type { Section } from '../../../shared/doctor/report.ts'
 import { secretsOf, withoutSecrets } from '../../../shared/doctor/secretsHidden.ts'
@@ -7,15 +7,15 @@ import { recordSection } from '../../../sql/operations/healthReports.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import type { DoctorTools } from './look.ts'
 
-/** Examines one section of the report. The findings hold no secret of the settings. */
+/** Examines one section of the doctor's report. The findings of the section contain no secret from the settings. */
 export async function examine(section: Section, tools: DoctorTools): Promise<Finding[]> {
   const { LOOKS } = await import('./sections.ts')
   return withoutSecrets(await LOOKS[section](tools), secretsOf(tools.config))
 }
 
 /**
- * Holds the settings of the tasks that examine the service for the doctor. `examine` makes new tools for each report,
- * so that no DNS lookups of an earlier report are reused.
+ * Holds the settings of the tasks that examine the service for the doctor. The function `examine` creates new tools for
+ * each report of the doctor, so that no report reuses the DNS lookups of an earlier report.
  */
 export type ExamineOptions = { examine: () => Omit<DoctorTools, 'database'> }
 

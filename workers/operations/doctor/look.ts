@@ -9,25 +9,28 @@ import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
 export type DoctorTools = {
   config: Config
   /**
-   * Holds the connection pool of the database. A `pool` of `null` means that the database does not answer. `reason` is
-   * one line without a secret.
+   * Holds the connection pool of the database. A `pool` of `null` means that the database does not answer. The text
+   * `reason` explains in one line why the database does not answer, and contains no secret.
    */
   database: { pool: Pool } | { pool: null; reason: string }
   dns: Dns
   lookUp: LookUp
   /** Names the ports that the doctor examines. Tests set other ports. */
   ports: { smtp: number; https: number }
-  /** Resolves the host names of HTTPS requests, and holds certificate authorities in PEM form. Only tests set both. */
+  /**
+   * Resolves the host names of HTTPS requests, and holds certificate authorities in PEM form. Only tests set `resolve`
+   * and `ca`.
+   */
   resolve?: Resolve
   ca?: string
 }
 
-/** Names the port that strangers send mail to, and the port that serves MTA-STS policies. */
+/** Names the port to which strangers send mail, and the port that serves MTA-STS policies. */
 export const PUBLIC_PORTS = { smtp: 25, https: 443 } as const
 
 /**
- * Creates the DNS lookups of one report. Each report has its own lookups, so that it sees DNS changes since the last
- * report.
+ * Creates the DNS lookups for one report of the doctor. Each report has its own DNS lookups, so that the report sees
+ * DNS changes since the last report.
  */
 export function freshDns({ dnsServers }: Config): Pick<DoctorTools, 'dns' | 'lookUp'> {
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
@@ -43,7 +46,7 @@ class LateError extends Error {
   }
 }
 
-/** Waits for the work of one check of the doctor, up to the time limit. @throws {LateError} */
+/** Waits for the work of one check of the doctor, up to the time limit. @throws {LateError} after the time limit. */
 export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new LateError()), LOOK_MS)
@@ -54,7 +57,10 @@ export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/** Describes one check of the doctor. If the check fails with an error, the report shows its name `check`. */
+/**
+ * Describes one check of the doctor. If the check fails with an error, the report shows the name of the check, which is
+ * `check`.
+ */
 export type Look = { check: string; run: () => Promise<Finding | readonly Finding[]> }
 
 /**
@@ -75,8 +81,8 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
 }
 
 /**
- * Returns the reason why a check of the doctor failed. For a LateError this is the message, and for another error its
- * code. The message of another error could quote a URL with a secret.
+ * Returns the reason why a check of the doctor failed. The reason is the message of a LateError, and the code of any
+ * other error. The message of any other error is not shown, because it could quote a URL with a secret.
  */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message
@@ -84,8 +90,8 @@ const reasonOf = (error: unknown): string => {
 }
 
 /**
- * Returns the DNS records of a name. The list is empty if there are no records. @throws when the name servers fail or
- * do not answer.
+ * Returns the DNS records of a name. The list is empty if the name has no DNS records. @throws if the name servers fail
+ * or do not answer.
  */
 export async function recordsAt(lookUp: LookUp, name: string, type: string): Promise<unknown[]> {
   try {
@@ -97,7 +103,7 @@ export async function recordsAt(lookUp: LookUp, name: string, type: string): Pro
   }
 }
 
-/** Returns the TXT records of a name that begin with `v=VERSION`. */
+/** Returns the TXT records of a name, but only the TXT records that begin with `v=VERSION`. */
 export async function versionedTexts(dns: Dns, name: string, version: string): Promise<string[]> {
   const form = new RegExp(`^v=${version}(?:[\\s;]|$)`, 'i')
   return (await inTime(dns.txt(name))).filter((text) => form.test(text))

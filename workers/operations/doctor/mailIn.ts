@@ -120,7 +120,7 @@ function judgeTls({ mailHostname }: Config, looks: readonly SmtpLook[]): Finding
       name: mailHostname,
       certificate: answered.certificate,
       now: new Date(),
-      // Senders of mail accept any certificate unless an MTA-STS policy says otherwise.
+      // Unless an MTA-STS policy demands a valid certificate, senders of mail accept any certificate.
       isDemanded: false,
       fix: CERTIFICATE_FIX,
     }),

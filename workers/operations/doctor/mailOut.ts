@@ -35,10 +35,10 @@ import { lookAtSmtp } from './smtpLook.ts'
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 const ADDRESSES_MAX = 4
 const NAMES_MAX = 4
-/** Limits the names that the DMARC tree walk visits: at most eight (RFC 9989). */
+/** Limits the DMARC tree walk to eight domain names (RFC 9989). */
 const WALK_MAX = 8
 const REPORT_PLACES_MAX = 4
-/** Sets the size of mail that receivers should accept: attachments of 25 MB are 35 MB in base64. */
+/** Sets the size of a mail that receivers should accept. Attachments of 25 MB take 35 MB in base64. */
 const MAIL_BYTES_MAX = 35 * 1024 * 1024
 
 /** Examines whether other hosts accept the mail of this service. */
@@ -134,8 +134,8 @@ function recordLooks(
   const { dns } = tools
   return [
     { check: `SPF of ${domain}`, run: () => spfOf(tools, domain, sending) },
-    // If the database does not answer, the DKIM keys are not known. An empty list then does not mean that the keys are
-    // missing.
+    // If the database does not answer, the DKIM keys are not known. Therefore an empty list of DKIM keys does not prove
+    // that the DKIM keys are missing.
     ...(dkim.length === 0 && tools.database.pool !== null
       ? [{ check: `DKIM of ${domain}`, run: async () => missingDkim(domain) }]
       : []),
@@ -171,7 +171,7 @@ async function spfOf(
         }),
       )
       const { result, comment } = checked.status
-      // The SPF library writes its own name and the sender's address before the cause of the result.
+      // The SPF library writes its own name and the sender's address in front of the cause of the SPF result.
       return { address, result, comment: (comment || '').split(': ').at(-1)! }
     }),
   )
@@ -179,8 +179,8 @@ async function spfOf(
 }
 
 /**
- * Judges the first DMARC record that is found from the domain upward (RFC 9989 §4.10). Also judges hosts of `rua` that
- * do not confirm that they want the reports (RFC 9990 §4).
+ * Judges the first DMARC record that is found from the domain upward (RFC 9989 §4.10). Also judges whether each host in
+ * the tag `rua` confirms that it wants the DMARC reports (RFC 9990 §4).
  */
 async function dmarcOf({ dns, config }: DoctorTools, domain: string): Promise<Finding> {
   const labels = domain.split('.')
@@ -206,7 +206,7 @@ async function dmarcOf({ dns, config }: DoctorTools, domain: string): Promise<Fi
   })
 }
 
-/** Returns the domains of the report addresses in a DMARC record that are outside the examined domain. */
+/** Returns the domains of report addresses in a DMARC record, but only the domains outside the examined domain. */
 function reportHosts(record: string, domain: string): string[] {
   const places = tagOf(record, 'rua').split(',').slice(0, REPORT_PLACES_MAX)
   const hosts = places.map(

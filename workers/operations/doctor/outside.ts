@@ -10,11 +10,14 @@ import { type DoctorTools, LOOK_MS } from './look.ts'
  */
 export type Outside = {
   outcome: GuardedOutcome
-  /** Holds the address of this service as OUTSIDE_URL sees it. `null` means that the page does not tell it. */
+  /**
+   * Holds the address of this service as OUTSIDE_URL sees it. The address is `null` if the page at OUTSIDE_URL does not
+   * tell the address of its caller.
+   */
   address: string | null
   /**
-   * Holds the time by which the clock of this machine is ahead of the clock of OUTSIDE_URL. `null` means that the page
-   * at OUTSIDE_URL does not tell its time.
+   * Holds how many milliseconds the clock of this machine is ahead of the clock of OUTSIDE_URL. The difference is
+   * `null` if the page at OUTSIDE_URL does not tell its time.
    */
   aheadMs: number | null
 }
@@ -40,7 +43,10 @@ export async function askOutside({ config, resolve, ca }: DoctorTools): Promise<
   }
 }
 
-/** A Date header leaves out fractions of a second, so it is half a second behind the server's clock on average. */
+/**
+ * A Date header leaves out fractions of a second, so the time in the header is half a second behind the server's clock
+ * on average.
+ */
 const HEADER_CUT_MS = 500
 
 function aheadOf(headers: readonly string[]): number | null {
@@ -50,8 +56,8 @@ function aheadOf(headers: readonly string[]): number | null {
 }
 
 /**
- * Returns the public addresses of this service as OUTSIDE_URL sees them. If that page is unreachable, returns the
- * addresses of MAIL_HOSTNAME.
+ * Returns the public addresses of this service as OUTSIDE_URL sees them. If the page at OUTSIDE_URL is unreachable,
+ * returns the addresses of MAIL_HOSTNAME.
  */
 export async function sendingAddresses(tools: DoctorTools, outside: Outside): Promise<string[]> {
   const seen = outside.address

@@ -22,8 +22,8 @@ import { stsIdOf } from './served.ts'
 
 /**
  * Examines MTA-STS, TLS reports, and the certificate authorities that the CAA records allow.
- * @param webIssuer is the certificate authority that issued the certificate of BASE_URL. An empty text means that the
- * certificate authority is not known.
+ * @param webIssuer is the certificate authority that issued the certificate of BASE_URL. An empty `webIssuer` means
+ * that the certificate authority is not known.
  */
 export async function lookAtPolicies(
   tools: DoctorTools,
@@ -95,8 +95,8 @@ async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Pro
 const TAGS = ['issue', 'issuewild'] as const
 
 /**
- * Returns the CAA records in a result of the DNS resolver. The resolver returns an object in which a field has the name
- * of the record's tag.
+ * Returns the CAA records in a result of the DNS resolver. The DNS resolver returns each CAA record as an object with a
+ * field that has the name of the record's tag.
  */
 const caaRecords = (record: object): CaaRecord[] =>
   TAGS.flatMap((tag) => {

@@ -13,8 +13,8 @@ import { listServedDomains } from '../../../sql/mail/domains/mailDomains.ts'
 export const DOMAINS_MAX = 50
 
 /**
- * Lists MAIL_DOMAIN first, then the domains that the database holds in the given states, with the DKIM keys of each
- * domain.
+ * Lists MAIL_DOMAIN first, then the mail domains in the database that have one of the given states, each domain with
+ * its DKIM keys.
  */
 export async function servedDomains(
   { mailDomain }: Pick<Config, 'mailDomain'>,

@@ -1,4 +1,7 @@
-/** Examines an SMTP server: whether it answers, its extensions, and its certificate behind STARTTLS. */
+/**
+ * Describes the findings about an SMTP server: whether the server answers, its extensions, and its certificate after
+ * STARTTLS.
+ */
 import { connect, isIP, type Socket } from 'node:net'
 import { checkServerIdentity, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { SeenCertificate } from '../../../shared/doctor/certificateFindings.ts'
@@ -12,8 +15,8 @@ export type SmtpLook =
       /** Holds the lines of the reply to EHLO in upper case, without the reply code. */
       extensions: readonly string[]
       /**
-       * Holds the certificate of the SMTP server. `null` means that the server has no STARTTLS, or that STARTTLS
-       * failed.
+       * Holds the certificate of the SMTP server. The certificate is `null` if the SMTP server offers no STARTTLS, or
+       * if STARTTLS failed.
        */
       certificate: SeenCertificate | null
     }
@@ -22,7 +25,7 @@ type Asked = {
   host: string
   port: number
   ownName: string
-  /** Holds the name that the certificate must be for. */
+  /** Holds the host name for which the certificate of the SMTP server must be valid. */
   servername: string
   /** Tells whether the SMTP connection uses TLS from its first byte (RFC 8314). */
   isImplicit?: boolean
@@ -32,7 +35,10 @@ type Asked = {
 /** Limits the characters of an SMTP reply to 20 lines with 512 octets each (RFC 5321 §4.5.3.1.5). */
 const ANSWER_CHARS_MAX = 10_240
 
-/** Asks an SMTP server for its extensions and its certificate, then ends the connection. The function never throws. */
+/**
+ * Asks an SMTP server for its extensions and its certificate, then ends the connection. The returned promise never
+ * rejects.
+ */
 export async function lookAtSmtp(asked: Asked): Promise<SmtpLook> {
   const socket = connect({ host: asked.host, port: asked.port })
   let isLate = false
@@ -83,8 +89,9 @@ const opened = (socket: Socket) =>
   })
 
 /**
- * Returns a function that sends one line of SMTP and returns the lines of the server's reply. For `null` it sends
- * nothing. @throws when the server refuses, or the connection ends.
+ * Returns a function that sends one line of SMTP and returns the lines of the server's reply. For the line `null`, the
+ * returned function sends nothing and only reads the reply. @throws if the SMTP server refuses the line, or if the
+ * connection ends.
  */
 function talker(stream: Socket): (line: string | null) => Promise<string[]> {
   let received = ''
@@ -117,7 +124,8 @@ function talker(stream: Socket): (line: string | null) => Promise<string[]> {
 }
 
 /**
- * Starts TLS on an SMTP connection and accepts any certificate. The certificate is judged later, and no secret is sent.
+ * Starts TLS on an SMTP connection and accepts any certificate, because the certificate is judged later, and no secret
+ * is sent.
  */
 const secured = (socket: Socket, { servername, ca }: Asked) =>
   new Promise<TLSSocket>((resolve, reject) => {
@@ -153,8 +161,8 @@ const onlyNameIsWrong = ({ authorizationError }: TLSSocket): boolean =>
   )
 
 /**
- * Returns the certificate of an HTTPS server. Returns `null` if the server has no certificate, or if there is no
- * connection.
+ * Returns the certificate of an HTTPS server. Returns `null` if the HTTPS server has no certificate, or if no
+ * connection is possible.
  */
 export async function lookAtTls(asked: {
   host: string

@@ -25,8 +25,8 @@ async function diskOf(folder: string): Promise<{ freeBytes: number; totalBytes: 
 }
 
 /**
- * Writes, reads and deletes a small object in the object store. @returns the step that failed. `null` means that no
- * step failed.
+ * Writes, reads and deletes a small object in the object store. @returns the step that failed, or `null` if no step
+ * failed.
  */
 async function tryBlobStore({ blobStore }: Config): Promise<Parameters<typeof judgeBlobStore>[0]> {
   const store = openStoreOf(blobStore, fetch, { warn() {} })!

@@ -10,7 +10,7 @@ import { type DoctorTools, LOOK_MS, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
 import { lookAtTls } from './smtpLook.ts'
 
-/** Examines whether clients reach BASE_URL. */
+/** Examines whether clients can reach BASE_URL. */
 export const lookAtWeb = (
   tools: DoctorTools,
   certificate: Promise<SeenCertificate | null>,
@@ -20,7 +20,10 @@ export const lookAtWeb = (
     { check: 'certificate of BASE_URL', run: () => judgeWebCertificate(tools, certificate) },
   ])
 
-/** Returns the certificate of BASE_URL. Returns `null` if BASE_URL is not https, or does not answer. */
+/**
+ * Returns the certificate of BASE_URL. Returns `null` if BASE_URL does not begin with `https:`, or if its server does
+ * not answer.
+ */
 export async function webCertificate({
   config,
   ports,
@@ -60,7 +63,10 @@ async function judgeWebCertificate(
   ]
 }
 
-/** Requests BASE_URL. BASE_URL is set by the operator, so it may have a private address on this network. */
+/**
+ * Sends an HTTP request to BASE_URL. The operator sets BASE_URL, so the host of BASE_URL may have a private address in
+ * this network.
+ */
 async function baseUrl({ config, ca }: DoctorTools): Promise<Finding[]> {
   const url = config.http.baseUrl
   const answer = await guardedExchange({
@@ -73,7 +79,7 @@ async function baseUrl({ config, ca }: DoctorTools): Promise<Finding[]> {
   return judgeBaseUrl(url, answer.ok ? { status: answer.status } : { failure: answer.detail })
 }
 
-/** Examines whether webhooks reach public addresses, and do not reach internal addresses. */
+/** Examines whether the HTTP client for webhooks reaches public addresses and does not reach internal addresses. */
 export const lookAtWebhooks = (tools: DoctorTools, outside: Promise<Outside>): Promise<Finding[]> =>
   takeLooks('webhooks', [
     {

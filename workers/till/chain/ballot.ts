@@ -2,8 +2,8 @@
 import type { RpcAnswer } from './rpc.ts'
 
 /**
- * Names the JSON-RPC methods whose results may differ from node to node without a fault: counts, balances, fees,
- * estimates.
+ * Names the JSON-RPC methods whose results may differ from node to node without a fault of a node. The results of these
+ * methods are counts, balances, fees and estimates.
  */
 export const QUANTITIES: ReadonlySet<string> = new Set([
   'eth_getTransactionCount',

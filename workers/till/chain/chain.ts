@@ -1,6 +1,6 @@
 /**
- * Makes the JSON-RPC calls of the till (the payment part of the service) and decodes their results. Every function
- * throws RpcTrouble if the node does not respond.
+ * Makes the JSON-RPC calls of the till (the payment part of the service) and decodes their results. Every function in
+ * this file throws RpcTrouble if the chain node does not respond.
  */
 import { type Address, type Hex, numberToHex, pad } from 'viem'
 import { z } from 'zod'
@@ -48,7 +48,7 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Only Base reports this fee, which is the cost of storing the data of a transaction on Ethereum.
+  // Only Base reports `l1Fee`, which is the cost of storing the data of a transaction on Ethereum.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })
@@ -68,7 +68,7 @@ const eventSchema = z.object({
 /** Describes the 32 bytes that a call of the token contract returns. */
 const word = z.string().regex(/^0x[0-9a-f]{64}$/i)
 
-/** Checks the shape of a reply of a node. @throws {RpcTrouble} if the reply has another shape. */
+/** Checks the shape of a chain node's reply. @throws {RpcTrouble} if the reply does not match the schema. */
 export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
   const parsed = schema.safeParse(value)
   if (!parsed.success) throw new RpcTrouble(`${label}: the answer is malformed`)
@@ -85,8 +85,8 @@ export const tagOf = (block: bigint | 'latest' | 'pending' | 'finalized') =>
   typeof block === 'bigint' ? numberToHex(block) : block
 
 /**
- * Asks the RPC node for its chain id. @throws {RpcTrouble} @returns the network, or the chain id if the chain is not
- * supported.
+ * Asks the RPC node for its chain id. @throws {RpcTrouble} if the RPC node does not respond. @returns the network of
+ * the node, or the chain id if the chain is not supported.
  */
 export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
   const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))
@@ -103,8 +103,9 @@ export async function readBlock(
 }
 
 /**
- * Returns three numbers for each address: how many nonces are used, its next nonce after the transactions in the node's
- * pool, and its balance in wei. A node without a transaction pool returns the number of used nonces as the next nonce.
+ * Returns three numbers for each address: the count of its used nonces, its next nonce after the transactions in the
+ * node's pool, and its balance in wei. A chain node without a transaction pool returns the number of used nonces as the
+ * next nonce.
  */
 export async function readWallets(
   rpc: Rpc,
@@ -124,7 +125,7 @@ export async function readWallets(
   }))
 }
 
-/** Returns the priority fee for the block’s builder that the node suggests, in wei per gas. */
+/** Returns the priority fee for block builders, in wei per gas, as the chain node suggests it. */
 export async function readTip(rpc: Rpc): Promise<bigint> {
   return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
 }
@@ -147,8 +148,8 @@ export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(R
 }
 
 /**
- * Sends signed transactions to the node in order. @returns `null` for each transaction that the node accepts or already
- * knows, and otherwise the error of the node.
+ * Sends signed transactions to the chain node in order. @returns `null` for each transaction that the node accepts or
+ * already knows, and the node's error for each other transaction.
  */
 export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string | null)[]> {
   const answers = await rpc.batch(
@@ -193,8 +194,8 @@ export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promis
 type Authorized = Pick<Transfer, 'asset' | 'payer' | 'nonce'>
 
 /**
- * Names a block by its number or by its hash (EIP-1898). At another node the same block number may refer to another
- * block.
+ * Names a block by its number or by its hash (EIP-1898). At another chain node, the same block number may refer to
+ * another block.
  */
 type BlockPlace = bigint | { blockHash: Hex }
 
@@ -225,7 +226,7 @@ export async function isUsed(rpc: Rpc, authorization: Authorized, block: bigint)
   return used!
 }
 
-/** Returns the balance of a token that each address has at the given block, in atomic units. */
+/** Returns each address's balance of a token at the given block, in atomic units. */
 export async function readBalances(
   rpc: Rpc,
   asset: Address,
@@ -256,7 +257,7 @@ export type AuthorizationEvent = {
 /** Limits how many authorization nonces one `eth_getLogs` request searches. */
 const SEARCH_NONCES = 50
 
-/** Finds the events between two blocks that used or cancelled payment authorizations of one token. */
+/** Finds the events that used or cancelled payment authorizations of one token, between two blocks. */
 export async function findAuthorizationEvents(
   rpc: Rpc,
   authorizations: readonly Authorized[],
@@ -295,7 +296,7 @@ export async function findAuthorizationEvents(
 }
 
 /**
- * Finds the event between two blocks that used or cancelled a payment authorization. Returns `null` if no event in
+ * Finds the event that used or cancelled a payment authorization, between two blocks. Returns `null` if no event in
  * these blocks used or cancelled the authorization.
  */
 export async function findAuthorizationEvent(

@@ -6,8 +6,8 @@ import { createRpc, type Rpc } from './rpc.ts'
 export type ObserveNode = (name: string, outcome: NodeOutcome) => void
 
 /**
- * Returns the chain nodes that RPC_URL lists. Each node is named by the host of its URL. The rest of the URL is left
- * out, because it can hold an API key.
+ * Returns the chain nodes that RPC_URL lists. The name of each chain node is the host of its URL. The name does not
+ * contain the rest of the URL, because the rest can contain an API key.
  */
 export function chainNodes(
   { rpcUrls }: Pick<Config['chain'], 'rpcUrls'>,
@@ -21,7 +21,10 @@ export function chainNodes(
   })
 }
 
-/** Creates the JSON-RPC client of the chain. The client asks either one node, or several nodes that must agree. */
+/**
+ * Creates the JSON-RPC client of the chain. The JSON-RPC client asks either one chain node, or several chain nodes that
+ * must agree.
+ */
 export function chainRpc(
   chain: Pick<Config['chain'], 'rpcUrls' | 'rpcQuorum'>,
   { timeoutMs, observe }: { timeoutMs?: number; observe?: ObserveNode | undefined } = {},

@@ -61,17 +61,17 @@ type ChainTools = {
  */
 export type ChainView = ChainTools & {
   /**
-   * Holds the blockchain network to which the RPC node belongs. `null` means that the RPC node has not returned its
-   * chain id yet.
+   * Holds the blockchain network to which the RPC node belongs, or `null` if the RPC node has not returned its chain id
+   * yet.
    */
   network: UsdcNetwork | null
   /**
-   * Holds the highest block of the chain that this process has seen. A node that lags behind does not have this block.
-   * The value is `null` if `network` is also `null`.
+   * Holds the highest block of the chain that this process has seen. A chain node that lags behind does not have the
+   * head block yet. The value `head` is `null` if `network` is also `null`.
    */
   head: Block | null
   tipWei: bigint
-  /** Holds the balance of each gas wallet in wei at the last poll, by the address in lower case. */
+  /** Holds the balance of each gas wallet in wei at the last poll, by the address of the gas wallet in lower case. */
   balances: Map<string, bigint>
   /** Combines the log lines about an RPC node that does not respond. */
   outage: Outage
@@ -81,11 +81,11 @@ export type ChainView = ChainTools & {
   nudge: () => void
   /** Counts the batches of payments sent so far, so that the gas wallets can take turns to send them. */
   batches: number
-  /** Holds the batch that each gas wallet is sending now, by the address of the wallet. */
+  /** Holds the batch of payments that each gas wallet is sending now, by the address of the wallet. */
   sending: Map<Address, Promise<unknown>>
   /**
-   * Holds the time since which a transaction with a used nonce has had no receipt, in milliseconds of
-   * `performance.now()`.
+   * Holds, for each transaction with a used nonce, the time since which its receipt has been missing, in milliseconds
+   * of `performance.now()`.
    */
   missingSinceMs: Map<Hex, number>
 }
@@ -112,10 +112,10 @@ export const isKnown = (view: ChainView): view is KnownChain =>
   view.network !== null && view.head !== null
 
 /**
- * Reads the newest block from the chain node. The value of `view.head` only moves forward, so a lagging node cannot set
- * it back.
+ * Reads the newest block from the chain node. The block number of `view.head` never decreases, so a chain node that
+ * lags behind cannot set an older block.
  * @returns the newest block of the node that responded.
- * @throws {RpcTrouble}
+ * @throws {RpcTrouble} if no node responds.
  */
 export async function refreshHead(view: Pick<ChainView, 'rpc' | 'head'>): Promise<Block> {
   const newest = await readBlock(view.rpc, 'latest')

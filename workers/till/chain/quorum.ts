@@ -1,15 +1,15 @@
 /**
  * Combines several chain nodes into one client: a reply is accepted once `quorum` nodes give the same reply. An outage
- * of nodes never lowers the quorum. A node that has not seen a block or receipt yet only lags behind, and does not
- * count as lying.
+ * of chain nodes never lowers the quorum. A chain node that has not seen a block or receipt yet only lags behind, and
+ * does not count as lying.
  */
 import { numberToHex } from 'viem'
 import { keyOfAnswer, QUANTITIES } from './ballot.ts'
 import { type Rpc, type RpcAnswer, type RpcCall, RpcTrouble } from './rpc.ts'
 
 /**
- * Rates the reply of a chain node. The rating `none` means that the node gave no reply. The rating `behind` means that
- * the node has not seen the block or receipt yet.
+ * Rates the reply of a chain node. The rating `none` means that the chain node gave no reply. The rating `behind` means
+ * that the chain node has not seen the block or receipt yet.
  */
 export type NodeOutcome = 'agrees' | 'behind' | 'differs' | 'none'
 
@@ -23,8 +23,8 @@ type Options = {
 }
 
 /**
- * Limits in milliseconds how long a decision waits for slow nodes that responded to the last request. Without a wait
- * for slow nodes, a fast node that lags behind the chain could decide alone.
+ * Limits in milliseconds how long a decision of the quorum waits for slow chain nodes that responded to the last
+ * request. Without a wait for slow nodes, a fast node that lags behind the chain could decide alone.
  */
 const GRACE_MS = 150
 
@@ -32,8 +32,9 @@ const GRACE_MS = 150
 type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
 /**
- * Names the stage of a vote among several chain nodes. At the stage `grace` the nodes that have replied may decide
- * without the slow nodes. The stage `last` means that all nodes have replied or failed, so no other reply comes.
+ * Names the stage of a vote among several chain nodes. At the stage `grace`, the chain nodes that have replied may
+ * decide without the slow nodes. The stage `last` means that all chain nodes have replied or failed, so no other reply
+ * comes.
  */
 type Stage = 'open' | 'grace' | 'last'
 
@@ -97,7 +98,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     return new RpcTrouble(`${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`)
   }
 
-  /** Rates one chain node by comparing its replies with the replies that the quorum decided. */
+  /** Rates one chain node by comparing its replies with the replies on which the quorum agreed. */
   function judge(calls: readonly RpcCall[], { node, answers }: Ballot, decided: RpcAnswer[]): void {
     let worst: NodeOutcome = 'agrees'
     for (const [n, { method }] of calls.entries()) {
@@ -111,7 +112,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Returns the reply that the quorum decided for one call. Returns `undefined` if too few chain nodes have replied.
+   * Returns the reply on which the quorum agreed for one call. Returns `undefined` if too few chain nodes have replied.
    */
   function decideOne(
     { method }: RpcCall,
@@ -125,20 +126,20 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // Enough nodes have replied, but too few of them have seen the block or receipt. A block or receipt that too few
-    // nodes have seen counts as not yet existing.
+    // A block or receipt counts as not yet existing if enough chain nodes have replied, but too few of these nodes have
+    // seen it.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
-    // If a call fails at a quorum of nodes, the failure is the decided reply. If a call fails at a quorum of nodes,
-    // these nodes agree with each other.
+    // If a JSON-RPC call fails at a quorum of chain nodes, these nodes agree with each other. Therefore the failure at
+    // a quorum of chain nodes counts as the reply.
     const faults = votes.get(null) ?? []
     return faults.length >= quorum ? faults[0] : undefined
   }
 
   /**
-   * Decides whether a transaction was sent to the chain. One node that accepts a transaction is enough, because it
-   * forwards the transaction to other nodes. A refusal of a transaction is accepted only if a quorum of nodes refuses
-   * the transaction, because one node that accepts it is enough to send it.
+   * Decides whether a transaction was sent to the chain. One chain node that accepts a transaction is enough, because
+   * this node forwards the transaction to other nodes. Therefore a transaction counts as refused only if a quorum of
+   * chain nodes refuses the transaction.
    */
   function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))
@@ -147,7 +148,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
 
   /**
    * Decides a number such as a count or a fee from the replies of several nodes. For a number that differs from node to
-   * node, the result is the largest value that at least `quorum` nodes reach or exceed.
+   * node, returns the largest value that the replies of at least `quorum` nodes reach or exceed.
    */
   function decideQuantity(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     if (stage === 'open' && answers.length < expected()) return undefined
@@ -183,8 +184,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Returns the newest block that `quorum` nodes have. A node that is far ahead, or far behind, does not change the
-   * result.
+   * Returns the newest block that at least `quorum` chain nodes have. A chain node that is far ahead, or far behind,
+   * does not change the result.
    */
   async function newest(tag: 'latest' | 'finalized'): Promise<unknown> {
     const heights = await ask(
@@ -196,7 +197,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Fewer nodes than the quorum have a block for the requested block tag.
+    // Fewer chain nodes than the quorum have a block for the requested block tag.
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }
@@ -224,7 +225,7 @@ const quantityOf = (value: unknown): bigint | null =>
 
 const highestFirst = (one: bigint, other: bigint): number => Number(other - one)
 
-/** Returns the number of the block in a reply of a node. Returns `null` if the reply contains no block. */
+/** Returns the block number in a chain node's reply. Returns `null` if the reply contains no block. */
 function heightOf(answer: RpcAnswer | undefined): bigint | null {
   const block = answer?.ok ? answer.result : null
   return quantityOf((block as { number?: unknown } | null)?.number)

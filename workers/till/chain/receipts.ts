@@ -6,7 +6,7 @@ import type { Settlement } from '../../../sql/till/settle/settlements.ts'
 import type { Receipt } from './chain.ts'
 
 /**
- * Returns the settlement of a payment, with its signed receipt. The caller of this function has already checked the
+ * Returns the settlement of a payment, with its signed receipt. The caller of `settlementOf` has already checked the
  * events of the transaction.
  */
 export function settlementOf(

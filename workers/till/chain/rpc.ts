@@ -1,6 +1,6 @@
 /**
  * Sends JSON-RPC requests over HTTP. Failures of the HTTP transport are thrown. The function `batch` returns each error
- * of the node as a value.
+ * of the RPC node as a value.
  */
 import { z } from 'zod'
 
@@ -15,7 +15,7 @@ export class RpcTrouble extends Error {
 const REST_SECONDS = 1
 const REST_MAX_SECONDS = 60
 
-/** Reports that the node limits the requests of this service (HTTP 429). */
+/** Reports that the RPC node limits the requests of this service (HTTP 429). */
 class RpcRest extends RpcTrouble {
   readonly seconds: number
   constructor(retryAfter: string | null) {
@@ -29,20 +29,20 @@ class RpcRest extends RpcTrouble {
 
 export type RpcCall = { method: string; params: readonly unknown[] }
 
-/** Holds the response to one JSON-RPC call: a result, or the error that the node returned. */
+/** Holds the response to one JSON-RPC call: a result, or the error that the RPC node returned. */
 export type RpcAnswer =
   | { ok: true; result: unknown }
   | { ok: false; code: number; message: string; data: unknown }
 
 export type Rpc = {
   /**
-   * Makes one JSON-RPC call to the node.
-   * @throws {RpcTrouble} if no reply comes, or if the node replies with an error.
+   * Makes one JSON-RPC call to the RPC node.
+   * @throws {RpcTrouble} if no reply comes, or if the RPC node replies with an error.
    */
   call(method: string, params: readonly unknown[]): Promise<unknown>
   /**
-   * Makes many JSON-RPC calls, one HTTP request after the other. One HTTP request contains up to BATCH_MAX calls, and
-   * fewer if the calls are large. Returns the responses in the order of the calls.
+   * Makes many JSON-RPC calls in HTTP requests that follow one another. One HTTP request contains up to BATCH_MAX
+   * calls, and fewer if the calls are large. Returns the responses in the order of the calls.
    * @throws {RpcTrouble} if an HTTP request gets no reply.
    */
   batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>
@@ -53,7 +53,7 @@ const TIMEOUT_MS = 5_000
 const BATCH_MAX = 50
 /**
  * Limits how many characters the parameters in one JSON-RPC request have, because the simulations of fifty payment
- * groups would have 3.6 MB.
+ * groups would take 3.6 MB.
  */
 const BATCH_CHARS_MAX = 1_000_000
 
@@ -74,8 +74,8 @@ export function createRpc({
   timeoutMs?: number
 }): Rpc {
   /**
-   * Holds the time before which the service sends no further request to the node. A node that responds with 429 names
-   * the time of the next permitted request.
+   * Holds the time before which the service sends no further request to the RPC node. An RPC node that responds with
+   * 429 names the time of the next permitted request.
    */
   let restUntilMs = 0
   const send = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
@@ -141,7 +141,8 @@ async function request(
     body = await response.json()
   } catch (error) {
     if (error instanceof RpcTrouble) throw error
-    // The cause of the error is left out, because it can contain the URL, and the URL can contain an API key.
+    // The cause of the network error is left out, because the cause can contain the URL, and the URL can contain an API
+    // key.
     throw new RpcTrouble(
       error instanceof Error && error.name === 'TimeoutError' ? 'timed out' : 'not reachable',
     )

@@ -1,4 +1,4 @@
-/** Signs, stores and broadcasts the transactions of the gas wallets, always in the order sign, store, broadcast. */
+/** Signs, stores and then broadcasts the transactions of the gas wallets, always in this order. */
 import { type Address, type Hex, keccak256, size } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { tracedForAll } from '../../../shared/process/tracing.ts'
@@ -18,7 +18,7 @@ import { transferCall, transferGas } from '../chain/transfer.ts'
 import type { Fees } from '../trial/trialCalls.ts'
 import { groupCall } from './paymentGroup.ts'
 
-/** Limits the fee of every signed transaction to 100 gwei, as a number of wei per gas. */
+/** Limits the fee of every signed transaction to 100 gwei, given in wei per gas. */
 const FEE_MAX_WEI = 100_000_000_000n
 /**
  * Sets the multiple of the base fee that a new transaction offers. A block raises the base fee by at most an eighth, so
@@ -41,8 +41,8 @@ export type Sending = {
   gas: bigint
   code: Hex | null
   /**
-   * Tells whether no wallet with the same contract code as the payer has paid successfully yet. While no wallet with
-   * this contract code has paid successfully, only one payment from such wallets is sent at a time.
+   * Tells whether no wallet with the same contract code as the payer has paid successfully yet. While no wallet with a
+   * certain contract code has paid successfully, only one payment from wallets with this code is sent at a time.
    */
   isLone?: boolean
 }
@@ -64,7 +64,10 @@ export function marketFees({ head, tipWei }: Pick<KnownChain, 'head' | 'tipWei'>
   return { maxFeeWei: capped((head.baseFeePerGas ?? 0n) * BASE_FEE_MARGIN + tip), tipWei: tip }
 }
 
-/** Returns the fees of a replacement transaction: the market's fees, but at least a quarter above the old fees. */
+/**
+ * Returns the fees of a replacement transaction: the current market fees, but at least a quarter more than the fees of
+ * the replaced transaction.
+ */
 function raisedFees(chain: KnownChain, before: Fees): Fees {
   const market = marketFees(chain)
   const raise = (wei: bigint) => (wei * BUMP_NUMERATOR) / BUMP_DENOMINATOR + 1n
@@ -120,7 +123,7 @@ function callOf(account: PrivateKeyAccount, { payments, gas }: Load) {
   return { ...transferCall(first), gas: gas ?? transferGas(first) }
 }
 
-/** Runs the batches of one gas wallet one after the other, so that the node gets the nonces in order. */
+/** Sends the batches of one gas wallet one after the other, so that the chain node gets the nonces in order. */
 function afterLast<Result>(
   { sending }: KnownChain,
   { address }: PrivateKeyAccount,
@@ -136,7 +139,7 @@ function afterLast<Result>(
 
 /**
  * Assigns the next nonces of a gas wallet to the payments, stores the signed transactions and broadcasts them. If the
- * node refuses a transaction, the watcher broadcasts the transaction again.
+ * chain node refuses a transaction, the watcher broadcasts the transaction again.
  */
 export function sendPayments(
   chain: KnownChain,
@@ -159,8 +162,8 @@ export function sendPayments(
 }
 
 /**
- * Sends payments like {@link sendPayments}, but in one transaction. If another transaction has included one of the
- * payments meanwhile, the group transaction leaves this payment out.
+ * Sends payments like {@link sendPayments}, but all payments in one group transaction. If another transaction has
+ * meanwhile included a payment of the group, the group transaction leaves out this payment.
  */
 export function sendGroup(
   chain: KnownChain,
@@ -179,7 +182,7 @@ export function sendGroup(
 
 /**
  * Adds a tracing span to the trace of each payment. The tracing span covers the signing, storing and sending of the
- * transaction, and states the number of its payments.
+ * transaction, and states the number of payments in the transaction.
  */
 const inTraces = (payments: readonly Payment[], work: () => Promise<void>): Promise<void> =>
   tracedForAll(
@@ -210,13 +213,13 @@ async function storeAndSend(
   await broadcast(chain, signed)
 }
 
-/** Describes a contract call by a gas wallet that belongs to no payment. */
+/** Describes a contract call that a gas wallet sends and that belongs to no payment. */
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction of a
- * contract call that belongs to no payment, the replacement does not contain the call. The caller must be ready to send
- * the contract call again, because a replacement transaction does not contain the call.
+ * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction of
+ * such a contract call, the replacement transaction does not contain the call. Therefore the caller must be ready to
+ * send the contract call again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -230,8 +233,8 @@ export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Ca
 }
 
 /**
- * Broadcasts stored transactions and records the replies of the node. A fault of the RPC node is recorded, and never
- * thrown.
+ * Broadcasts stored transactions and records the replies of the RPC node. A fault of the RPC node is recorded, and
+ * never thrown as an error.
  */
 export async function broadcast(
   chain: KnownChain,
@@ -256,10 +259,10 @@ export async function broadcast(
 
 /**
  * Replaces a transaction by another one with the same nonce and a higher fee. The replacement transaction contains the
- * payments that still wait. If no payment waits, the new transaction is an empty transfer, because it costs less than a
- * call that the token contract reverts.
- * @param payments are the payments that the new transaction may contain. A payment that was not in the stuck
- * transaction is left out.
+ * payments of the stuck transaction that still wait. If no payment waits, the replacement transaction is an empty
+ * transfer, because an empty transfer costs less than a call that the token contract reverts.
+ * @param payments are the payments that the replacement transaction may contain. The replacement transaction leaves out
+ * a payment that was not in the stuck transaction.
  */
 export async function reprice(
   chain: KnownChain,
@@ -279,8 +282,9 @@ export async function reprice(
 }
 
 /**
- * Returns the payment and its gas limit for a replacement transaction. The gas limit of the payment stays as it was
- * measured. The gas limit becomes lower if the payer's wallet has been deployed since the first transaction.
+ * Returns the payment and its gas limit for a replacement transaction. The gas limit of the payment stays the measured
+ * gas limit. The gas limit of the payment becomes lower if the payer's wallet has been deployed since the first
+ * transaction.
  */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)
@@ -289,8 +293,8 @@ function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load 
 }
 
 /**
- * If an assigned nonce has no transaction, sends an empty transaction with it, so that transactions with later nonces
- * can be mined.
+ * Sends an empty transaction with an assigned nonce that no transaction has, so that the chain can mine transactions
+ * with later nonces.
  */
 export async function fillGap(
   chain: KnownChain,

@@ -4,9 +4,8 @@
  */
 
 /**
- * Names the states of the step (a look) in which the settler reads the waiting payments. In a look, the settler (the
- * worker that settles payments) reads the payments that wait for settlement. Only one look at the waiting payments runs
- * at a time.
+ * Names the states of a look, which is the step in which the settler (the worker that settles payments) reads the
+ * payments that wait for settlement. Only one look at the waiting payments runs at a time.
  */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
@@ -21,7 +20,7 @@ export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   'looking again': { asked: 'looking again', looked: 'looking' },
 }
 
-/** Names the states for how many groups of payments are simulated and sent at the same time. */
+/** Names the states that tell how many groups of payments are simulated and sent at the same time. */
 export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 
@@ -37,7 +36,7 @@ export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupSt
 
 /**
  * Returns the state that follows the given state after an event. @throws {Error} if the table has no such event for the
- * state, which is a bug
+ * given state, which is a bug
  */
 export function after<State extends string, Event extends string>(
   states: Record<State, Partial<Record<Event, State>>>,

@@ -1,6 +1,6 @@
 /**
- * Builds one transaction that settles several payments. The contract Multicall3 makes the calls, and each call succeeds
- * or fails independently.
+ * Builds one transaction that settles several payments. The contract Multicall3 makes one call for each payment, and
+ * each call succeeds or fails independently.
  */
 import {
   type Address,
@@ -14,19 +14,19 @@ import { transferData } from '../chain/transfer.ts'
 import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
 
 /**
- * Limits how many payments a group has. In a larger group the gas for each payment hardly falls: it is 52,000 in a
- * group of 32, and 51,400 in a group of 64.
+ * Limits how many payments a group has. A larger group hardly saves gas, because a payment takes 52,000 gas in a group
+ * of 32, and 51,400 gas in a group of 64.
  */
 export const GROUP_MAX = 64
 /**
- * Set the gas limit of a group transaction: GAS_BASE for the call itself, and GAS_OF_MEMBER for each payment. The gas
- * of one payment in a group, to a recipient without USDC, was measured at 73,800.
+ * Set the gas limit of a group transaction: GAS_BASE for the call of Multicall3 itself, and GAS_OF_MEMBER for each
+ * payment. In a measured group transaction, one payment to a recipient without USDC took 73,800 gas.
  */
 const GAS_BASE = 80_000n
 const GAS_OF_MEMBER = 80_000n
 /**
  * Limits the gas of a transaction that settles a group of payments. No chain accepts a transaction with more gas
- * (EIP-7825). Not every node reports that it refuses a transaction because of this gas limit.
+ * (EIP-7825). Some chain nodes refuse a transaction with too much gas without reporting the refusal.
  */
 const GAS_BOUND = 2n ** 24n
 

@@ -1,6 +1,6 @@
 /**
- * Sends the calls that purses (wallets of projects) have signed and a gas wallet submits: cancellations of stopped
- * purses, sweeps and refunds.
+ * Sends the contract calls that purses (wallets of projects) have signed, through a gas wallet. The contract calls of
+ * purses are cancellations of stopped purses, sweeps and refunds.
  */
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
 import { takeCancellations } from '../../../sql/purse/stop.ts'
@@ -14,16 +14,16 @@ import { sendCall } from './gasWallet.ts'
 const BATCH_MAX = 32
 const GAS_BASE = 80_000n
 /**
- * Sets the gas for each signed call of a purse: 53,000 gas were measured for a cancellation, and 73,800 for a transfer
- * to a new recipient.
+ * Sets the gas for each signed call of a purse. A measured cancellation took 53,000 gas, and a measured transfer to a
+ * new recipient took 73,800 gas.
  */
 const GAS_OF_CALL = 80_000n
 
 /**
  * Sends the waiting calls of purses in one transaction, in which each call succeeds or fails independently. A seller
  * may collect a payment before its cancellation is mined. The chain shows whether the payment or its cancellation came
- * first. If a gas wallet had no gas, or after a crash, the service sends a purse's call again. A second call with the
- * same authorization nonce changes nothing.
+ * first. If a gas wallet had no gas, or after a crash, the service sends a purse's call again. A second call of a purse
+ * with the same authorization nonce changes nothing.
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network

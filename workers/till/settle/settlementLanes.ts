@@ -1,8 +1,8 @@
 /**
- * Forms groups of payments that one transaction settles. The job of one payment wakes the settler, which takes all
- * payments that wait. The number of concurrent jobs does not limit the size of a group, because one job wakes the
- * settler for all payments that wait. There is no timer: payments that arrive while a group is being settled form the
- * next group.
+ * Forms groups of payments, each of which one transaction settles. The job of one payment wakes the settler, which
+ * takes all payments that wait for settlement. Therefore the number of concurrent jobs does not limit the size of a
+ * payment group. No timer starts a payment group, because the payments that arrive while one group is being settled
+ * form the next group.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import {
@@ -16,10 +16,10 @@ import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
 /**
- * A second group of payments may begin when the first group has run for this long. If the chain node is nearby,
- * settling a group takes less time than the delay before the second group. Two groups of payments that run at once slow
- * each other down. With 50 concurrent payments, the median latency with one group at a time is 0.85 of that with two
- * groups.
+ * A second group of payments may begin when the first group has run for this many milliseconds. If the chain node is
+ * nearby, settling a group takes less time than the delay before the second group. Two groups of payments that run at
+ * once slow each other down. With 50 concurrent payments, the median latency with one group at a time is 0.85 of the
+ * median latency with two groups.
  */
 const LATE_MS = 250
 /**
@@ -28,13 +28,13 @@ const LATE_MS = 250
  */
 const SHARE_DIVISOR = 4
 /**
- * Limits how many payments with a transaction of their own run at once, because each of them occupies a job. Half of
- * the jobs in the pool stay free, so that groups of payments are still started.
+ * Limits how many payments with separate transactions are settled at once, because each of these payments occupies a
+ * job. Half of the jobs in the pool stay free, so that groups of payments are still started.
  */
 const ALONE_MAX = 16
 /**
  * A settlement job that finds the lane (the queue) for single payments full is retried after this delay. If the lane
- * gets room for the payment earlier, the lane settles the payment without waiting for the job.
+ * for single payments gets room for the payment earlier, this lane settles the payment without waiting for the job.
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
@@ -56,23 +56,24 @@ export type SettlementLanes = {
 
 /**
  * Creates the settlement lanes (queues of payments) of one process. Payments with separate transactions have a separate
- * lane, so that they never delay the groups.
+ * lane, so that these payments never delay the payment groups.
  */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
   /**
    * Holds the waiting settlement jobs by the ids of their payments. One read of the waiting payments takes all
-   * settlement jobs that wait. A job that arrives while the waiting payments are being read waits for the next read.
+   * settlement jobs that wait. A settlement job that arrives while the waiting payments are being read waits for the
+   * next read.
    */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
   /**
-   * Holds the payments whose settlement this process has begun and then abandoned. In the database this process may
-   * still be the settler of these payments.
+   * Holds the payments that this process has begun to settle and then abandoned. In the database, this process may
+   * still be recorded as the settler of the abandoned payments.
    */
   const dropped = new Set<string>()
   let look: LookState = 'idle'
   let groups: GroupState = 'free'
-  /** Holds the time at which the last group of payments began, by performance.now(). */
+  /** Holds the time at which the last group of payments began, in milliseconds of performance.now(). */
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
@@ -105,8 +106,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   /**
-   * Returns how many milliseconds remain until another group of payments may begin. The value `null` means that no
-   * group may begin before a running group ends.
+   * Returns how many milliseconds remain until another group of payments may begin. Returns `null` if no group may
+   * begin before a running group ends.
    */
   const nextGroupInMs = (): number | null => {
     if (groups === 'free') return 0
@@ -128,10 +129,11 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
     // The value `othersWait` does not count payments with rows that another process has locked, because an immediate
-    // read would find them still locked.
+    // read would find these rows still locked.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
-    // The first group may have become late during the read, which had no room for a group then.
+    // The first payment group may have become late while the waiting payments were being read. When this read began, no
+    // second group was allowed.
     if (inMs === 0 && (grouped.taken.length > 0 || !mayGroup)) {
       look = after(LOOK_STATES, look, 'asked')
     }
@@ -214,7 +216,10 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (!isAtWork) void lookOn()
   }
 
-  /** Reads the waiting payments, and reads them again as long as a settlement job arrived during the last read. */
+  /**
+   * Reads the waiting payments. If a settlement job arrived while the payments were being read, reads the waiting
+   * payments again.
+   */
   const lookOn = async () => {
     do {
       if (asked.size > 0 || othersWait) await take()
@@ -232,7 +237,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   return {
     async settle(paymentId) {
       // The payment's transaction may have reverted while the earlier settlement run was in progress. If the
-      // transaction reverted meanwhile, the job asks for another run of the settlement.
+      // transaction of the payment reverted, the settlement job asks for another settlement run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)
@@ -251,8 +256,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 const roomFor = (most: number) => ({ most, share: Math.ceil(most / SHARE_DIVISOR) })
 
 /**
- * Settles several payments together. A bug that affects one payment does not stop the others. @returns the errors of
- * the payments, by payment.
+ * Settles several payments together. A bug that affects one payment does not stop the other payments. @returns the
+ * error of each payment that failed, by payment id.
  */
 async function settleAll(view: ChainView, ids: readonly string[]): Promise<Map<string, unknown>> {
   try {

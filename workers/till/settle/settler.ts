@@ -1,6 +1,6 @@
 /**
- * Settles claimed payments: simulates, signs, stores and broadcasts their transactions. The watcher then follows the
- * transactions on the chain.
+ * Settles claimed payments: simulates, signs, stores and broadcasts their transactions. After the broadcast, the
+ * watcher follows the transactions of the payments on the chain.
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
@@ -16,22 +16,22 @@ import { GROUP_MAX, groupGas } from './paymentGroup.ts'
 import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdict.ts'
 
 /**
- * Limits how often the transaction of a payment may revert. After this number of reverts the payment is not sent again,
- * even if its simulation succeeds.
+ * Limits how often the transaction of a payment may revert. After this number of reverts, the service does not send the
+ * payment again, even if its simulation succeeds.
  */
 const REVERTS_MAX = 3
 /**
  * Limits how many refused payments are checked again at once. If the refused payments were checked one by one, a group
- * of them would occupy its settlement lane for seconds.
+ * of refused payments would occupy its settlement lane for seconds.
  */
 const JUDGED_AT_ONCE = 8
 /**
- * Limits how often a payment waits for another group if its simulation succeeds alone but fails in its group. After
- * this number of groups the payment is sent in a separate transaction.
+ * Limits how often a payment waits for another group if its simulation succeeds alone but fails in a group. After this
+ * number of groups, the payment is sent in a separate transaction.
  */
 const GROUP_REFUSALS_MAX = 6
 
-/** Settles one batch of payments. Errors of the chain or the RPC node are never thrown. */
+/** Settles one batch of payments. An error of the chain or of the RPC node is never thrown. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
   const waiting = found
@@ -54,8 +54,8 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     here.map((payment) => payment.id),
   )
   const sent = new Set(open.flatMap((transaction) => transaction.paymentIds))
-  // Sending the same signed bytes again can never pay twice. The watcher again broadcasts transactions whose state has
-  // not changed for some time.
+  // The transaction of an unsent payment is broadcast again, because sending the same signed bytes again can never pay
+  // twice. If the state of a transaction has not changed for some time, the watcher broadcasts the transaction again.
   await broadcast(
     chain,
     open.filter((transaction) => transaction.isUnsent),
@@ -84,7 +84,8 @@ async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<
 }
 
 /**
- * Sends one transaction with all payments whose simulations succeed together. @returns the payments that were not sent.
+ * Simulates payments together, and sends one transaction with all payments that succeed in this simulation. @returns
+ * the payments that were not sent.
  */
 async function sendTogether(
   chain: KnownChain,
@@ -92,8 +93,8 @@ async function sendTogether(
 ): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
   const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
   if (account === null) return { apart: payments, refused: [] }
-  // The count of sent batches rises before the simulation, because two concurrent groups must not choose the same gas
-  // wallet.
+  // The count of sent batches rises before the simulation, because two concurrent payment groups must not choose the
+  // same gas wallet.
   chain.batches++
   const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
   if (members.length < 2) return { apart: [...members, ...apart], refused }
@@ -102,10 +103,10 @@ async function sendTogether(
 }
 
 /**
- * Sends each payment whose simulation succeeds in its own transaction.
- * @param refused are payments whose simulation failed after the other payments of their group. The simulation of a
- * payment that failed in its group may succeed alone. The payment counts as failed if its simulation in the group
- * fails, because the payer may not have enough money for all its payments.
+ * Simulates each payment. Sends each payment in a separate transaction if the simulation of the payment succeeds.
+ * @param refused are payments that failed in the simulation of their group, after the other payments of the group. The
+ * simulation of a payment that failed in its group may succeed alone. Nevertheless, the failed simulation in the group
+ * counts, because the payer may not have enough money for all its payments.
  */
 async function sendEach(
   chain: KnownChain,

@@ -15,8 +15,7 @@ const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 
 /**
- * Runs the function `work`, which handles one payment. If the RPC node does not respond, only this payment is
- * postponed.
+ * Runs the function `work`, which handles one payment. If the RPC node does not respond, postpones only this payment.
  */
 export async function orPostpone(
   chain: KnownChain,
@@ -32,8 +31,8 @@ export async function orPostpone(
 }
 
 /**
- * A refused payment fails only if the highest block that this process has seen confirms the refusal. A payment must not
- * fail because a node lags behind, or because the payer's money is just arriving.
+ * Records a refused payment as failed only if the highest block that this process has seen confirms the refusal. A
+ * payment must not fail because a chain node lags behind, or because the payer's money is just arriving.
  */
 export async function judgeRefusal(
   chain: KnownChain,
@@ -45,16 +44,16 @@ export async function judgeRefusal(
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
   if (!confirmed) return postpone(chain, [payment], refusal.detail)
-  // The token contract refuses a blacklisted payer before it checks the nonce. The authorization of a blacklisted payer
-  // may have been used before, because the token contract checks the blacklist before the nonce.
+  // The token contract checks the blacklist of payers before it checks the nonce. Therefore the authorization of a
+  // blacklisted payer may have been used before.
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, refusal)
 }
 
 /**
  * Tells whether a payment is also refused at the highest block that this process has seen. The refusal `early` counts
- * as the same refusal, because only the time of the block differs. A wallet that was deployed meanwhile does not
- * confirm the refusal, because its payment is simulated again without the deployment.
+ * as the same refusal, because only the time of the block differs. If the wallet of the payer was deployed meanwhile,
+ * the refusal is not confirmed, and the payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -75,7 +74,10 @@ export async function confirmRefusal(
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
 }
 
-/** Fails a payment if no later block can accept its authorization, unless the authorization was used. */
+/**
+ * Records a payment as failed if its authorization has expired, so that no later block can accept it, unless the
+ * authorization was used.
+ */
 export async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, {
@@ -85,7 +87,7 @@ export async function settleExpired(chain: KnownChain, payment: Payment): Promis
   })
 }
 
-/** Fails a payment whose authorization can no longer be settled. */
+/** Records a payment as failed because its authorization can no longer be settled. */
 export async function fail(
   chain: ChainView,
   payment: Payment,

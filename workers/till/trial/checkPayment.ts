@@ -58,8 +58,8 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
 }
 
 /**
- * Tells whether the wallet of a payer has contract code. If the newest block that this process knows shows no code, the
- * code is read again at the newest block of the node.
+ * Tells whether the wallet of a payer has contract code. If the wallet has no code at the newest block that this
+ * process knows, asks the chain node for its newest block and reads the code again.
  */
 async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
   if (await hasCode(chain.rpc, payer, chain.head.number)) return true
@@ -67,7 +67,7 @@ async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean>
   return hasCode(chain.rpc, payer, chain.head.number)
 }
 
-/** Tells whether the operator pays for the wallet deployments by this factory contract. */
+/** Tells whether the operator pays for wallet deployments by the factory contract of a payment. */
 const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
   factory !== null && chain.factories.has(factory.toLowerCase())
 

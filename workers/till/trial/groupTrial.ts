@@ -1,4 +1,4 @@
-/** Simulates a group of payments with the same call that would settle the group. */
+/** Simulates a group of payments with the same contract call that would settle the group. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { hex, read, resultOf, tagOf } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
@@ -9,9 +9,9 @@ import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
 /**
- * Holds the result of the simulation of a payment group. The field `members` holds the payments of a group whose
- * simulated transfers succeed together. The field `apart` holds the payments that cannot share a transaction with other
- * payments. The field `refused` holds the payments whose simulation fails after the other payments of their group.
+ * Holds the result of the simulation of a payment group. The field `members` holds the payments of a group that succeed
+ * together in the simulation. The field `apart` holds the payments that cannot share a transaction with other payments.
+ * The field `refused` holds the payments that fail in the simulation, after the other payments of their group.
  */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 
@@ -19,7 +19,7 @@ export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Paymen
  * Simulates in one call the payments that come from accounts, and reads the code of each payer in the same request. An
  * account with code (EIP-7702) can also have a signature of 65 bytes, and its code can burn the gas of a whole payment
  * group.
- * @throws {RpcTrouble}
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function tryGroup(
   chain: KnownChain,
@@ -53,8 +53,8 @@ export async function tryGroup(
 }
 
 /**
- * Repeats the simulation on the pending block for payments that look early, as `simulateNow` does, because the newest
- * block of an idle chain is old.
+ * Repeats the simulation on the pending block, as `simulateNow` does, for payments that seem not valid yet. The newest
+ * block of an idle chain is old, so a new authorization seems not valid yet.
  */
 async function withoutEarly(
   chain: KnownChain,
@@ -86,7 +86,8 @@ const groupTrial = (payments: readonly Payment[], sender: Sender, block: 'latest
 })
 
 /**
- * Returns the outcome for each payment of a simulated group. Returns `null` if the node could not simulate the group.
+ * Returns the outcome for each payment of a simulated group. Returns `null` if the chain node could not simulate the
+ * group.
  */
 function readOutcomes(answer: RpcAnswer | undefined, members: number): readonly Simulated[] | null {
   const results = answer?.ok ? readGroup(answer.result, members) : null

@@ -8,9 +8,9 @@ type Payer = Pick<Transfer, 'payer' | 'deployment'>
 
 /**
  * Returns the hash of each payer's contract code in order, and `null` for an account without code. For an undeployed
- * wallet the code that its factory would deploy is used, because the same code at another address is the same wallet
- * program.
- * @throws {RpcTrouble}
+ * wallet, returns the hash of the code that the wallet factory would deploy. The same code at another address is the
+ * same wallet program.
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function payerCodes(
   rpc: Rpc,
@@ -29,15 +29,15 @@ export async function payerCodes(
       if (deployment === null) return null
       const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
       // Some wallet factories deploy a wallet only if Multicall3 calls them, so the code of such a wallet cannot be
-      // read in advance. If the code of an undeployed wallet cannot be read, the hash of the call data for its factory
-      // is used in place of the code hash.
+      // read in advance. If the code of an undeployed wallet cannot be read, the hash of the call data for the wallet
+      // factory is used in place of the code hash.
       return future ?? keccak256(deployment.factoryData)
     }),
   )
 }
 
 /**
- * Returns contract creation code that calls the factory and returns the hash of the code at the address of the wallet
+ * Returns contract creation code that calls the wallet factory and returns the hash of the code at the wallet's address
  * (EXTCODEHASH).
  */
 function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeployment): Hex {
@@ -48,7 +48,7 @@ function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeploym
       ...(['0x61', length, '0x61', at, '0x600039'] as const),
       // This part of the EVM program is CALL(GAS, factory, 0, 0, length, 0, 0), POP.
       ...(['0x6000600061', length, '0x6000600073', factory, '0x5af150'] as const),
-      // The EVM program is MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32).
+      // This part of the EVM program is MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32).
       ...(['0x73', wallet, '0x3f60005260206000f3'] as const),
     ])
   const start = size(program('0x0000'))

@@ -1,4 +1,4 @@
-/** Reads how the chain responds to a simulated transfer. */
+/** Reads the responses of the chain to simulated transfers. */
 import { decodeErrorResult, type Hex, parseAbi } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import type { X402Reason } from '../../../shared/till/x402.ts'
@@ -8,9 +8,9 @@ import { readTrial } from '../wallets/walletDeployment.ts'
 /** Tells why the token contract refuses a transfer. */
 export type ChainRefusal = {
   /**
-   * Tells why the transfer is refused. The reason `used` means that a transaction spent or cancelled the authorization.
-   * The reasons `expired` and `early` depend on the time of a block. The reason `suspended` means that this service
-   * refuses the payer without asking the chain.
+   * Tells why the transfer is refused. The reason `used` means that a transaction spent or cancelled the payment
+   * authorization. The reasons `expired` and `early` depend on the time of a block. The reason `suspended` means that
+   * this service refuses the payer without asking the chain.
    */
   kind: 'used' | 'expired' | 'early' | 'final' | 'suspended'
   reason: X402Reason
@@ -18,7 +18,7 @@ export type ChainRefusal = {
 }
 
 /**
- * Describes the outcome of a simulated transfer. The outcome `trouble` means that this node could not simulate the
+ * Describes the outcome of a simulated transfer. The outcome `trouble` means that the chain node could not simulate the
  * transfer.
  */
 export type Simulated =
@@ -45,9 +45,9 @@ const DETAIL_CHARS_MAX = 200
 const REVERTED = 3
 
 /**
- * Matches the error messages of reverted calls. If the gas ran out, geth, reth and erigon say "out of gas", and anvil
- * says "OutOfGas". Running out of gas is a verdict on the payment, because this service sets the gas limit, and no
- * wallet may burn more.
+ * Matches the error messages of reverted calls. If a call runs out of gas, geth, reth and erigon report "out of gas",
+ * and anvil reports "OutOfGas". A call that runs out of gas is a verdict on the payment, because this service sets the
+ * gas limit, and no wallet may burn more gas.
  */
 const VERDICT = /revert|out ?of ?gas/i
 
@@ -61,14 +61,14 @@ export function readSimulation(
     return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole batch of calls reverts,
-  // its gas ran out.
+  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole call of Multicall3
+  // reverts, the call ran out of gas.
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
 /**
- * Reads the result of a simulation that deploys the wallet of a payer and charges it. The simulation result tells
- * whether the charge of the wallet failed.
+ * Reads the result of a simulation that deploys the wallet of a payer and charges this wallet. The simulation result
+ * tells whether the charge of the wallet failed.
  */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
@@ -76,8 +76,8 @@ function readTrialResult(result: unknown): Simulated {
   const { deployed, charge } = trial
   if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
-  // The transfer failed for one of two reasons: the wallet does not exist, or its deployment left no gas for the token
-  // contract.
+  // The transfer failed for one of two reasons: the wallet of the payer does not exist, or the deployment of the wallet
+  // left no gas for the token contract.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
   return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }
@@ -89,8 +89,8 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
 })
 
 /**
- * Reads why a simulated call reverted. A revert with an unknown text also counts as final, because the chain has
- * refused the call.
+ * Reads why a simulated call reverted. A revert with an unknown text counts as a final refusal too, because the chain
+ * has refused the call.
  */
 export function readRevert(message: string, data: unknown): ChainRefusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')

@@ -14,9 +14,9 @@ import type { ChainRefusal, Simulated } from './simulation.ts'
 import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
 /**
- * Holds the result of a simulated transfer. The value `gas` is the gas limit with which the transaction of the
- * simulated transfer must be signed. The value `code` is the hash of the payer's contract code. If `code` is `null`,
- * the payer is an account without code.
+ * Holds the result of a simulated transfer. The value `gas` is the gas limit that the transaction of the simulated
+ * transfer must have. The value `code` is the hash of the payer's contract code. If `code` is `null`, the payer is an
+ * account without code.
  */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
@@ -44,7 +44,7 @@ export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 
 /**
- * Returns the sender that a simulated transfer has. If no gas wallet can pay the fees, no transaction is sent, and the
+ * Returns the sender for a simulated transfer. If no gas wallet can pay the fees, no transaction is sent, and the
  * transfer is simulated without fees.
  */
 export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): Sender =>
@@ -53,10 +53,10 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
     : { from: account.address, fees: marketFees(chain) }
 
 /**
- * Simulates several transfers in order. An account without code runs nothing of its own, so one simulated call on the
- * newest block is enough to decide about its transfer. A wallet contract could tell a simulated call from the
- * transaction by its gas or block. The service measures the gas of a wallet contract's transfer, and then simulates the
- * transfer with the resulting gas limit on the pending block.
+ * Simulates several transfers in order. An account without code runs no code of its own, so one simulated call on the
+ * newest block decides about the transfer of the account. A wallet contract could distinguish a simulated call from the
+ * real transaction by the gas or the block. Therefore the service measures the gas of a wallet contract's transfer, and
+ * then simulates the transfer with the resulting gas limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(
@@ -83,8 +83,8 @@ export async function tryTransfers(
 }
 
 /**
- * Measures the gas of payments from wallet contracts. The outcome and the gas limit are written into the simulation
- * result of each payment.
+ * Measures the gas of payments from wallet contracts. Writes the outcome and the gas limit of each payment into its
+ * simulation result.
  */
 async function measure(
   chain: KnownChain,

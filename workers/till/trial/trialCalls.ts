@@ -1,6 +1,6 @@
 /**
- * Simulates token transfers by `eth_call`, without sending transactions. Every function throws RpcTrouble if the node
- * does not respond.
+ * Simulates token transfers by `eth_call`, without sending transactions. Every function in this file throws RpcTrouble
+ * if the chain node does not respond.
  */
 import { type Address, numberToHex } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
@@ -10,9 +10,9 @@ import { transferCall } from '../chain/transfer.ts'
 import { readSimulation, type Simulated } from './simulation.ts'
 
 /**
- * Simulates transfers on the newest block of the chain. On an idle chain the newest block is old, so that a new
- * authorization looks as if it were not valid yet. Only transfers that seem not valid yet are simulated again on the
- * pending block, because a node may run its whole mempool for this block.
+ * Simulates transfers on the newest block of the chain. On an idle chain the newest block is old, so a new payment
+ * authorization seems not valid yet. Only transfers that seem not valid yet are simulated again on the pending block. A
+ * simulation on the pending block is costly, because a chain node may run its whole mempool for this block.
  */
 export async function simulateNow(
   rpc: Rpc,
@@ -39,8 +39,8 @@ export type Sender = { from: Address; fees: Fees | null }
 export type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
 /**
- * Returns a simulated call that has the fields of the later transaction. Without the fee fields GASPRICE would be 0,
- * and a wallet contract could distinguish the simulated call from the transaction.
+ * Returns a simulated call that has the fields of the later transaction. Without the fee fields, GASPRICE would be 0 in
+ * the simulated call, and a wallet contract could distinguish the simulated call from the transaction.
  */
 export const callOf = (
   { from, fees }: Sender,
@@ -84,9 +84,9 @@ export async function simulate(
 }
 
 /**
- * Returns for each transfer the minimum gas with which it succeeds on the pending block, or the reason why the node
- * refuses the transfer.
- * @throws {RpcTrouble}
+ * Returns for each transfer the minimum gas with which the transfer succeeds on the pending block, or the reason why
+ * the chain node refuses the transfer.
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function estimateGas(
   rpc: Rpc,

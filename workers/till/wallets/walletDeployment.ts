@@ -1,4 +1,4 @@
-/** Deploys the wallet of a payer and charges it in one transaction (ERC-6492). */
+/** Deploys the wallet of a payer and charges this wallet in the same transaction (ERC-6492). */
 import {
   type Address,
   decodeFunctionResult,
@@ -14,13 +14,13 @@ export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a1739
 type Call = { to: Address; data: Hex }
 
 /**
- * Returns one contract call that deploys the wallet of a payer and then charges it. Multicall3 calls the factory,
- * because the payer chose the call data of the factory and Multicall3 owns nothing. If a gas wallet called the factory
- * itself, the payer's call data would run in the name of this service. The deployment may fail, because another party
- * may have deployed the wallet just before. Only the result of charging the wallet decides whether the payment
- * succeeded, because another party may have deployed the wallet just before.
- * @param trial asks for a call that does not revert if the charge fails, so that its result tells why the charge
- * failed.
+ * Returns one contract call that deploys the wallet of a payer and then charges this wallet. Multicall3 calls the
+ * wallet factory, because the payer chose the call data of the factory and Multicall3 owns nothing. If a gas wallet
+ * called the wallet factory itself, the payer's call data would run in the name of this service. The deployment of the
+ * wallet may fail, because another party may have deployed the wallet just before. Therefore only the result of
+ * charging the wallet decides whether the payment succeeded.
+ * @param trial asks for a call that does not revert if the charge fails, so that the result of the call tells why the
+ * charge failed.
  */
 export function deployAndCharge(
   { factory, factoryData }: WalletDeployment,

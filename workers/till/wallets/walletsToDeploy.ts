@@ -6,7 +6,7 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import type { Sending } from '../settle/gasWallet.ts'
 
 /**
- * Returns the payment without its wallet deployment if the wallet already has code, because deploying a wallet twice
+ * Removes the wallet deployment from a payment if the payer's wallet already has code, because deploying a wallet twice
  * burns all the gas.
  * @throws {RpcTrouble}
  */
@@ -20,9 +20,9 @@ export async function withoutNeedlessDeployment(
 }
 
 /**
- * Splits payments into those that may deploy their payer's wallet now, and those that must wait. A second deployment of
- * the same wallet burns all its gas, so each wallet has at most one pending deployment. A payment from a wallet that is
- * already deployed only charges the wallet.
+ * Splits payments into payments that may be sent now, and payments that must wait because their payer's wallet is being
+ * deployed. A second deployment of the same wallet burns all its gas, so each wallet has at most one pending
+ * deployment. A payment from a wallet that is already deployed only charges the wallet.
  * @throws {RpcTrouble}
  */
 export async function sortDeployments(
@@ -45,9 +45,9 @@ export async function sortDeployments(
 }
 
 /**
- * If no wallet with some contract code has paid successfully yet, only one payment from wallets with this code is
- * pending, and the others wait. If these payments did not wait, many payments from wallets with the same bad code could
- * burn gas before the first revert became known.
+ * Holds back all but one pending payment from wallets with the same contract code, as long as no wallet with this code
+ * has paid successfully. Otherwise many payments from wallets with the same bad code could burn gas before the first
+ * revert became known.
  */
 export async function holdUnproven(
   chain: KnownChain,

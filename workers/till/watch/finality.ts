@@ -1,4 +1,4 @@
-/** Finds settlements that a chain reorganisation moves or undoes, and settlements in final blocks. */
+/** Finds settlements that a chain reorganisation moved or undid, and settlements in final blocks. */
 import {
   findNewestSettlement,
   findUnfinalized,
@@ -15,7 +15,7 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 const BATCH_MAX = 200
 /**
  * Sets the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
- * One poll proves nothing, because another node behind the same URL may lag.
+ * One poll without a receipt proves nothing, because another chain node behind the same URL may lag.
  */
 const GONE_LOOKS = 2
 
@@ -24,16 +24,16 @@ export type ReorganisationMemory = {
   /** Holds the number of the chain's newest block at the last poll. */
   lastNumber: bigint | null
   /**
-   * Tells whether a chain reorganisation may have happened since the last check. The flag for a possible reorganisation
-   * is cleared when a check finds every settlement in its block.
+   * Tells whether a chain reorganisation may have happened since the last check. The flag `suspicious` is cleared when
+   * a check finds every settlement in its block.
    */
   suspicious: boolean
   goneLooks: Map<string, number>
 }
 
 /**
- * As soon as a chain reorganisation has replaced the block of the newest settlement, all payments that are not final
- * are checked.
+ * Checks all payments that are not final, as soon as a chain reorganisation has replaced the block of the newest
+ * settlement.
  */
 export async function watchForReorganisation(
   chain: KnownChain,
@@ -53,8 +53,8 @@ export async function watchForReorganisation(
     ),
   )
   await recordMoved(chain.pool, moved)
-  // If the transaction of a payment is found again, the count of polls that missed it starts again at zero, because
-  // only consecutive misses prove a loss.
+  // If the transaction of a payment is found again, the count of polls without this transaction returns to zero,
+  // because only consecutive misses prove a loss.
   memory.goneLooks = new Map(
     gone.map(({ paymentId }) => [paymentId, (memory.goneLooks.get(paymentId) ?? 0) + 1]),
   )
@@ -69,9 +69,9 @@ export async function watchForReorganisation(
 }
 
 /**
- * Divides the settled payments whose block was replaced into two groups. Some of the payments whose block was replaced
- * have moved to another block, and the others are no longer in any block. The transaction of a group can be in a block
- * without the transfer of one of its payments.
+ * Divides settled payments that lost their block in a chain reorganisation into two groups. The first group has moved
+ * to another block, and the second group is no longer in any block. The transaction of a payment group can be in a
+ * block although the transfer of one payment is missing.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],
@@ -100,10 +100,10 @@ function sortFound(
 
 /**
  * Tells whether a chain reorganisation replaced the block of the newest settlement. If the block of the newest
- * settlement was replaced, the blocks of earlier settlements may be replaced too. It is not enough to check the parent
- * block of the head, because several blocks can pass between two polls.
- * @param isShorter tells whether the head of the chain is lower than at the last poll, because a block was lost or a
- * node lags.
+ * settlement was replaced, the blocks of earlier settlements may be replaced too. A check of the head's parent block is
+ * not enough, because several blocks can pass between two polls.
+ * @param isShorter tells whether the head of the chain is lower than at the last poll, because the chain lost a block
+ * or a chain node lags.
  */
 async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
   const settlement = await findNewestSettlement(chain.pool, chain.network.chainId)
@@ -113,8 +113,8 @@ async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolea
 }
 
 /**
- * Marks payments in finalized blocks as final. If a block that should be final was replaced, the next check examines
- * all payments.
+ * Marks payments in finalized blocks as final. If a chain reorganisation replaced a finalized block, the next check
+ * examines all payments.
  */
 export async function finalize(chain: KnownChain, memory: ReorganisationMemory): Promise<void> {
   const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)

@@ -1,6 +1,6 @@
 /**
- * Proves the refunds that sellers paid by hand. The transaction that the seller names must contain the transfer, with
- * the exact amount in atomic units.
+ * Proves the refunds that sellers paid by hand. The transaction that the seller names must contain the transfer of the
+ * refund, with the exact amount in atomic units.
  */
 import {
   type ClaimedRefund,
@@ -16,7 +16,10 @@ import { plainTransfers } from '../chain/transfer.ts'
 
 const BATCH_MAX = 50
 
-/** Checks once the refunds that sellers claim to have paid by hand. @throws {RpcTrouble} */
+/**
+ * Checks once the refunds that sellers claim to have paid by hand. @throws {RpcTrouble} if the chain node does not
+ * respond.
+ */
 export async function checkClaims(chain: KnownChain): Promise<void> {
   const claims = await findClaimed(chain.pool, chain.network.network, BATCH_MAX)
   if (claims.length === 0) return
@@ -34,8 +37,8 @@ async function judge(
 ): Promise<void> {
   const refuse = (reason: string) => refuseClaim(chain.pool, claim, reason)
   if (receipt === null) {
-    // A node may not have seen the transaction of the refund yet. A refund whose transaction is missing is refused only
-    // after some time, because a node may not have seen the transaction yet.
+    // A chain node may not have seen the transaction of the refund yet. Therefore a refund with a missing transaction
+    // is refused only after some time.
     if (claim.isOld) await refuse('no node knows the transaction')
     return
   }

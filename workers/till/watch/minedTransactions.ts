@@ -1,4 +1,4 @@
-/** Records the outcome of transactions whose nonce is used on the chain. */
+/** Records the outcomes of transactions if their nonce is used on the chain. */
 import type { Hex } from 'viem'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
 import {
@@ -19,8 +19,8 @@ const PAYMENTS_MAX = 256
 type Found = { transaction: OpenTransaction; receipt: Receipt }
 
 /**
- * Records transactions whose nonce is used on the chain. @returns true if at least one transaction with a used nonce is
- * in a block.
+ * Records the outcomes of open transactions if their nonce is used on the chain. @returns true if at least one of these
+ * transactions is in a block.
  */
 export async function resolveUsed(
   chain: KnownChain,
@@ -47,7 +47,7 @@ export async function resolveUsed(
 
 /**
  * Divides transactions into batches with a limited number of payments. Transactions with the same nonce stay in one
- * batch, because the chain accepts only one of them.
+ * batch, because the chain accepts only one of these transactions.
  */
 function inParts(open: readonly OpenTransaction[]): OpenTransaction[][] {
   const parts: OpenTransaction[][] = []
@@ -98,8 +98,8 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
 }
 
 /**
- * Divides the payments of one transaction into two groups: payments whose transfer the receipt shows, and payments
- * whose transfer is missing.
+ * Divides the payments of one transaction into two groups: the receipt contains the transfers of the first group, and
+ * misses the transfers of the second group.
  */
 function matchTransfers(
   chain: KnownChain,
@@ -120,15 +120,15 @@ function matchTransfers(
   return { settled, missed }
 }
 
-/** Describes payments of a group whose transaction is in a block, although their transfers failed. */
+/** Describes the payments of a group that failed although the transaction of the group is in a block. */
 type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 
 /**
- * Returns the payers whose contract code makes the transactions of payment groups revert. No payer of a group had
- * contract code when the transaction of the group was signed. Contract code that a payer has added since then can burn
- * the gas of the whole group. If no payer of a reverted group still has code, every payer of the group is under
+ * Returns the payers that make the transactions of payment groups revert with their contract code. No payer of a group
+ * had contract code when the transaction of the group was signed. Contract code that a payer has added since then can
+ * burn the gas of the whole group. If no payer of a reverted group still has code, every payer of the group is under
  * suspicion.
- * @throws {RpcTrouble}
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 async function findSpoilers(
   chain: KnownChain,
@@ -151,8 +151,8 @@ async function findSpoilers(
 }
 
 /**
- * Returns the transactions whose receipts have been missing for too long. A node can count a nonce as used before the
- * node has the receipt. If the receipt does not appear, another transaction has used the nonce.
+ * Returns the transactions that have been without a receipt for too long. A chain node can count a nonce as used before
+ * the node has the receipt. If the receipt of a transaction does not appear, another transaction has used the nonce.
  */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
   const nowMs = performance.now()

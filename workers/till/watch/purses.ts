@@ -1,9 +1,9 @@
 /**
  * Follows on the chain the payments that purses (wallets of projects) have signed. A purse (the wallet of a project)
  * gets the money of an unused payment back only after a proof that the payment can no longer be used. The proof is a
- * final block with a time after `validBefore`, and in its state the nonce of the authorization must be unused. Block
- * times only grow and a final block never changes, so no later block can accept the authorization. The clock of this
- * service and the statements of the seller prove nothing.
+ * final block with a time after `validBefore`, if the nonce of the authorization is unused at this block. Block times
+ * only grow and a final block never changes, so no later block can accept the authorization. The clock of this service
+ * and the statements of the seller do not prove that a payment can no longer be used.
  */
 import type { Address, Hex } from 'viem'
 import {
@@ -40,14 +40,14 @@ import { checkClaims } from './handRefunds.ts'
 const BATCH_MAX = 200
 const PURSES_MAX = 50
 /**
- * The search for the transfer of a purchase begins this many blocks before the signature, because the block number that
- * was stored at the signature may come from another node.
+ * The search for the transfer of a purchase begins this many blocks before the signature of the payment. The margin is
+ * needed, because the stored block number of the signature may come from another chain node.
  */
 const SEARCH_MARGIN = 5n
 
 /**
- * A reorganisation counts as proven after this number of consecutive polls in which another block is at the height of
- * the newest transfer. One poll proves nothing, because another node behind the same URL may lag.
+ * A chain reorganisation counts as proven after this number of consecutive polls in which another block is at the
+ * height of the newest transfer. One such poll proves nothing, because another chain node behind the same URL may lag.
  */
 const REPLACED_LOOKS = 2
 
@@ -55,7 +55,7 @@ const REPLACED_LOOKS = 2
 export type PurseMemory = {
   /**
    * Holds the row number of the open payment at which the last poll ended. The number 0 means that the next poll starts
-   * with the first payment.
+   * with the first open payment.
    */
   lastOpenRow: bigint
   /** Counts the consecutive polls in which another block was at the height of the newest transfer. */
@@ -63,7 +63,8 @@ export type PurseMemory = {
 }
 
 /**
- * Checks once the open payments of purses (wallets of projects) and outdated balances of purses. @throws {RpcTrouble}
+ * Checks once the open payments of purses (wallets of projects) and the outdated balances of purses. @throws
+ * {RpcTrouble} if the chain node does not respond.
  */
 export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promise<void> {
   const { network } = chain.network
@@ -103,7 +104,10 @@ async function tendOpen(
   if (used.length > 0) await tendUsed(chain, used, final)
 }
 
-/** Handles payments whose authorization is used: either a transfer used it, or the payer cancelled it. */
+/**
+ * Handles payments with a used authorization: either a transfer used the authorization, or the payer cancelled the
+ * authorization.
+ */
 async function tendUsed(
   chain: KnownChain,
   used: readonly Signed[],
@@ -166,8 +170,8 @@ async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boole
 }
 
 /**
- * Marks the transfers of purses in final blocks as final. If the block of a transfer was replaced, the service searches
- * for the transfer again.
+ * Marks transfers of purses as final if they are in final blocks. If a chain reorganisation replaced the block of a
+ * transfer, searches for the transfer again.
  */
 async function tendTransfers(
   chain: KnownChain,
@@ -185,7 +189,10 @@ async function tendTransfers(
   await checkAnew(pool, refunds.replaced)
 }
 
-/** Divides transfers that an earlier poll found into those that are still in the same block and those that are not. */
+/**
+ * Divides the transfers that an earlier poll found into transfers that are still in the same block and transfers that
+ * are not.
+ */
 async function sortInPlace(
   chain: KnownChain,
   seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],

@@ -1,4 +1,4 @@
-/** Handles transactions that are not in a block: sends them again, and raises their fee. */
+/** Handles transactions that are not in a block, by sending these transactions again and by raising their fee. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
 import type { WalletId } from '../../../sql/till/settle/gasWallets.ts'
@@ -16,14 +16,14 @@ const BATCH_MAX = 200
 /** After this number of consecutive blocks without the transaction, a transaction counts as stuck. */
 const STUCK_BLOCKS = 3n
 /**
- * After a node accepts a transaction, it counts the transaction in the next nonce of the wallet within this many
- * milliseconds.
+ * After a chain node accepts a transaction, the node counts the transaction in the next nonce of the wallet within this
+ * many milliseconds.
  */
 const POOL_MS = 500
 
 /**
- * Broadcasts transactions again whose state has not changed for some time. Raises the fee of stuck transactions by
- * replacing them.
+ * Broadcasts a transaction again if its state has not changed for some time. Raises the fee of stuck transactions by
+ * replacing these transactions.
  */
 export async function tendQuiet(
   chain: KnownChain,
@@ -50,9 +50,9 @@ export async function tendQuiet(
 }
 
 /**
- * Broadcasts a transaction again that the node has dropped from its pool. While the node lacks the dropped transaction,
- * each transaction of the wallet with a later nonce waits. Each dropped transaction is sent again only once, because a
- * node may accept a transaction without counting its nonce.
+ * Broadcasts a transaction again if the chain node has dropped it from the pool. While the node lacks the dropped
+ * transaction, each transaction of the wallet with a later nonce waits. Each dropped transaction is sent again only
+ * once, because a chain node may accept a transaction without counting its nonce.
  * @param pooled is the next nonce of the wallet after the transactions that wait in the node's pool.
  */
 export async function resendDropped(
@@ -67,8 +67,8 @@ export async function resendDropped(
 }
 
 /**
- * Returns the payments of a group whose payers still have no contract code of their own. The payments of payers with
- * code are sent in separate transactions, as soon as the nonce of the group is used.
+ * Returns the payments of a group, but only payments from payers that still have no contract code of their own. The
+ * payments of payers with code are sent in separate transactions, as soon as the nonce of the group is used.
  */
 async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
   const codes = await readCode(

@@ -22,8 +22,8 @@ import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
 /**
- * A poll of the chain may find a newest block that is lower than before. After this number of consecutive polls a lower
- * newest block is accepted, because a chain that works has grown past its old height by then.
+ * A poll of the chain may find a newest block that is lower than before. After this number of consecutive polls, the
+ * service accepts a lower newest block, because a chain that works would have grown past its old height by then.
  */
 const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
@@ -37,8 +37,8 @@ export type Reconciler = ReorganisationMemory &
   }
 
 /**
- * Returns the empty state with which a process starts to reconcile payments with the chain. This process has not
- * watched the chain until now, so it checks every settlement.
+ * Returns the empty state with which a process starts to reconcile payments with the chain. A process that has just
+ * started has not watched the chain until now, so this process checks every settlement.
  */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
@@ -53,8 +53,8 @@ export const newReconciler = (): Reconciler => ({
 
 /**
  * Runs all checks of one poll of the chain: lost payments, open transactions, reorganisations and finality.
- * @param newest is the newest block of the node, which may be lower than `chain.head`.
- * @throws {RpcTrouble}
+ * @param newest is the newest block of the chain node, which may be lower than `chain.head`.
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function reconcile(
   chain: KnownChain,
@@ -104,7 +104,7 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
 }
 
 /**
- * Reopens the transactions of a nonce if a chain reorganisation removed the block in which the nonce was used. If no
+ * Reopens the transactions with a nonce if a chain reorganisation removed the block in which the nonce was used. If no
  * stored transaction has the nonce that became unused, an empty transaction fills the gap.
  */
 async function mendGap(

@@ -1,4 +1,6 @@
-/** Handles payments of contract wallets that reverted on the chain although their simulation succeeded. */
+/**
+ * Handles payments of contract wallets if their transactions reverted on the chain although their simulation succeeded.
+ */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { failAndSuspend, findRevertedCodes } from '../../../sql/till/settle/walletSuspensions.ts'
 import { hasCode, isUsed } from '../chain/chain.ts'
@@ -6,8 +8,8 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { examineUsed } from './usedAuthorization.ts'
 
 /**
- * Finds the payments whose wallet contract reverted on the chain. @returns for each payment that reverted a function
- * that ends the payment, and that may throw RpcTrouble.
+ * Finds the payments that reverted on the chain because of their wallet contract. @returns a function for each reverted
+ * payment, which ends the payment and may throw RpcTrouble.
  */
 export async function findReverted(
   chain: KnownChain,
@@ -40,9 +42,9 @@ async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promis
 }
 
 /**
- * Ends a payment whose transaction reverted. Anyone may settle a payment authorization before this service does. If
- * another party settled the authorization first, the transaction of the service reverts, although the wallet did
- * nothing wrong.
+ * Ends a payment after its transaction has reverted. Anyone may settle a payment authorization before this service
+ * does. If another party settled the payment authorization first, the transaction of this service reverts, although the
+ * wallet of the payer did nothing wrong.
  */
 async function endReverted(chain: KnownChain, payment: Payment, code: `0x${string}`) {
   await refreshHead(chain)

@@ -1,6 +1,6 @@
 /**
- * Finds out how a payment authorization was used. Any transaction may have settled the authorization, or the payer may
- * have cancelled it, possibly before this service claimed the payment.
+ * Finds out how a payment authorization was used. Any transaction may have settled a payment authorization, or the
+ * payer may have cancelled the authorization, possibly before this service claimed the payment.
  */
 import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
@@ -19,17 +19,17 @@ import { readTransfers, transferIndex } from '../chain/transfer.ts'
 /** Sets how many blocks before the claim of a payment the search for the use of its authorization begins. */
 const SEARCH_MARGIN = 5n
 /**
- * Limits the number of blocks that the service searches for the transaction that used an authorization earlier. This
- * number of blocks is eleven hours on Base, and takes ten requests to the node.
+ * Limits in how many blocks the service searches for the earlier transaction that used a payment authorization. Base
+ * makes this number of blocks in eleven hours, and the search takes ten requests to the chain node.
  */
 const NAMED_BLOCKS = 20_000n
 
 /**
  * Settles a payment by any transaction that used its authorization, because anyone may call
- * `transferWithAuthorization`. If the authorization was used before the claim, it paid for a different request. If the
- * authorization of a payment was used before the claim, the payment is refused.
- * @throws {RpcTrouble} while the chain node does not respond. While the chain node does not respond, the function
- * decides nothing about the payment.
+ * `transferWithAuthorization`. If a transaction used the authorization before this service claimed the payment, the
+ * payment is refused, because the authorization paid for a different request.
+ * @throws {RpcTrouble} if the chain node does not respond. While the chain node does not respond, the function decides
+ * nothing about the payment.
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
@@ -73,7 +73,7 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // The node no longer has the chain state of the block at which the payment was claimed, so the events of the token
+    // The chain node no longer has the state of the block at which the payment was claimed, so the events of the token
     // contract decide.
     if (error instanceof RpcTrouble) return false
     throw error
@@ -81,9 +81,9 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
 }
 
 /**
- * Tells whether a block is older than the claim of a payment by this service. The head that was stored with the claim
- * can lag behind the real head of the chain. If the stored head lagged behind, the time of the block decides in whole
- * seconds whether the block is older than the claim.
+ * Tells whether a block is older than the claim of a payment by this service. The head block that was stored with the
+ * claim can lag behind the real head of the chain. If the stored head block lagged behind, the time of a block in whole
+ * seconds decides whether the block is older than the claim.
  */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
   if (payment.claimHead !== null && number <= payment.claimHead) return true
@@ -93,9 +93,9 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * Returns the hash of the transaction that used an authorization before this service claimed it. Returns `null` if no
- * transaction that used the authorization earlier is found. After a restore from a backup, the transaction that used an
- * authorization can be one of this service that is missing in the backup.
+ * Returns the hash of the transaction that used a payment authorization before this service claimed the payment.
+ * Returns `null` if no such transaction is found. After a restore from a backup, this service itself may have sent the
+ * transaction, although the backup does not contain it.
  */
 async function findEarlier(
   chain: KnownChain,
@@ -106,8 +106,8 @@ async function findEarlier(
   try {
     return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
   } catch (error) {
-    // A payment whose authorization was used earlier is refused even if the transaction that used it is not found. The
-    // hash of the earlier transaction only explains why the payment is refused.
+    // A payment with an authorization that was used earlier is refused even if the earlier transaction is not found.
+    // The hash of the earlier transaction only explains why the payment is refused.
     if (error instanceof RpcTrouble) return null
     throw error
   }

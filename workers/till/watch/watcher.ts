@@ -1,7 +1,7 @@
 /**
- * Watches the chain for the open transactions of this service. One poll costs two requests to the node, however many
- * transactions are open: one for the head, and one for the used nonces of each gas wallet. Each transaction receipt is
- * fetched once, and only for used nonces.
+ * Watches the chain for the open transactions of this service. One poll costs two requests to the chain node, for any
+ * number of open transactions. The first request reads the head block, and the second request reads the used nonces of
+ * all gas wallets. Each transaction receipt is fetched once, and only for used nonces.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { createPause } from '../../../shared/process/pause.ts'
@@ -15,15 +15,17 @@ import { resolveUsed } from './minedTransactions.ts'
 import { resendDropped } from './quietTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 
-/** Limits how many transactions with used nonces have their receipts read at once. */
+/** Limits for how many transactions with used nonces the watcher reads the receipts at once. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
-/** The pause before the next poll is the time since the last change on the chain, divided by this number. */
+/**
+ * The pause before the next poll of the chain is the time since the last change on the chain, divided by this number.
+ */
 const PAUSE_SHARE = 4
 
 /**
  * Runs the watcher, which polls the chain, until it is stopped. The promise `ready` resolves after the first poll, even
- * if that poll fails.
+ * if the first poll fails.
  */
 export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
@@ -64,7 +66,8 @@ export function startWatcher(view: ChainView, reconciler: Reconciler) {
 }
 
 /**
- * Polls the chain for changes once. A fault of the RPC node or the database is logged, and the next poll tries again.
+ * Polls the chain for changes once. A fault of the RPC node or the database is logged, and the next poll makes another
+ * attempt.
  */
 async function look(
   view: ChainView,
@@ -95,7 +98,7 @@ async function look(
   }
 }
 
-/** Combines log lines about repeated faults, because a node that is down for an hour would fill the log. */
+/** Combines log lines about repeated faults, because an RPC node that is down for an hour would fill the log. */
 function noteTrouble({ log, outage }: ChainView, error: Error): void {
   if (isDatabaseUnavailable(error)) {
     log.warn({ err: error }, 'the chain was not looked at')

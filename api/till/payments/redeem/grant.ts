@@ -22,8 +22,8 @@ export type Grant = {
   paymentResponse: string
   txHash: string
   /**
-   * Holds the index of the Transfer event in the transaction receipt. `null` means that an older version of this
-   * service settled the payment and stored no index.
+   * Holds the index of the Transfer event in the transaction receipt, or `null` if an older version of this service
+   * settled the payment and stored no index.
    */
   logIndex: number | null
   payer: string
@@ -47,7 +47,7 @@ export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 /**
  * Reads an `Idempotency-Key` and ties it to a redeem request.
  * @param request is the request to which the idempotency key belongs.
- * @returns the idempotency key with its stored response. `null` means that the request has no header `Idempotency-Key`.
+ * @returns the idempotency key with its stored response, or `null` if the request has no header `Idempotency-Key`.
  * @throws {ApiError} 400 for a malformed key, 409 for a key that belongs to another request.
  */
 export async function takeRedeemKey(
@@ -77,8 +77,9 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
 })
 
 /**
- * Takes the only grant of a settled payment (the right to serve its resource) for this caller.
- * @returns `null` when another caller has taken the grant, because one payment pays for a resource only once.
+ * Takes the grant of a settled payment (the right to serve its resource) for the caller. Each payment has only one
+ * grant.
+ * @returns `null` if another caller has already taken the grant, because one payment pays for a resource only once.
  */
 export async function grant(
   { pool, grants }: Pick<Services, 'pool' | 'grants'>,

@@ -1,4 +1,4 @@
-/** Redeems a payment: checks and settles a payer's payment header, and returns a grant or a refusal. */
+/** Redeems a payment, which means to check and settle a payer's payment header and to return a grant or a refusal. */
 import { reasonMessage } from '../../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
 import {
@@ -18,7 +18,10 @@ import { type Offer, readOffer } from '../offer.ts'
 import { grant, takeRedeemKey } from './grant.ts'
 import { type Outcome, settleWithin } from './settleWithin.ts'
 
-/** Describes the body of a redeem request. The field `network` has the name of x402 version 1 or of version 2. */
+/**
+ * Describes the body of a redeem request. The field `network` holds the name of the network in x402 version 1 or in
+ * version 2.
+ */
 export type RedeemInput = {
   paymentHeader: string | object
   amount: string
@@ -28,8 +31,8 @@ export type RedeemInput = {
 }
 
 /**
- * Settles the payment that a payment header holds, and takes its grant. Under its idempotency key, a payment gets `ok:
- * true` only once.
+ * Settles the payment in a payment header, and takes the grant of the payment (the right to serve its resource). A
+ * payment gets `ok: true` only under one idempotency key.
  * @returns the grant, or a refusal with the payment requirement that the seller shows to the payer.
  * @throws {ApiError} 400 for an invalid request. 409 for an idempotency key that belongs to another request.
  */
@@ -66,8 +69,8 @@ export async function redeem(
 }
 
 /**
- * Returns the refusal of a payment (`ok: false`). If the payment already exists, the refusal names its id, so that the
- * caller can follow the payment.
+ * Returns the refusal of a payment (`ok: false`). If the payment already exists, the refusal names the id of the
+ * payment, so that the caller can follow the payment.
  */
 async function refusal(
   services: Services,
@@ -91,8 +94,8 @@ async function refusal(
     message,
     requirement,
     headers: {
-      // While a payment is pending, the payer gets no new payment challenge, because a wallet would sign it and pay
-      // twice.
+      // While a payment is pending, the payer gets no new payment challenge, because a wallet would sign the new
+      // challenge and pay twice.
       ...(pending
         ? {}
         : await paymentRequiredHeader(

@@ -23,8 +23,8 @@ import { askChain } from './askChain.ts'
 /** Describes the verdict on a payment that a payer has presented. */
 export type Outcome =
   /**
-   * Means that the payment has settled. The function `grant` then decides whether this caller or another caller gets
-   * the resource that was paid for.
+   * Means that the payment has settled. After this outcome, the function `grant` decides whether this caller or another
+   * caller gets the paid resource.
    */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
@@ -42,8 +42,8 @@ const refused = (
 
 /**
  * Settles the payment that a payer makes for an offer. Waits for the outcome of the payment until `deadlineMs`
- * (performance.now()) at most. Stores the authorization as a payment before the service broadcasts any transaction. If
- * a payer presents the same authorization again, the request waits for the outcome of the existing payment.
+ * (performance.now()) at most. Stores the authorization as a payment before the service broadcasts a transaction. If a
+ * payer presents the same authorization again, the second request waits for the outcome of the existing payment.
  */
 export async function settleWithin(
   services: Services,
@@ -57,7 +57,7 @@ export async function settleWithin(
   if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
-  // The service reports an existing payment even if its payment header has expired since, or if its signer is a
+  // The service reports an existing payment even if its payment header has meanwhile expired, or if its signer is a
   // contract wallet.
   const existing = await findClaim(services.pool, keyOf(offer, payload))
   if (existing !== null && isSame(existing, offer, payload)) {
@@ -70,8 +70,8 @@ export async function settleWithin(
 }
 
 /**
- * Makes those checks of a payment that do not need the chain. The checks compare the payment with the service's own
- * payment requirement, and never with the copy that the caller sent.
+ * Makes the checks of a payment that do not need the chain. These checks compare the payment with the service's own
+ * payment requirement, and never with the caller's copy of the requirement.
  */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const requirement = requirementOf(challengeFor(offer))
@@ -142,8 +142,8 @@ const saleOf = (offer: Offer): Sale => ({
 type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
 
 /**
- * Tells whether two claimed authorizations belong to the same sale. An EIP-3009 authorization itself names no project,
- * no resource and no price.
+ * Tells whether two claimed authorizations belong to the same sale. The claims must be compared, because an EIP-3009
+ * authorization itself names no project and no resource.
  */
 const isSameSale = (one: Sale, other: Sale): boolean =>
   one.projectId === other.projectId &&
@@ -170,8 +170,8 @@ async function claimAndWait(
 }
 
 /**
- * Returns why the service did not store an authorization: a limit is reached, its payment identifier is taken, or its
- * project is deleted.
+ * Returns the reason why the service did not store an authorization: a limit is reached, the payment identifier is
+ * taken, or the project is deleted.
  */
 async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Reason> {
   const limit = await limitReached(services, claim.projectId)
@@ -203,8 +203,8 @@ async function waitOn(
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
     /**
-     * Tells that the current call itself has just stored the authorization as a payment. The state of the new payment
-     * is then known without reading the database.
+     * Tells whether the current call itself has just stored the authorization as a payment. After the current call has
+     * stored the payment, the state of the payment is known without reading the database.
      */
     isNew: boolean
   },
@@ -225,7 +225,7 @@ async function waitOn(
   }
 }
 
-/** Checks the signature of a contract wallet on the chain, then waits for the payment. */
+/** Checks the signature of a contract wallet on the chain, and then waits for the outcome of the payment. */
 async function checkAndWait(
   services: Services,
   wanted: {
@@ -239,12 +239,12 @@ async function checkAndWait(
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
   // The service looks for a stored payment even after the chain refused the authorization. A parallel call may have
-  // stored and sent the same authorization, and the chain then reports that the authorization is already used.
+  // stored and sent the same authorization, so that the chain reports an authorization that is already used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
   }
-  // The chain verified the signature of this request only, so the stored payment must have the same signature.
+  // The chain verified only the signature of the current request, so the stored payment must have the same signature.
   const same = isSameSale(payment, claim) && payment.signature === claim.signature
   if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)

@@ -4,8 +4,8 @@ import type { Project } from '../../kit/types.ts'
 import { toast } from '../../kit/ui.ts'
 
 /**
- * Lists the types of credentials that the form can store. Each type of credential has a secret field and a field whose
- * value is visible.
+ * Lists the types of credentials that the form can store. Each type of credential has a secret field and a visible
+ * field.
  */
 const TYPES = {
   LOGIN: { label: 'Login', secret: 'password', shown: 'username' },
@@ -15,7 +15,10 @@ const TYPES = {
 
 type FormType = keyof typeof TYPES
 
-/** Opens the form that stores a credential. If a credential with this name exists, it gets a new version. */
+/**
+ * Opens the form that stores a credential. If a credential with the given name already exists, this credential gets a
+ * new version.
+ */
 export const storeCredential = (project: Project, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Store credential',

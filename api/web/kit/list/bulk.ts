@@ -22,7 +22,9 @@ type Bulk = {
    * separate entry in the audit log.
    */
   act: (id: string, form: FormData) => Promise<unknown>
-  /** Checks the form of the bulk action before the console sends any request. @throws {FieldError} */
+  /**
+   * Checks the form of the bulk action before the console sends any request. @throws {FieldError} for an invalid field.
+   */
   check?: (form: FormData) => void
   /** Returns the text that reports the number of finished objects, for example `40 messages are deleted`. */
   done: (number: number) => string

@@ -13,8 +13,8 @@ export type Filter =
       name: string
       label: string
       /**
-       * Lists the options of a filter with fixed values, as pairs of value and label. The first option of a filter with
-       * fixed values is the default, and its value is ''.
+       * Lists the options of a filter with fixed values, as pairs of value and label. The first of these options is the
+       * default, and its value is ''.
        */
       options: readonly (readonly [value: string, label: string])[]
       /**
@@ -26,7 +26,7 @@ export type Filter =
   /** Describes a filter for which the user types a whole text, such as an id. */
   | { kind: 'text'; name: string; label: string }
   /**
-   * Describes a filter with a first and a last day (`since` and `until`) in the person's time zone. The request
+   * Describes a filter with a first day (`since`) and a last day (`until`) in the person's time zone. The request
    * contains these two days as the times `after` and `before`.
    */
   | { kind: 'dates' }
@@ -43,8 +43,8 @@ export const ORDER: Filter = {
 }
 
 /**
- * Holds the values of a list's filters by name. The function leaves out empty filters, and also those parameters in the
- * page's address that name no filter.
+ * Holds the values of a list's filters by name. Empty filters are left out, and also parameters in the page's address
+ * that name no filter.
  */
 export type Given = Record<string, string>
 
@@ -70,8 +70,8 @@ function dayStart(date: string, days = 0): string | null {
 }
 
 /**
- * Returns the request parameters that belong to the values of all filters. The console sends a text that is not a valid
- * day unchanged, and the service then reports the error.
+ * Returns the request parameters that belong to the values of all filters. A text that is not a valid day is sent
+ * unchanged, so that the service reports the error.
  */
 export function toQuery(
   filters: readonly Filter[],
@@ -120,7 +120,8 @@ export function filterBar(
             'aria-label': filter.label,
             autocomplete: 'off',
             'data-keep': `filter ${filter.name}`,
-            // The browser's own button that clears a search field does not submit the form.
+            // An emptied search field takes effect at once, because the browser's own button for clearing a search
+            // field does not submit the form.
             on: { input: ({ target }) => (target as HTMLInputElement).value === '' && apply() },
           }),
           h('button', { type: 'submit', class: 'button' }, 'Search'),

@@ -10,13 +10,13 @@ import { pushPlace } from './place.ts'
 
 const PAGE_SIZE = 50
 
-/** Tells how a list shows its items: as the rows of a table, or as one card for each item. */
+/** Tells whether a list shows its items as the rows of a table, or as one card for each item. */
 type Look<Item> =
   | { columns: readonly Column<Item>[]; card?: never }
   | { card: (item: Item) => HTMLElement; columns?: never }
 
 type Listed<Name extends string, Item> = {
-  /** Holds the name of the list that screen readers announce. */
+  /** Holds the name that screen readers announce for the list. */
   label: string
   /** Names the response field that holds the items of the list. */
   name: Name
@@ -25,7 +25,7 @@ type Listed<Name extends string, Item> = {
   fixed?: Record<string, string>
   /** Makes the content that an empty list shows when no filter is set. */
   none: () => Child
-  /** Holds a function that receives all fields of a response except the list's items. */
+  /** Receives all fields of a response except the list's items. */
   also?: (answer: Page<Name, Item>) => void
   everyMs?: number
   signal: AbortSignal
@@ -75,7 +75,8 @@ const cards = <Item>(label: string, card: (item: Item) => HTMLElement) => {
 }
 
 const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
-  // The number of rows is unknown, because later pages may follow (`aria-rowcount` -1 in WAI-ARIA 1.2).
+  // The number of rows in the table is unknown, because later pages of the list may follow (`aria-rowcount` -1 in
+  // WAI-ARIA 1.2).
   const body = h(
     'table',
     { role: 'table', 'aria-label': label, 'aria-rowcount': -1 },
@@ -103,8 +104,8 @@ function sized<Made extends HTMLElement>(made: Made, height: number): Made {
 }
 
 /**
- * Makes a list with filters. The address of the page holds the filters, so the same rows appear after a link, a reload
- * or the Back button.
+ * Makes a list with filters. The address of the page holds the filters, so that a link, a reload or the Back button
+ * shows the same rows again.
  * @param options.here is the address of the console screen, without filters.
  */
 export function filteredList<Name extends string, Item>(
@@ -115,11 +116,11 @@ export function filteredList<Name extends string, Item>(
     /** Holds the buttons that stand beside the filters of the list. */
     tools?: Child
     /**
-     * Makes a different list when certain filters are set, such as a list of search results. `null` means that the
-     * console shows the usual list.
+     * Makes a different list if certain filters are set, such as a list of search results. Returns `null` if the
+     * console must show the usual list.
      */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
-    /** Holds a function that gets the values of all filters when the user changes the filters of the list. */
+    /** Receives the values of all filters when the user changes the filters of the list. */
     onGiven?: (given: Given) => void
   },
 ): ShownList {

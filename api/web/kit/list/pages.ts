@@ -8,11 +8,11 @@ type Loaded<Item> = { items: Item[]; next: string | null }
 type Page<Item> = {
   token: string | null
   /**
-   * Holds the items of one page of the list. `null` means that the page is out of sight and the console has dropped its
+   * Holds the items of one page of the list, or `null` if the page is out of sight and the console has dropped its
    * items.
    */
   items: Item[] | null
-  /** Holds the page token of the following page of the list. `null` means that the list has no following page. */
+  /** Holds the page token of the following page of the list, or `null` if the list has no following page. */
   next: string | null | undefined
   count: number
   height: number
@@ -25,13 +25,17 @@ type Windowed<Item> = {
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
   /**
-   * Holds the HTML element around all pages of the list, such as a table. This HTML element holds the pages in `body`.
+   * Holds the HTML element around all pages of the list, such as a table. The pages are in the part `body` of this HTML
+   * element.
    */
   frame: HTMLElement
   body: HTMLElement
   /** Makes an empty element for one page of the list, such as a tbody. */
   page: () => HTMLElement
-  /** Makes the rows of one page of the list. `first` is the index of the first row in the list, counted from 0. */
+  /**
+   * Makes the rows of one page of the list. The parameter `first` is the index of the page's first row in the list,
+   * counted from 0.
+   */
   rows: (items: Item[], first: number) => Child
   /** Makes an empty table row of a given height, which replaces pages that are not visible. */
   gap: (height: number) => HTMLElement
@@ -45,7 +49,7 @@ export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 /**
  * Makes a list that loads more pages while the user scrolls. The console keeps only the pages near the visible part of
  * the list as HTML elements. An empty gap of the same height replaces each other page of the list, and the console
- * drops the items of this page. So a list of any length needs only the memory of a few pages.
+ * drops the items of this page. Therefore a list of any length needs only the memory of a few pages.
  */
 export function windowed<Item>(options: Windowed<Item>): ShownList {
   const { frame, body, signal, everyMs } = options
@@ -85,7 +89,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     element.removeAttribute('aria-busy')
   }
   /**
-   * Sets the token of the list page after `page`. If the token has changed, other items follow after this page, so the
+   * Sets the token of the list page after `page`. If the token has changed, other items follow after `page`, so the
    * console loads the following pages again.
    */
   const chain = (page: Page<Item>, next: string | null): void => {
@@ -115,8 +119,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
-        // After a network error the console keeps the old content on the page. An error response of the service
-        // replaces the content of the page.
+        // After a network error, the old content of the list page stays visible. An error response of the service
+        // replaces the content of the list page.
         if (!(error instanceof AskError) && frame.parentElement !== null) return
         element.removeAttribute('aria-busy')
         replaceContent(

@@ -9,7 +9,7 @@ export type KnownPages = { token: string | null; height: number; count: number }
 type Place = { top: number; focus: string | null; lists: Map<string, KnownPages> }
 
 /**
- * Sets the maximum number of history entries for which the console remembers the user's scroll position. When this
+ * Sets the maximum number of history entries for which the console remembers the user's scroll position. If this
  * maximum is exceeded, the console forgets the scroll position of the oldest history entry.
  */
 const PLACES_MAX = 100
@@ -35,8 +35,8 @@ function note(): void {
 }
 
 /**
- * Stores the user's scroll position for the history entry that the user leaves, and switches to the position of the
- * present entry.
+ * Stores the user's scroll position for the history entry that the user leaves, and switches to the stored position of
+ * the present history entry.
  */
 export function enterPlace(): void {
   note()
@@ -57,8 +57,8 @@ export function pushPlace(address: string): void {
 }
 
 /**
- * Returns the pages that a list had loaded in this history entry. Returns `null` if this history entry has no such list
- * yet. The function `keep` is called when the user leaves the history entry.
+ * Returns the pages that a list had loaded in the present history entry. Returns `null` if the present history entry
+ * has no such list yet. The function `keep` is called when the user leaves the history entry.
  */
 export function placeOf(list: string, keep: () => KnownPages): KnownPages | null {
   keepers.set(list, keep)

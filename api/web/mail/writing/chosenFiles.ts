@@ -20,9 +20,9 @@ async function toBase64(file: File): Promise<string> {
 }
 
 /**
- * Holds the files that the user attaches to a mail. For a reopened draft the page knows only the names of its files, so
- * new files replace all old files.
- * @param changed is a function that runs whenever the user changes the files.
+ * Holds the files that the user attaches to a mail. The page knows only the names of the files in a reopened draft, so
+ * new files replace all old files of the draft.
+ * @param changed is called whenever the user changes the files.
  */
 export function chosenFiles(stored: readonly Stored[], changed: () => void) {
   let files: (Attachment & { size: number })[] | null = null
@@ -49,8 +49,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     )
   }
   const remove = (n: number): void => {
-    // The browser does not hold the content of files that are stored only at the service. So if the user removes one
-    // stored file, the page removes all stored files.
+    // The browser does not hold the content of files that are stored only at the service. Therefore, if the user
+    // removes one stored file, the page removes all stored files.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }
@@ -97,8 +97,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
       list,
     ),
     /**
-     * Returns the files that the page sends to the service. The function returns the same array until the user changes
-     * the files. `undefined` means that the draft keeps the files that the service has stored.
+     * Returns the files that the page sends to the service. Returns the same array until the user changes the files.
+     * Returns `undefined` if the draft keeps the files that the service has stored.
      */
     read: (): Attachment[] | undefined => sent,
   }

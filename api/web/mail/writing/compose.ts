@@ -21,8 +21,8 @@ const addresses = (text: FormDataEntryValue | null): string[] =>
     .filter((address) => address !== '')
 
 /**
- * Tells whether a typed email address is complete. While a typed address is incomplete, the user is probably still
- * typing it.
+ * Tells whether a typed email address is complete. If a typed address is incomplete, the user is probably still typing
+ * the address.
  */
 const isWhole = (address: string): boolean => /^[^@]+@[^@\s]+\.[^@\s.>]+>?$/.test(address)
 
@@ -38,7 +38,7 @@ type Writing = {
 export const writeMail = (project: Project): void =>
   write(project, { title: 'New message', draft: null, reply: null })
 
-/** Opens a reply to a message, to its sender or to all its recipients. */
+/** Opens the form for a reply to the sender or to all recipients of a message. */
 export const answerMail = (project: Project, message: Message, replyAll: boolean): void =>
   write(project, {
     title: replyAll ? 'Answer all' : 'Answer',
@@ -46,7 +46,7 @@ export const answerMail = (project: Project, message: Message, replyAll: boolean
     reply: { inReplyTo: message.messageId, replyAll },
   })
 
-/** Opens a draft in a dialog. @param done is a function that runs when the dialog has closed. */
+/** Opens a draft in a dialog. @param done is called when the dialog has closed. */
 export async function openDraft(
   project: Project,
   draftId: string,

@@ -3,8 +3,8 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets how many milliseconds after the last key press the console stores the draft. If the console stored the draft at
- * each key press, it would send too many requests, and to lose one second's typing is harmless.
+ * Sets how many milliseconds after the last key press the console stores the draft. Storing the draft at each key press
+ * would send too many requests, and the loss of one second's typing is harmless.
  */
 const KEEP_AFTER_MS = 800
 
@@ -31,7 +31,7 @@ export function draftKeeper({
   let isMade = false
   /**
    * Holds the content of the form at the moment when the form opens. The console stores no draft until the user has
-   * changed the initial content of the form.
+   * changed this initial content.
    */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
@@ -65,7 +65,7 @@ export function draftKeeper({
       say(`Not kept: ${error instanceof Error ? error.message : error}`),
     )
   return {
-    /** Stores the draft after a pause. The form calls this function when the user has typed. */
+    /** Stores the draft after a pause. The form calls `changed` when the user has typed. */
     changed: (): void => {
       clearTimeout(timer)
       timer = setTimeout(keep, KEEP_AFTER_MS)
@@ -79,6 +79,7 @@ export function draftKeeper({
     isBegun: (): boolean => isMade || Object.keys(changesOf(initial, readAnyway())).length > 0,
     /**
      * Sends the draft. The service sends a draft only once, even if the console repeats the request. @throws {AskError}
+     * for an error response.
      */
     send: async (): Promise<{ deliveryStatus?: string }> => {
       clearTimeout(timer)
@@ -94,8 +95,8 @@ export function draftKeeper({
 }
 
 /**
- * Returns those fields of a draft that the user has changed. The comparison of files checks only whether they are the
- * same objects, because files have many bytes.
+ * Returns the fields of a draft that the user has changed. Files are compared only by object identity, because files
+ * have many bytes.
  */
 function changesOf(before: Content, now: Content): Content {
   const differs = ([name, value]: [string, unknown]) =>

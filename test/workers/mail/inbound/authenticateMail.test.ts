@@ -42,7 +42,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Some name servers in the test never answer. Every name server that answers takes 5 ms for its answer.
+    // Some name servers in the test never answer. All other name servers take 5 ms for an answer.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)
@@ -62,8 +62,8 @@ const write = (from: string, headers = '', body = 'Hello there.') =>
 const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem }
-  // Without signTime the DKIM signer reads the clock twice, and a new second can begin between the two reads. Because
-  // the clock is read twice without signTime, 1 of 1,500 signatures was invalid.
+  // Without signTime, the DKIM signer reads the clock twice, and a new second can begin between the two reads. For this
+  // reason, 1 of 1,500 signatures was invalid without signTime.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
   return signatures + message
@@ -72,7 +72,7 @@ const signed = async (message: string, domain = 'honest.test'): Promise<string> 
 const signedTenTimes = async (message: string, domain: string): Promise<string> => {
   const whole = await signed(message, domain)
   const signature = whole.slice(0, -message.length)
-  // Each signature names another DKIM selector, so each needs its own DNS lookup.
+  // Each signature names another DKIM selector, so each signature needs its own DNS lookup.
   return (
     Array.from({ length: 10 }, (_, n) => signature.replace('s=s1', `s=s${n}`)).join('') + message
   )
@@ -107,7 +107,7 @@ test('a signed message from the mail host of its domain passes SPF, DKIM and DMA
   })
 })
 
-test('a changed body breaks the DKIM signature, and SPF still passes', async () => {
+test('a changed body breaks the DKIM signature of a mail, but SPF still passes', async () => {
   const message = (await signed(write('ada@honest.test'))).replace('Hello', 'Jello')
   expect(await receive(message, 'ada@honest.test')).toMatchObject({
     spf: 'pass',
@@ -117,7 +117,7 @@ test('a changed body breaks the DKIM signature, and SPF still passes', async () 
   })
 })
 
-test('DKIM passes when one signature passes and another signature fails', async () => {
+test('DKIM passes if one signature passes and another signature fails', async () => {
   const message = await signed(await signed(write('ada@honest.test')), 'victim.test')
   expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
 })
@@ -149,7 +149,7 @@ test('a mail from a host that the domain in its From header forbids fails DMARC 
   })
 })
 
-test('a mail with a forged From is labelled however its header is spelled, and every author is shown', async () => {
+test('a mail with a forged From is labelled for every spelling of the header, and every author is shown', async () => {
   const [boss, own] = ['boss@victim.test', 'ada@honest.test']
   const forms: [string, string, string[]][] = [
     ['fail', `g: ${boss};`, [boss]],
@@ -210,7 +210,7 @@ test('mail from a domain without DNS records gets the verdict none in every chec
   })
 })
 
-test('a mail is stored and labelled when the name servers of its sender fail', async () => {
+test('a mail is stored and labelled if the name servers of its sender fail', async () => {
   expect(await receive(write('x@away.test'), 'x@away.test')).toMatchObject({
     spf: 'temperror',
     dmarc: 'temperror',
@@ -231,7 +231,7 @@ test('a mail is labelled if a stranger claims an address of an inbox or of a ver
   })
   const claimed = write('sales@shop.test')
   expect(await receive(claimed, 'x@nowhere.test')).toMatchObject({ dmarc: 'none', labelled: true })
-  // SPF passes for the domain in the From header. The domain in the From header of this mail has no DMARC policy.
+  // SPF passes for the domain in the From header of this mail, and the domain has no DMARC policy.
   expect(await receive(write('sales@client.test'), 'x@mail.client.test')).toMatchObject({
     dmarc: 'none',
     labelled: false,
@@ -340,7 +340,7 @@ async function withSignatures(count: number, { position = 0, name = 'DKIM-Signat
   return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
 }
 
-test('only the first ten DKIM signatures of a mail are checked, however the name of their header field is spelled', async () => {
+test('only the first ten DKIM signatures of a mail are checked, for every spelling of the header field', async () => {
   const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
@@ -359,7 +359,7 @@ test('the DMARC policy for the domain of an author is looked up only once', asyn
 /** Returns the message with an ARC seal that a forwarder adds. */
 async function forwarded(message: string): Promise<string> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  // The two signatures of the ARC seal must name the same time. Without signTime each signature would state the second
+  // The two signatures of the ARC seal must name the same time. Without signTime, each signature would name the second
   // in which it was made.
   const signTime = new Date()
   const seal = { signingDomain: 'honest.test', selector: 's1', privateKey: pem, signTime }

@@ -1,4 +1,6 @@
-/** Tests that each hostile file is read within the limits, and that the next file is read after it. */
+/**
+ * Tests that each hostile file is read within the limits of time and memory, and that the next file is read afterwards.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { BOMBS } from '../../../support/mail/bombs.ts'
 import { messagePath, startTestService, type TestService } from '../../../support/service.ts'

@@ -38,9 +38,7 @@ async function sent(agent: Agent, to: string[], more: object = {}) {
   const message = await sendMail(agent, { to, ...more })
   const copies = await copiesAt(sink, message.messageId, to)
   await untilStatus(agent, message.messageId, 'sent')
-  /**
-   * The list returnPaths holds the envelope sender of each copy of the message, in the order of the recipients in `to`.
-   */
+  /** Holds the envelope sender of each copy of the message, in the order of the recipients in `to`. */
   return { ...message, returnPaths: to.map((one) => copies.get(one)!.from) }
 }
 
@@ -54,7 +52,7 @@ async function returnTo(agent: Agent, raw: string, address = agent.address): Pro
 const suppressed = async (agent: Agent) =>
   (await agent.get('/v0/suppressions')).body.suppressions.map((one: any) => one.address)
 
-test('a bounce updates the message that bounced: its status, label and thread, and adds a suppression and an event', async () => {
+test('a bounce changes the status, the label and the thread of the bounced message, and adds a suppression and an event', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId, returnPaths } = await sent(agent, ['Ada@example.com'])
   const of: BounceOf = { messageId, recipient: 'ada@EXAMPLE.com', to: agent.address }
@@ -68,7 +66,7 @@ test('a bounce updates the message that bounced: its status, label and thread, a
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // The bounce report itself is not authenticated. The report of the bounce is trusted only because it was sent to
+    // The mail with the bounce report is not authenticated. The bounce report is trusted only because it was sent to
     // the secret bounce address.
     ['received', 'unread', 'unauthenticated'],
   ])
@@ -150,7 +148,7 @@ test('a bounce changes nothing if the project did not send the bounced message t
   }
 })
 
-test('a bounce suppresses only the recipient that failed, and a bounce of an address that the recipient forwards to suppresses nobody', async () => {
+test('a bounce suppresses only the recipient that failed, and a bounce from a forwarding target suppresses nobody', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const pair = await sent(agent, ['one@example.com', 'two@example.com'])
@@ -193,7 +191,7 @@ test('a message keeps the status bounced if its bounce arrives before the attemp
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('suppressed recipients get no mail, a mail with no other recipients gets 422, and a suppression can be deleted', async () => {
+test('suppressed recipients get no mail, a mail without other recipients gets 422, and a suppression can be deleted', async () => {
   const agent = await service.newAgent()
   const { messageId, returnPaths } = await sent(agent, ['gone@example.com'])
   await returnTo(
@@ -341,7 +339,7 @@ test('a forged bounce by a co-recipient suppresses no other recipient', async ()
   expect(await suppressed(agent)).toEqual(['mallory@example.com'])
 })
 
-test('if a proven bounce follows an unproven one, it suppresses the recipient, and no second event is made', async () => {
+test('a proven bounce after an unproven bounce suppresses the recipient, but makes no second event', async () => {
   const agent = await service.newAgent()
   const recipient = 'ada@example.com'
   const { messageId, returnPaths } = await sent(agent, [recipient])

@@ -26,7 +26,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-/** Sends a message, and returns the relay's copy for each recipient. */
+/** Sends a message, and returns the copy that the relay got for each recipient. */
 async function sent(agent: Agent, to: string[] = ['ada@example.com']) {
   const { messageId } = await sendMail(agent, { to })
   const copies = await copiesAt(sink, messageId, to)
@@ -85,7 +85,7 @@ test('a complaint by mail labels its message, suppresses the recipient and makes
   expect([await suppressed(agent), await events(agent)]).toEqual([[], [messageId]])
 })
 
-test('a complaint report without proof changes nothing, and neither does a report that is not a complaint', async () => {
+test('a complaint report without proof, and a report that is not a complaint, change nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const { from } = copies[0]!
@@ -160,7 +160,7 @@ test('without the id in the SMTP reply 250, a complaint is matched to the sent c
   }
 })
 
-test('a hard bounce that a relay reports marks the message, but a block or a delay does not', async () => {
+test('the report of a relay about a hard bounce marks the message, but a report about a block or a delay does not', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const bounce = (Type: string) => ({

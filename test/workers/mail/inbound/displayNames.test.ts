@@ -36,7 +36,7 @@ test('recipients keep their display names in the To header, and the API response
   expect(raw).not.toInclude('Secret')
 })
 
-test('a recipient that is not exactly one mailbox, or whose name adds a header, is refused', async () => {
+test('a recipient is refused if it is not exactly one mailbox, or if its display name adds a header', async () => {
   const agent = await service.newAgent()
   for (const to of [
     'a@example.com, b@example.com',

@@ -12,8 +12,8 @@ import {
 import { waitFor } from '../../../support/waitFor.ts'
 
 /**
- * Sets the minimum share of the messages of a corpus that must show a text. Some messages of a corpus have only one
- * line or only a header.
+ * Sets the minimum share of the messages of a corpus that must show a text. The share is below 1, because some messages
+ * of a corpus have only one line or only a header.
  */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03

@@ -1,7 +1,4 @@
-/**
- * Tests that one job parses all mails that arrive together. A slow or harmful mail is taken out of the shared job and
- * gets its own job.
- */
+/** Tests that one job parses all mails that arrive together, and that a slow or harmful mail gets a separate job. */
 
 import { expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
@@ -89,7 +86,7 @@ test('mails that arrive together share a job, but a single mail or a large mail 
   expect(sizes).toEqual([32, 32, 6])
 })
 
-test('a batch of mails for several inboxes is stored in few transactions, and a second run stores nothing again', async () => {
+test('a batch of mails for several inboxes is stored in few transactions, and a second run of the batch stores nothing', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projects = await Promise.all(Array.from({ length: 8 }, () => newProject(pool)))
@@ -110,7 +107,7 @@ test('a batch of mails for several inboxes is stored in few transactions, and a 
   expect(rowCount).toBe(24)
 })
 
-test('a batch stores replies, repeated mails and equal Message-IDs in the same way as a separate job for each mail does', async () => {
+test('a batch stores replies, repeated mails and equal Message-IDs in the same way as separate jobs', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -214,7 +211,7 @@ test('an inbox locked by another transaction does not delay the other inbox of t
   expect(await subjectsOf(pool)).toEqual(['free', 'held'])
 })
 
-test('when a project is deleted while a batch of mails is parsed, only the mail of this project is lost', async () => {
+test('if a project is deleted while a batch of mails is parsed, only the mail of this project is lost', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, kept] = [await newProject(pool), await newProject(pool)]

@@ -93,7 +93,7 @@ test('a message whose parsed form cannot be stored is stored unparsed', async ()
   expect(item.text).toContain('<p>Hello.</p>')
 })
 
-test('a message that pretends to come from this service is labelled as unauthenticated even if it is stored unparsed', async () => {
+test('a message with a forged sender of this service is labelled as unauthenticated even if it is stored unparsed', async () => {
   const { labels } = await refusedMail(
     'From: boss@mail.test\nSubject: Odd\nContent-Type: text/html\n\n<p>Pay.</p>\n',
   )
@@ -138,8 +138,8 @@ const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
 }
 
 /**
- * Returns a database pool that calls `before` ahead of each query about an inbound mail, and calls `after` when the
- * query has ended.
+ * Returns a database pool that calls `before` ahead of each query about an inbound mail, and `after` when the query has
+ * ended.
  */
 const watched = (
   pool: Pool,
@@ -179,7 +179,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   const { promise, resolve: release } = Promise.withResolvers<void>()
   const watching = watched(pool, {
     async before(inboundId) {
-      // The parser reads a message twice: it reads its size first and its bytes second.
+      // The service reads a message twice from the database: first the size of the message, and then its bytes.
       const hasSize = reads.includes(inboundId)
       reads.push(inboundId)
       if (hasSize && inboundId !== last) await promise
@@ -275,7 +275,7 @@ test('messages of one inbox that are parsed at the same time share a transaction
     'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
     [projectId],
   )
-  // The first message is stored in a separate transaction. A mail whose DNS answer comes late can miss the second
+  // The first message is stored in a separate transaction. A mail with a late DNS answer can miss the second
   // transaction, so the test allows a few more transactions.
   expect(rows[0]!.transactions).toBeLessThan(5)
 })

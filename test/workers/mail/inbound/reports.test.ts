@@ -1,5 +1,5 @@
 /**
- * Follows aggregate reports (DMARC and TLS) of other hosts, from their arrival by SMTP to the totals that the operator
+ * Tests aggregate reports (DMARC and TLS) of other hosts, from their arrival by SMTP to the totals that the operator
  * reads.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 const newest = () => new Date(Date.now() - 3_600_000)
-/** Returns an aggregate report (DMARC or TLS) whose reported period ended an hour ago. */
+/** Returns an aggregate report (DMARC or TLS) about a period that ended an hour ago. */
 const recent = (xml: string) =>
   xml.replace('1795391999', String(Math.floor(newest().getTime() / 1000)))
 
@@ -136,7 +136,7 @@ test('an aggregate report that is a decompression bomb does not stop the next re
   expect(await stored()).toEqual(['17', 'tls-1', '19', '20'])
 })
 
-test('a project cannot read aggregate reports, and the operator reads at most 90 days of them', async () => {
+test('a project cannot read aggregate reports, and the operator can read the reports of at most 90 days', async () => {
   const agent = await service.newAgent()
   expect((await agent.get(PATH)).status).toBe(403)
   const { status, body } = await service.platform.get(`${PATH}?days=91`)

@@ -19,7 +19,7 @@ const headerOf = async (messageId: string) => {
   return (name: string) => email.headers.filter(({ key }) => key === name).map(({ value }) => value)
 }
 
-test('requests to send or reply pass on the headers that the caller names', async () => {
+test('a sent mail or reply has the additional headers that the caller names', async () => {
   const agent = await service.newAgent()
   const headers = { 'X-Order': '5521; state=paid', 'List-Id': '<news.example.com>' }
   const { messageId } = await sendMail(agent, { headers })

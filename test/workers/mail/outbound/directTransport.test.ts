@@ -51,7 +51,7 @@ afterAll(async () => {
 const countAt = (sink: Sink, messageId: string) =>
   sink.mails.filter((mail) => mail.email.messageId === messageId).length
 
-test('each recipient gets an SMTP transaction, each domain gets one connection, and TLS is used where it is offered', async () => {
+test('each recipient gets a separate SMTP transaction, each domain gets one connection, and TLS is used if the host offers TLS', async () => {
   zone.mx['one.test'] = [[10, 'mx1.test']]
   zone.mx['two.test'] = [[10, 'plain.test.']]
   const before = first.connections
@@ -76,7 +76,7 @@ test('each recipient gets an SMTP transaction, each domain gets one connection, 
   expect(one.raw).not.toContain('d@one.test')
 })
 
-test('the preferred mail exchanger gets the mail, or the next exchanger if the preferred one cannot be reached', async () => {
+test('the preferred mail exchanger gets the mail, or the next exchanger if the preferred exchanger cannot be reached', async () => {
   zone.mx['order.test'] = [
     [20, 'mx2.test'],
     [10, 'mx1.test'],
@@ -94,7 +94,7 @@ test('the preferred mail exchanger gets the mail, or the next exchanger if the p
   expect(countAt(first, messageId)).toBe(0)
 })
 
-test('a domain without MX is its own mail host, and mail to a null MX or a missing domain fails', async () => {
+test('a domain without an MX record is its own mail host, and mail to a domain with a null MX or to a missing domain fails', async () => {
   zone.a['implicit.test'] = ['127.0.0.2']
   const { messageId } = await sendMail(agent, { to: ['a@implicit.test'] })
   await sunkAt(first, messageId)
@@ -128,7 +128,7 @@ test('mail is deferred if a name server fails', async () => {
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a mail exchanger whose addresses cannot be looked up is skipped, and the mail is deferred if no exchanger is left', async () => {
+test('a mail exchanger is skipped if the lookup of its addresses fails, and the mail is deferred if no exchanger is left', async () => {
   zone.failing.push('unsaid.test')
   zone.mx['spare.test'] = [
     [10, 'unsaid.test'],
@@ -233,7 +233,7 @@ const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (c
     .on('close', () => outer.destroy())
 }
 
-test('a mail host that sends no greeting is tried only once and named in the error, and then the next host is tried', async () => {
+test('a mail host that sends no greeting is tried only once and named in the error, and then the next mail host is tried', async () => {
   using busy = await startHost('127.0.0.6', (client) => client.end('421 4.3.2 busy\r\n'))
   using shut = await startHost('127.0.0.7', (client) => client.destroy())
   Object.assign(zone.a, { 'busy.test': ['127.0.0.6'], 'shut.test': ['127.0.0.7'] })
@@ -331,7 +331,7 @@ test('after a failed TLS handshake the mail is sent in plain text', async () => 
   expect([breaker.connections(), first.connections - before]).toEqual([2, 2])
 })
 
-test('a domain that hangs delays neither other recipients nor the records of their outcomes', async () => {
+test('a domain that hangs delays neither mail to other recipients nor the records of the outcomes for these recipients', async () => {
   zone.mx['slow.test'] = [[10, 'mx2.test']]
   zone.mx['quick.test'] = [[10, 'mx1.test']]
   const { promise, resolve: release } = Promise.withResolvers<void>()

@@ -8,11 +8,11 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-/** Limits how many mails one process hands to the smarthost (the mail relay) at the same time. */
+/** Limits how many mails one process passes to the smarthost (the mail relay) at the same time. */
 const AT_ONCE = 5
 /**
- * Sets the length of an outage, which is longer than a job waits for the database and longer than jobs of a dead pool
- * stay locked.
+ * Sets the length of an outage in milliseconds. The outage is longer than a job waits for the database, and longer than
+ * jobs of a dead pool stay locked.
  */
 const AWAY_MS = 13_000
 

@@ -32,7 +32,7 @@ test('at most three addresses of a mail host and six addresses of a domain are t
   expect(await addressesOf({ mx, a })).toEqual([...many(1).slice(0, 3), ...many(2).slice(0, 3)])
 })
 
-test('only the ten mail exchangers of a domain with the highest preference are looked up', async () => {
+test('only the ten most preferred mail exchangers of a domain are looked up', async () => {
   const exchangers = Array.from({ length: 11 }, (_, n): [number, string] => [n, `x${n}.test`])
   const mx = { 'a.test': exchangers.toReversed() }
   expect(await faultOf({ mx, a: { 'x10.test': ['8.8.8.1'] } })).toMatch(/^none: 550 5.4.4/)
@@ -62,7 +62,7 @@ test('only public addresses of a mail host are used, unless private addresses ar
   expect(await faultOf(hidden)).toContain('no public address')
 })
 
-test('if the service itself is a mail exchanger of the domain, only exchangers with a higher preference than its own are tried', async () => {
+test('if the service itself is a mail exchanger of the domain, only mail exchangers that are preferred to the service are tried', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'y.test': ['8.8.8.2'], 'z.test': ['8.8.8.3'] }
   const with_ = (own: [number, string]): Zone => ({
     mx: { 'a.test': [[10, 'x.test'], [20, 'y.test'], [30, 'z.test'], own] },
@@ -112,7 +112,7 @@ test('a failed DNS lookup is reported as the fault unknown, unless another mail 
   ])
 })
 
-test('the fault of a domain without a usable address tells whether its mail hosts have no address or no public one', async () => {
+test('the fault of a domain without a usable address tells whether its mail hosts have no address or no public address', async () => {
   const mx: Zone['mx'] = { 'a.test': [[1, 'x.test']] }
   expect(await faultOf({ mx, a: {} })).toBe(
     'none: 550 5.4.4 The mail exchangers of the domain have no address',

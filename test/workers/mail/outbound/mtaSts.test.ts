@@ -1,5 +1,5 @@
 /**
- * Tests mail to domains with an MTA-STS policy (RFC 8461); the policies come over real HTTPS, and the mail hosts use
+ * Tests mail to domains with an MTA-STS policy (RFC 8461). The policies come over real HTTPS, and the mail hosts use
  * real STARTTLS.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -86,7 +86,7 @@ const errorOf = async (messageId: string) =>
     return body.deliveryStatus === 'queued' ? null : String(body.deliveryError)
   })
 
-test('a mail host that the MTA-STS policy names, and whose certificate is valid for its name, gets the mail', async () => {
+test('a mail host gets the mail if the MTA-STS policy names the host and the certificate is valid for the host name', async () => {
   policies['mta-sts.right.test'] = policy('enforce', '*.right.test')
   const messageId = await send('right')
   await untilStatus(agent, messageId, 'sent')
@@ -101,7 +101,7 @@ test('a mail host that the MTA-STS policy does not name gets no mail, and the ma
   )
 })
 
-test('a mail host with another certificate, or without TLS, gets no mail, not even in plain text', async () => {
+test('a mail host with a certificate for another name, or without TLS, gets no mail under an MTA-STS policy, not even in plain text', async () => {
   for (const [name, sink] of [
     ['untrusted', untrusted],
     ['plain', plain],
@@ -115,7 +115,7 @@ test('a mail host with another certificate, or without TLS, gets no mail, not ev
   }
 })
 
-test('a domain gets its mail if its MTA-STS policy is in the mode testing or none, or if it has no policy', async () => {
+test('a domain gets its mail if its MTA-STS policy has the mode testing or none, or if the domain has no policy', async () => {
   policies['mta-sts.testing.test'] = policy('testing', 'other.testing.test')
   await untilStatus(agent, await send('testing'), 'sent')
   // The web site of broken.test responds with 404.

@@ -23,7 +23,7 @@ async function startOddRelay(sink: Sink) {
   return server
 }
 
-test('an SMTP refusal with characters that PostgreSQL cannot store is shown cleaned, and the message is not sent again', async () => {
+test('an SMTP refusal is shown without characters that PostgreSQL cannot store, and the message is not sent again', async () => {
   await using sink = await startSink()
   const relay = await startOddRelay(sink)
   const { port } = relay.address() as { port: number }

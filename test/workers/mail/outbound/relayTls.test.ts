@@ -72,7 +72,7 @@ async function sendUnder(env: Record<string, string>) {
   return { outcomes, lines }
 }
 
-test('relay credentials are never sent in plain text: the mail is deferred, and the log has the reason once', async () => {
+test('if the credentials would go to a relay in plain text, the mail is deferred, and the log has the reason once', async () => {
   await using relay = await startRelay({ startTls: false })
   const { outcomes, lines } = await sendUnder({ SMTP_RELAY_URL: relay.url })
   expect(outcomes.map(({ state }) => state)).toEqual(['deferred', 'deferred'])

@@ -26,7 +26,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('a send request gets its response at once, and the worker sends the message as composed', async () => {
+test('a send request gets its response at once, and the worker sends the composed message', async () => {
   const agent = await service.newAgent()
   const { status, body } = await agent.post('/v0/messages/send', {
     to: ['Ada@Example.COM', 'ada@example.com'],
@@ -143,7 +143,7 @@ test('a reply keeps the full chain of the References header', async () => {
   expect(Math.max(...raw.split('\r\n').map((line) => line.length))).toBeLessThanOrEqual(998)
 })
 
-test('replyAll reaches the other recipients, but never sends to the inbox itself', async () => {
+test('a reply with replyAll goes to the other recipients, but never to the inbox itself', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -217,7 +217,7 @@ test('only the deferred recipient of three recipients is tried again', async () 
   expect(second.raw).toBe(first.raw)
 })
 
-test('an unreachable smarthost defers the mail, which fails after 24 h', async () => {
+test('mail is deferred while the smarthost is unreachable, and fails after 24 h', async () => {
   await using away = await startTestService({ env: { SMTP_RELAY_URL: 'smtp://127.0.0.1:1' } })
   const agent = await away.newAgent()
   const { body } = await agent.post('/v0/messages/send', {

@@ -76,7 +76,7 @@ test('an SMTP reply is stored as one line of limited length, and is never cut wi
   )
 })
 
-test('a host that refused a message keeps the connection open, unless the host says goodbye', () => {
+test('a mail host that refused a message keeps the connection open, unless it ends the connection with the reply 421', () => {
   const cases: [code: string, responseCode: number | undefined, isOpen: boolean][] = [
     ['EENVELOPE', 550, true],
     ['EMESSAGE', 552, true],

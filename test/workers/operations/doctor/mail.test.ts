@@ -133,7 +133,7 @@ const of = (findings: readonly Finding[], check: string) =>
 
 test('the doctor makes every mail check, and finds no fault in a correct installation', async () => {
   const findings = await lookAt()
-  // The test installation has two intended faults: its certificate ends in two days, and its addresses are private.
+  // The test installation has two intended faults: its certificate expires in two days, and its addresses are private.
   expect(wrong(findings)).toEqual([`address of ${MX}`, 'certificate of the listener'])
   expect(of(findings, 'certificate of the listener').found).toMatch(/^for mx.a.example, [12] day/)
   const own = [D, TENANT].flatMap((domain) =>
@@ -191,7 +191,7 @@ test.each([
   },
 )
 
-test('an SPF record with more than ten lookups is broken', async () => {
+test('an SPF record with more than ten lookups is reported as broken', async () => {
   without(D, 'TXT')
   records.push(txt(D, `v=spf1 include:spf0.${D} a:${MX} -all`))
   for (let n = 0; n < 11; n++) {
@@ -204,7 +204,7 @@ test('an SPF record with more than ten lookups is broken', async () => {
   })
 })
 
-test('a DMARC record with reports to another domain needs the consent of that domain', async () => {
+test('a DMARC record that sends reports to another domain needs the consent of the other domain', async () => {
   without(`_dmarc.${D}`, 'TXT')
   records.push(txt(`_dmarc.${D}`, 'v=DMARC1; p=none; rua=mailto:x@reports.test'))
   const line = `${D}._report._dmarc.reports.test`
@@ -213,7 +213,7 @@ test('a DMARC record with reports to another domain needs the consent of that do
   expect(of(await lookAt(), `DMARC of ${D}`).verdict).toBe('ok')
 })
 
-test('a missing reverse name and a mail host that is an alias are broken', async () => {
+test('a missing reverse name, and a mail host that is an alias, are reported as broken', async () => {
   records.push(
     { type: 'CNAME', name: MX, data: 'other.a.example' },
     address('other.a.example', '127.0.0.1'),
@@ -231,7 +231,7 @@ test('a missing reverse name and a mail host that is an alias are broken', async
   })
 })
 
-test('an MTA-STS policy for another host is broken, because all mail would be lost', async () => {
+test('an MTA-STS policy for another host is reported as broken, because all mail would be lost', async () => {
   policy = POLICY.replace(MX, 'mx.other.example')
   expect(of(await lookAt(), `policy of ${D}`)).toMatchObject({
     verdict: 'broken',
@@ -242,9 +242,9 @@ test('an MTA-STS policy for another host is broken, because all mail would be lo
   expect(of(await lookAt(), `policy of ${D}`).found).toBe('it cannot be fetched: malformed')
 })
 
-test('a listener on another port than 25 has the settings that move the listener as its fix', async () => {
+test('for an SMTP listener on another port than 25, the doctor names the settings that move the listener to port 25', async () => {
   const smtp = { ...service.config.smtp, host: '127.0.0.1', port: sink.port }
-  // No process listens on port 1, so the doctor finds that nothing listens.
+  // No process listens on port 1, so the doctor finds no SMTP listener.
   const findings = await lookAt({ smtp }, { ports: { smtp: 1, https } })
   expect(of(findings, 'listener at 127.0.0.1')).toMatchObject({
     verdict: 'broken',
@@ -252,7 +252,8 @@ test('a listener on another port than 25 has the settings that move the listener
     fix: expect.stringMatching(/^SMTP_HOST=0\.0\.0\.0 SMTP_PORT=25/),
   })
   expect(of(findings, 'port 25 outward').verdict).toBe('broken')
-  // The doctor cannot reach port 25 from outside, so it reads the certificate from the listener inside.
+  // The doctor cannot reach port 25 from outside, so the doctor reads the certificate from the SMTP listener on this
+  // machine.
   expect(of(findings, 'certificate of the listener').found).toContain(`for ${MX}`)
   const foreign = await lookAt({ smtp, mailHostname: 'gmail.com' })
   expect(of(foreign, 'certificate of the listener')).toMatchObject({
@@ -261,7 +262,7 @@ test('a listener on another port than 25 has the settings that move the listener
   })
 })
 
-test('a name server that fails gives a warning without a verdict, and hides no other finding', async () => {
+test('a name server that fails causes a warning without a verdict, and hides no other finding', async () => {
   const findings = await lookAt({ mailDomain: 'broken.example' })
   const failed = findings.filter(({ found }) => found === 'the name servers did not answer')
   expect(failed.map(({ check }) => check)).toEqual([
@@ -274,7 +275,7 @@ test('a name server that fails gives a warning without a verdict, and hides no o
   expect(of(findings, 'DKIM of broken.example').fix).toBe('bun run dkim:new broken.example')
 })
 
-test('the login to a relay is tried, and no finding holds its password', async () => {
+test('the doctor tries the login to a relay, and no finding contains the password of the relay', async () => {
   records.push(address('relay.a.example', '127.0.0.1'))
   const relayUrl = `smtp://user:hunter22@127.0.0.1:${sink.port}`
   const right = await lookAt({ relayUrl: `smtp://127.0.0.1:${sink.port}`, relayTls: 'off' })
@@ -294,7 +295,7 @@ test('the login to a relay is tried, and no finding holds its password', async (
   expect(JSON.stringify([right, untrusted, away])).not.toContain('hunter22')
 })
 
-test('a project that holds a kept name is a finding', async () => {
+test('a project with a reserved inbox name causes a finding of the doctor', async () => {
   const agent = await service.newAgent({ emailName: 'abuse' })
   const finding = of(await lookAt(), `abuse@${D}`)
   expect(finding.verdict).toBe('warning')

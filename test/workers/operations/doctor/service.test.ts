@@ -1,6 +1,6 @@
 /**
- * Tests the doctor's checks of settings, database, web, webhooks, storage and chain. Each check examines a real part
- * and no mock.
+ * Tests the doctor's checks of settings, database, web, webhooks, storage and chain. Each check examines a real part of
+ * the service and no mock.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Config, parseConfig } from '../../../../shared/config/config.ts'
@@ -33,7 +33,7 @@ function lookAt(
   more: Partial<DoctorTools> = {},
 ): Promise<Finding[]> {
   const { config, url, database } = till.service
-  // The service chose its port after the settings were read, so the base URL is replaced only for the section that
+  // The API chose its port after the settings were read, so the base URL is replaced, but only for the section that
   // calls the API.
   const http = section === 'service' ? { ...config.http, baseUrl: url } : config.http
   const base = { ...config, http }
@@ -50,7 +50,7 @@ function lookAt(
 const of = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-test('a service is checked with its database, and a recorded backup has an age', async () => {
+test('the doctor checks a service with its database, and reports the age of a recorded backup', async () => {
   const before = await lookAt('service')
   expect(of(before, 'version').verdict).toBe('ok')
   expect(of(before, 'migrations').verdict).toBe('ok')
@@ -72,7 +72,7 @@ test('a service is checked with its database, and a recorded backup has an age',
   })
 })
 
-test('master keys that do not decrypt stored secrets are broken and are not registered', async () => {
+test('master keys that do not decrypt stored secrets are reported as broken and are not registered', async () => {
   const seller = await till.newSeller()
   await seller.put('/v0/vault/n', { type: 'API_KEY', data: { key: 'k' } })
   const other = parseConfig({ MASTER_KEYS: `other:${Buffer.alloc(32, 9).toString('base64')}` })
@@ -85,7 +85,7 @@ test('master keys that do not decrypt stored secrets are broken and are not regi
   expect(rows).toEqual([{ id: 'development' }])
 })
 
-test('a service without its database still gets its other findings', async () => {
+test('a service with an unreachable database still gets its other findings', async () => {
   const reason = 'DATABASE_URL: no database answers at 127.0.0.1:1 (ECONNREFUSED)'
   const findings = await lookAt('service', {}, { database: { pool: null, reason } })
   expect(of(findings, 'connection')).toMatchObject({
@@ -95,7 +95,7 @@ test('a service without its database still gets its other findings', async () =>
   expect(of(findings, 'answer at BASE_URL').verdict).toBe('ok')
 })
 
-test('a wrong clock, a certificate for another name and a closed way to the outside are findings', async () => {
+test('a wrong clock, a certificate for another name and a blocked outbound connection are findings of the doctor', async () => {
   const late = await serve((_request, response) => {
     response.setHeader('date', new Date(Date.now() - 60_000).toUTCString()).end('x')
   })
@@ -121,7 +121,7 @@ test('a wrong clock, a certificate for another name and a closed way to the outs
   expect(of(shut, 'way to the outside').found).toContain('its address is not public')
 })
 
-test('the chain section checks the contract, the fees, the receipt key and the gas wallets', async () => {
+test('the chain section of the doctor checks the contract, the fees, the receipt key and the gas wallets', async () => {
   const findings = await lookAt('chain')
   expect(of(findings, 'USDC').verdict).toBe('ok')
   expect(of(findings, 'old state').verdict).toBe('ok')
@@ -144,7 +144,7 @@ test('the chain section checks the contract, the fees, the receipt key and the g
   expect(of(broken, 'receipt key').verdict).toBe('broken')
 })
 
-test('an RPC that is away, busy or on another chain is a finding without the key of the RPC', async () => {
+test('an RPC node that is unreachable, busy or on another chain causes a finding, which does not show the API key of the node', async () => {
   const { chain } = till.service.config
   const at = (rpcUrl: string) => lookAt('chain', { chain: { ...chain, rpcUrls: [rpcUrl] } })
   const away = await at('http://127.0.0.1:1/v2/rpc-secret-key')
@@ -161,7 +161,7 @@ test('an RPC that is away, busy or on another chain is a finding without the key
   expect(of(await at(`http://127.0.0.1:${plain}/`), 'RPC').found).toBe('no answer: HTTP 429')
 })
 
-test('an object is written, read and deleted in the object store, and a refusal is a finding', async () => {
+test('the doctor writes, reads and deletes an object in the object store, and reports a refusal', async () => {
   await using bucket = await startBucket()
   const blobStore = parseConfig(bucket.env).blobStore
   const right = await lookAt('mail', { blobStore })

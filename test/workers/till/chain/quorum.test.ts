@@ -1,6 +1,6 @@
 /**
- * Tests several RPC nodes of one chain: on which answers the nodes must agree, and what a single dishonest node can
- * achieve.
+ * Tests several RPC nodes of one chain: on which answers the nodes must agree, and which effects a single dishonest
+ * node can have.
  */
 import { expect, test } from 'bun:test'
 import {
@@ -33,7 +33,10 @@ const receipt = (status: '0x0' | '0x1') => ({
   l1Fee: `0x${Math.floor(Math.random() * 1e6).toString(16)}`,
 })
 
-/** Contains the answers of a node by RPC method. 'silent' means no answer, and 429 means too many requests. */
+/**
+ * Contains the answers of a node by RPC method. The value 'silent' means that the node gives no answer, and 429 means
+ * too many requests.
+ */
 type Answers = Record<string, (params: any[]) => unknown> | 'silent' | 429
 
 /** Starts one node for each set of answers, and returns an RPC client that asks all these nodes. */
@@ -62,7 +65,7 @@ async function together(all: Answers[], { quorum = 2, timeoutMs = 1_500 } = {}) 
   }
 }
 
-/** Returns the answers of a node whose newest block has the given number. */
+/** Returns the answers of a node that has the block with the given number as its newest block. */
 const upTo = (head: number, hash = HASH): Answers => ({
   eth_getBlockByNumber: ([tag]) => {
     const number = tag === 'latest' ? head : tag === 'finalized' ? head - 10 : Number(tag)
@@ -70,7 +73,7 @@ const upTo = (head: number, hash = HASH): Answers => ({
   },
 })
 
-test('the head of the chain is the highest block that a quorum of nodes has, and one node far ahead or behind does not move it', async () => {
+test('the head of the chain is the highest block that a quorum of nodes has, even if one node is far ahead or far behind', async () => {
   const cases: [string, Answers[], bigint | null][] = [
     ['all alike', [upTo(100), upTo(100), upTo(100)], 100n],
     ['one ahead', [upTo(999_999), upTo(100), upTo(100)], 100n],
@@ -188,7 +191,7 @@ test('a node that responds with 429 gets no request during the time that its res
   expect(nodes.servers[1]!.requests).toBeGreaterThan(4)
 })
 
-test('one node that lies about chain, logs, code or a call is outvoted, but two nodes with the same lie win', async () => {
+test('one node that lies about the chain, logs, code or a call is outvoted, but two nodes with the same lie win', async () => {
   const says = (result: unknown): Answers =>
     Object.fromEntries(
       ['eth_chainId', 'eth_getLogs', 'eth_getCode', 'eth_call'].map((method) => [
@@ -209,8 +212,8 @@ test('one node that lies about chain, logs, code or a call is outvoted, but two 
     using one = await together([liar, honest, honest])
     const answer = JSON.stringify(await one.rpc.call(method, []))
     expect([method, answer.includes(HASH)]).toEqual([method, true])
-    // If enough nodes for the quorum tell the same lie, the lie wins, so an operator must choose nodes of different
-    // owners.
+    // If enough nodes for the quorum give the same wrong answer, this answer wins. Therefore an operator must choose
+    // nodes of different owners.
     using two = await together([liar, honest, liar])
     const wrong = JSON.stringify(await two.rpc.call(method, []))
     expect([method, wrong.includes(HASH)]).toEqual([method, false])

@@ -18,7 +18,10 @@ const BLOCK = 'eth_getBlockByNumber'
 const NONCE = 'eth_getTransactionCount'
 const SEND = 'eth_sendRawTransaction'
 
-/** Is the reply of a node to each call of a request. A node that is away gives no reply. */
+/**
+ * Describes the reply of a chain node to each call of a request. The value `away` means that the chain node gives no
+ * reply.
+ */
 type Reply = 'away' | RpcAnswer | readonly RpcAnswer[] | Promise<RpcAnswer | 'away'>
 
 /** Creates a client for nodes that give the same replies to every request. */
@@ -43,7 +46,7 @@ function clientOf(replies: readonly (Reply | (() => Reply))[]) {
   return { ...createQuorumRpc({ nodes, quorum: 2, observe }), outcomes, observed, requests }
 }
 
-/** Returns the decided replies to one call of each method. */
+/** Returns the replies on which the quorum agreed, for one call of each method. */
 const decided = (methods: readonly string[], replies: readonly Reply[]) =>
   clientOf(replies)
     .batch(methods.map((method) => ({ method, params: [] })))
@@ -102,7 +105,7 @@ describe('a quorum of nodes rates each node', () => {
   })
 })
 
-test('each node is rated once, even if a node fails after the decision', async () => {
+test('each chain node is rated once, even if a node fails after the quorum has decided', async () => {
   const { promise, resolve } = Promise.withResolvers<'away'>()
   const client = clientOf([block('0x1'), block('0x1'), promise])
   await client.batch([{ method: BLOCK, params: [] }])
@@ -138,7 +141,7 @@ describe('a quorum of nodes decides a reply', () => {
     expect(answers).toEqual(wanted === 'trouble' ? wanted : [wanted])
   })
 
-  test('each call of a request needs its own quorum', async () => {
+  test('each JSON-RPC call of a request needs its own quorum', async () => {
     const replies = [
       [one, one],
       [one, other],
@@ -147,20 +150,20 @@ describe('a quorum of nodes decides a reply', () => {
     expect(await decided([BLOCK], replies)).toEqual([one])
   })
 
-  test('no call needs no node', async () => {
+  test('a request without calls is decided without any chain node', async () => {
     const client = clientOf([one, one])
     expect(await client.batch([])).toEqual([])
     expect(client.requests).toEqual([])
   })
 
-  test('two fast nodes with a fault do not decide before the nodes that know the reply', async () => {
+  test('two fast chain nodes with a fault do not decide before the nodes that know the reply', async () => {
     const { promise, resolve } = Promise.withResolvers<RpcAnswer>()
     const answers = decided([BLOCK], [FAULT, FAULT, promise, promise])
     queueMicrotask(() => resolve(one))
     expect(await answers).toEqual([one])
   })
 
-  test('a nonce is not decided before a slower node has replied that replied before', async () => {
+  test('a nonce is not decided before a slower node has replied, if this node replied to the last request', async () => {
     const { promise, resolve } = Promise.withResolvers<RpcAnswer>()
     const answers = decided([NONCE], [ok('0x5'), ok('0x7'), promise])
     setTimeout(() => resolve(ok('0x7')), 1)
@@ -181,7 +184,7 @@ describe('a quorum of nodes decides a reply', () => {
     expect(await read()).toEqual([ok('0x7')])
   })
 
-  test('a nonce is decided without a node that does not reply soon', async () => {
+  test('a nonce is decided without a chain node that does not reply soon', async () => {
     const never = new Promise<RpcAnswer>(() => {})
     expect(await decided([NONCE], [ok('0x5'), ok('0x7'), never])).toEqual([ok('0x5')])
   })
@@ -211,12 +214,12 @@ describe('a quorum of nodes names the newest block', () => {
     expect(numbers.slice(replies.length)).toEqual(asked === null ? [] : replies.map(() => asked))
   })
 
-  test('the newest block is unknown if one node alone replies', async () => {
+  test('the newest block is unknown if only one chain node replies', async () => {
     const client = clientOf([block('0x9'), 'away'])
     await expect(client.call(BLOCK, ['latest', false])).rejects.toBeInstanceOf(RpcTrouble)
   })
 
-  test('the newest block is not decided before a slower node has replied that replied before', async () => {
+  test('the newest block is not decided before a slower node has replied, if this node replied to the last request', async () => {
     const { promise, resolve } = Promise.withResolvers<RpcAnswer>()
     const client = clientOf([block('0x5'), block('0x9'), promise])
     const found = client.call(BLOCK, ['latest', false]).catch(() => {})
@@ -225,7 +228,7 @@ describe('a quorum of nodes names the newest block', () => {
     expect(client.requests.at(-1)![0]!.params[0]).toBe('0x9')
   })
 
-  test('a block with a given number is read without a search for the newest block', async () => {
+  test('a block with a given number is read without asking for the newest block', async () => {
     const client = clientOf([block('0x5'), block('0x5')])
     expect(await client.call(BLOCK, ['0x5', false])).toMatchObject({ number: '0x5' })
     expect(client.requests).toHaveLength(2)

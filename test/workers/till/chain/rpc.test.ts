@@ -90,7 +90,7 @@ test.each<[number, header: string, Record<string, string>]>([
   'a node gets no request for %i s after a response with 429 and %s',
   async (seconds, _, headers) => {
     using busy = node(() => new Response('', { status: 429, headers }))
-    // The second call follows the first error directly, so that no time passes between the two.
+    // The second RPC call follows the first error directly, so that no time passes between the two calls.
     const messages: string[] = []
     await busy.rpc.call('eth_chainId', []).catch((first: Error) => {
       messages.push(first.message)
@@ -131,7 +131,7 @@ test('a transaction that the node already knows counts as sent', async () => {
   expect(outcome).toEqual([null, null, null, 'nonce'])
 })
 
-test('the RPC client searches events in two thousand blocks at a time, from block 0 at the earliest', async () => {
+test('the RPC client searches for events in ranges of two thousand blocks, beginning at block 0 at the earliest', async () => {
   using empty = node((messages) => results(messages, () => []))
   const { requests, rpc } = empty
   const authorization = { asset: SEPOLIA.usdcAddress, payer: payer.address, nonce: newHash() }

@@ -119,11 +119,11 @@ function tellHits(): { hits: number } {
   return told
 }
 
-test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (_, breakIt) => {
+test.each(Object.entries(FAULTS))('payments settle while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The service asks the nodes for the fee tip only from time to time, so the test waits for this request. Every other
-  // value is requested from the nodes at each payment.
+  // The service asks the nodes for the fee tip only from time to time, so the test waits for this request. The service
+  // requests every other value at each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }
@@ -178,7 +178,7 @@ test('a transaction receipt that one node invents gives no access', async () => 
   }
 })
 
-test('a node that follows another chain stops no payment, and is reported as a node that differs', async () => {
+test('a chain node that follows another chain stops no payment, and is reported as a node that differs', async () => {
   await using strange = await startTestTill({ worker: false })
   await strange.startWorker({
     rpcUrls: [other.rpcUrl, strange.devnet.rpcUrl, `${strange.devnet.rpcUrl}/`],

@@ -1,4 +1,6 @@
-/** Tests pending payments whose transactions the chain drops or delays, and payments that strangers broadcast first. */
+/**
+ * Tests pending payments with transactions that the chain drops or delays, and payments that strangers broadcast first.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -42,7 +44,7 @@ const reaches = (id: string, status: string) =>
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const deliveries = async (id: string): Promise<number> => (await record(id)).deliveries.length
 
-/** Returns whether the node has a transaction, either in its transaction pool or in a block. */
+/** Tells whether the chain node has a transaction, either in its transaction pool or in a block. */
 const has = (hash: Hex) =>
   till.client.getTransaction({ hash }).then(
     () => true,
@@ -76,12 +78,12 @@ test('a transaction that the chain dropped is broadcast again, with the same byt
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('a stuck transaction is replaced by one with a higher fee and the same nonce', async () => {
+test('a stuck transaction is replaced by a transaction with a higher fee and the same nonce', async () => {
   const before = await nonceOf()
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
-    // Every empty block lowers the base fee. After a few dozen empty blocks the base fee would be low enough for the
-    // first fee, so the test raises the base fee again.
+    // Every empty block lowers the base fee. After a few dozen empty blocks, the fee of the first transaction would be
+    // high enough, so the test raises the base fee again.
     await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
     await till.client.mine({ blocks: 1 })
     const now = await record(id)
@@ -137,7 +139,7 @@ test('a payment authorization that was used before its claim is refused', async 
   expect(await nonceOf()).toBe(before)
 })
 
-test('a payment whose authorization is cancelled while it is pending fails without giving access', async () => {
+test('a payment fails without giving access if its authorization is cancelled while the payment is pending', async () => {
   const { payment, id } = await inPool()
   await cancelPayment(till.client, payer, payment.authorization.nonce)
   await till.client.mine({ blocks: 1 })
@@ -209,7 +211,7 @@ test('an unused nonce of the gas wallet is filled, so that transactions with lat
   expect(await nonceOf()).toBe(before + 4)
 })
 
-test('a payment whose authorization expires before the block fails without giving access, and the next payment settles', async () => {
+test('a payment fails without giving access if its authorization expires before the block, and the next payment settles', async () => {
   const before = await nonceOf()
   const { payment, id } = await inPool()
   await till.client.increaseTime({ seconds: 120 })

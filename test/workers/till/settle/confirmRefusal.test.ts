@@ -40,7 +40,7 @@ describe('the service confirms the refusal of a payment by the chain', () => {
     expect(await confirm(await till.claim(early))).toBe(true)
   })
 
-  test('a refusal whose simulation deploys the wallet is never confirmed if the wallet already has code', async () => {
+  test('a refusal of a simulation that deploys the wallet is never confirmed if the wallet already has code', async () => {
     const from = await deployWallet(till.client, payer.address)
     const deployment = { factory: FACTORY, factoryData: '0x' } as const
     await fund(till.client, from, 10_000n)

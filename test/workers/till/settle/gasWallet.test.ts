@@ -37,7 +37,7 @@ let pool: TestDatabase['pool']
 let hand: HandChain
 let chain: KnownChain
 let node: ReturnType<typeof startNode>
-/** Lists the raw transactions that the node received. */
+/** Lists the raw transactions that the chain node received. */
 const sent: Hex[] = []
 let answer: (raw: Hex) => unknown
 let nudges = 0
@@ -130,7 +130,7 @@ describe('a gas wallet sends payments', () => {
     expect(nudges).toBe(1)
   })
 
-  test('payments from wallets with the same contract code are sent one at a time if no such wallet has ever paid', async () => {
+  test('payments from wallets with the same contract code are sent one at a time if no wallet with this code has ever paid', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const sending = { gas: 90_000n, code: CODE }
     await sendPayments(chain, account, [{ ...sending, payment: one, isLone: true }])
@@ -141,7 +141,7 @@ describe('a gas wallet sends payments', () => {
     expect((await stored()).map((one) => one.payment_id)).toEqual([one.id, three.id, two.id])
   })
 
-  test('a batch of payments is sent after the batch before it, even if the earlier batch failed', async () => {
+  test('a batch of payments is sent after the previous batch, even if the previous batch failed', async () => {
     const broken = { ...chain, pool: null } as unknown as KnownChain
     const failed = sendPayments(broken, account, [
       { payment: await onePayment(), gas: 90_000n, code: null },
@@ -213,7 +213,7 @@ describe('a gas wallet sends a contract call that belongs to no payment', () => 
 describe('a gas wallet broadcasts its transactions', () => {
   const newStored = () => storeCall(pool, WALLET, async (nonce) => signedFor(null, nonce))
 
-  test('a broadcast records that a transaction was sent, and whether the node refused it', async () => {
+  test('a broadcast records that a transaction was sent, and whether the chain node refused the transaction', async () => {
     const [one, two] = [await newStored(), await newStored()]
     const raws = [
       { hash: one.hash, raw: '0x01' },
@@ -237,7 +237,7 @@ describe('a gas wallet broadcasts its transactions', () => {
     expect(nudges).toBe(1)
   })
 
-  test('a broadcast records that the node did not respond, and does not throw', async () => {
+  test('a broadcast records that the chain node did not respond, and does not throw', async () => {
     const { hash } = await newStored()
     answer = () => new Response('', { status: 503 })
     const errors = await broadcast(chain, [{ hash, raw: '0x01' }])
@@ -245,7 +245,7 @@ describe('a gas wallet broadcasts its transactions', () => {
     expect((await row(pool, 'chain_transactions', hash)).send_error).toContain('503')
   })
 
-  test('a broadcast throws an error that is not a fault of the node, and records nothing', async () => {
+  test('a broadcast throws an error that is not a fault of the chain node, and records nothing', async () => {
     const { hash } = await newStored()
     const batch = () => Promise.reject(new TypeError('a fault of ours'))
     const faulty: KnownChain = { ...chain, rpc: { ...chain.rpc, batch } }
@@ -253,7 +253,7 @@ describe('a gas wallet broadcasts its transactions', () => {
     expect((await row(pool, 'chain_transactions', hash)).send_count).toBe(0)
   })
 
-  test('a broadcast of no transactions sends the node no request', async () => {
+  test('a broadcast without transactions sends the chain node no request', async () => {
     expect(await broadcast(chain, [])).toEqual(new Map())
     expect([sent.length, nudges]).toEqual([0, 0])
   })
@@ -276,7 +276,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     maxPriorityFeePerGas,
   })
 
-  test('a replacement offers a quarter more than before, or the market fee if that is higher', async () => {
+  test('a replacement offers a quarter more than the stuck transaction, or the market fee if this fee is higher', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id])
     expect(await reprice(chain, account, { stuck, payments: [payment] })).toBe(true)
@@ -289,7 +289,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect(sentCalls()[1]).toMatchObject({ nonce: 7, ...fees(44n * GWEI, 4n * GWEI) })
   })
 
-  test('a replacement is not made if another transaction has taken the nonce meanwhile', async () => {
+  test('a stuck transaction gets no replacement if another transaction has taken the nonce meanwhile', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id])
     const other = { ...stuck, hash: pad('0x77') }
@@ -297,7 +297,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect(sent).toHaveLength(0)
   })
 
-  test('a replacement offers at most 100 gwei, and is not made if the stuck transaction already offers this fee', async () => {
+  test('a replacement offers at most 100 gwei, and a stuck transaction that already offers this fee gets no replacement', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id], { maxFeeWei: CAP - 1n, tipWei: CAP - 1n })
     expect(await reprice(chain, account, { stuck, payments: [payment] })).toBe(true)
@@ -331,7 +331,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect((await stored())[1].payment_id).toBeNull()
   })
 
-  test('a replacement of a group contains the payments that still wait, and has a gas limit that is computed anew for them', async () => {
+  test('a replacement of a group contains only the payments that still wait, with a gas limit for these payments', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const stuck = await newStuck([one.id, two.id, three.id])
     const gone = { ...two, state: 'settled' } as Payment

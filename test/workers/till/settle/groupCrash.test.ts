@@ -1,6 +1,6 @@
 /**
- * Kills a worker process at every step while it settles a group of payments. Another process finishes the group, and
- * each payment must be made only once.
+ * Kills a worker process at every step while it settles a group of payments. Another process must finish the group, and
+ * must make each payment only once.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -116,7 +116,10 @@ async function replace(doomed: Bun.Subprocess): Promise<void> {
   await startWorkerProcess()
 }
 
-/** Expects that one group settled all payments, and that each payment is announced once and gives access once. */
+/**
+ * Expects that one group transaction settled all payments, and that each payment is announced once and gives access
+ * once.
+ */
 async function expectOnce(payments: readonly WaitingPayment[], records: readonly any[]) {
   expect(await transactionsOf(till, payments)).toEqual([
     { hash: records[0].txHash, members: payments.length, state: 'mined' },

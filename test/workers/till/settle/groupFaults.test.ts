@@ -1,6 +1,6 @@
 /**
- * Tests a group of payments in which strangers or payers interfere after the group was sent and before its block. No
- * payment may be made twice or lost.
+ * Tests interference by strangers or payers after a group of payments was sent and before its block. No payment may be
+ * made twice or lost.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
@@ -41,7 +41,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const PRICE_ATOMIC = 10_000n
 const three: readonly Order[] = [{}, {}, {}]
 
-test('a payment that a stranger broadcast is settled by the stranger’s transaction, and the rest of its group by the group transaction', async () => {
+test('a payment that a stranger broadcast settles by the stranger’s transaction, and the other payments by their group transaction', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool([...three, {}])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -162,7 +162,7 @@ for (const [refusals, fate, members] of [
   test(`a payment that made ${refusals} settlement groups fail ${fate}`, async () => {
     const { pool } = till.service.database
     // The payer’s balance is enough for only one of its two payments. The simulation of each single payment succeeds,
-    // but the second payment in a group fails.
+    // but the simulation of the second payment in a group fails.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)

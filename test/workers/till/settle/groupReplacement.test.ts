@@ -1,6 +1,6 @@
 /**
- * Tests a settlement transaction with several payments if the chain drops it, leaves it out of blocks, or undoes its
- * block.
+ * Tests a settlement transaction with several payments, which the chain drops, leaves out of blocks, or loses in a
+ * reorganisation.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
@@ -41,9 +41,9 @@ test('the transaction of a group of payments is broadcast again with the same by
 })
 
 /**
- * Mines an empty block whose base fee is slightly above the fee of every open transaction. Mines no more blocks when
- * the open transaction with the highest fee contains `members` payments. Each call of this function can double the base
- * fee, and no transaction may have a fee above 100 gwei.
+ * Mines an empty block with a base fee slightly above the fee of every open transaction. Mines no block if the open
+ * transaction with the highest fee contains `members` payments. Each call of `passBy` can double the base fee, and no
+ * transaction may have a fee above 100 gwei.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -51,8 +51,8 @@ async function passBy(members: number): Promise<void> {
             (select count(*)::int from transaction_payments m where m.hash = t.hash) as members
      from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
-  // While a replacement transaction has not been sent yet, the base fee must keep the value for which the replacement
-  // was made. If a replacement transaction has not been sent yet, the function mines no block.
+  // Until a replacement transaction is sent, the base fee must keep the value for which the replacement was made.
+  // Therefore no block is mined until then.
   if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
@@ -70,7 +70,7 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
   })
 
 /**
- * Queues the settlement of a payment, because the settler fails a payment whose authorization has expired by the clock
+ * Queues the settlement of a payment, because the settler fails a payment if its authorization has expired by the clock
  * of the chain.
  */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
@@ -78,7 +78,7 @@ async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   return (await seller.get(`/v0/payments/${id}`)).body.status === 'failed'
 }
 
-test('the stuck transaction of a group is replaced by one with the same nonce that leaves out the payments that have ended', async () => {
+test('the stuck transaction of a group is replaced by a transaction with the same nonce and without the payments that have ended', async () => {
   const nonce = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool([{}, await scene.expiring(), {}])
   await till.client.increaseTime({ seconds: 120 })

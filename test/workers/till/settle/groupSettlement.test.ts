@@ -42,7 +42,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const allSettle = (payments: readonly WaitingPayment[]) =>
   Promise.all(payments.map(({ id }) => reaches(seller, id, 'settled')))
 
-test('waiting payments settle in one transaction, each with its own receipt and event', async () => {
+test('waiting payments settle in one transaction, and each payment gets its own receipt and event', async () => {
   const [nonce, balance] = [await scene.nonceOf(), await scene.received()]
   const payments = await claimAll(seller, 5)
   await scene.start()
@@ -87,7 +87,7 @@ test('a hundred payments settle in two groups of at most 64 payments, within the
   }
 })
 
-test('a payment from an account with contract code has its own transaction, beside the group', async () => {
+test('a payment from an account with contract code has its own transaction outside of the group', async () => {
   const wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 1_000_000n)
   const coded = await newPayer(till.client)
@@ -99,7 +99,7 @@ test('a payment from an account with contract code has its own transaction, besi
   await reaches(seller, payments[1]!.id, 'settled')
   const [group] = await transactionsOf(till, payments.slice(0, 2))
   expect(group).toMatchObject({ members: 2, state: 'mined' })
-  // The third payment fails, because its payer’s account got the code of a wallet that refuses the signature.
+  // The third payment fails, because the payer’s account got the code of a wallet that refuses the signature.
   await reaches(seller, payments[2]!.id, 'failed')
 })
 
@@ -124,7 +124,7 @@ describe('the service settles a group with a payment that the token contract ref
     expect(groups.map(({ members }) => members)).toEqual([3])
   })
 
-  test('if a payer has money for only three of the five payments in a group, three of them settle', async () => {
+  test('if a payer has money for only three of its five payments in a group, three payments settle', async () => {
     const before = await scene.received()
     const account = await newPayer(till.client, 30_000n)
     const payments = await claimAll(
@@ -169,7 +169,7 @@ test('on a chain without Multicall3 each payment has its own transaction', async
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: code! })
 })
 
-test('the projects whose payments share a group share its gas cost in proportion to their payments', async () => {
+test('the projects with payments in a group share the gas cost of the group in proportion to their payments', async () => {
   const [one, two] = [await till.newSeller(), await till.newSeller()]
   const payments = [...(await claimAll(one, 2)), ...(await claimAll(two, 1))]
   await scene.start()

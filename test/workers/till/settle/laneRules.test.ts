@@ -1,4 +1,7 @@
-/** Tests when the settlement lanes begin, end and put off payments, with a node that the test holds back. */
+/**
+ * Tests when the settlement lanes (queues of payments) begin, end and postpone payments, with a chain node that the
+ * test holds back.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { toHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -24,9 +27,9 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let hand: HandChain
 let projectId: string
-/** Is the answer of the node to each request. */
+/** Returns the answer of the chain node to a request. */
 let answer: (calls: readonly RpcCall[]) => Promise<never>
-/** Holds the requests that the node got, as text. */
+/** Holds the requests that the chain node got, as text. */
 const requests: string[] = []
 let chain: KnownChain
 beforeAll(async () => {
@@ -52,7 +55,7 @@ afterAll(async () => {
 })
 
 const away = () => Promise.reject(new RpcTrouble('the node is away'))
-/** Makes the node hold back its answers until the test calls the returned function. */
+/** Makes the chain node hold back its answers until the test calls the returned function. */
 function hold(): () => void {
   const { promise, resolve } = Promise.withResolvers<void>()
   answer = () => promise.then(away)
@@ -66,7 +69,7 @@ const namesPayer = async (id: string) => {
   const { payer } = await row(pool, 'payments', id)
   return (text: string) => text.includes(payer.slice(2))
 }
-/** Waits until the node has got a request about a payment. */
+/** Waits until the chain node has got a request about a payment. */
 const isAsked = async (id: string) => {
   const names = await namesPayer(id)
   return waitFor('a request about the payment', () => requests.some(names))
@@ -74,12 +77,12 @@ const isAsked = async (id: string) => {
 const set = (id: string, columns: string) =>
   pool.query(`update payments set ${columns} where id = $1`, [id])
 const troubleOf = async (id: string) => (await row(pool, 'payments', id)).trouble
-/** Repeats the time after which a second group may begin. */
+/** Holds the milliseconds after which a second group may begin, as in the settlement lanes. */
 const LATE_MS = 250
 const AWAY = 'the node is away'
 
 describe('a settlement job', () => {
-  test('a settlement job of a waiting payment ends when the payment was tried', async () => {
+  test('a settlement job of a waiting payment ends after an attempt to settle the payment', async () => {
     const lanes = createSettlementLanes(chain)
     const ids = [await payment(), await payment()]
     await Promise.all([...ids, ids[0]!].map((id) => lanes.settle(id)))
@@ -87,7 +90,7 @@ describe('a settlement job', () => {
     await lanes.drain()
   })
 
-  test('a settlement job takes along the payments that wait without a job', async () => {
+  test('a settlement job also settles payments that wait without a job', async () => {
     const lanes = createSettlementLanes(chain)
     const [id, other] = [await payment(), await payment()]
     await lanes.settle(id)
@@ -95,7 +98,7 @@ describe('a settlement job', () => {
     expect(await troubleOf(other)).toBe(AWAY)
   })
 
-  test('a settlement job ends without a request if the payment has ended, is sent or is unknown', async () => {
+  test('a settlement job ends without a request to the chain node if the payment has ended, is sent or is unknown', async () => {
     const lanes = createSettlementLanes(chain)
     const [failed, sent] = [await payment(), await payment()]
     await failPayment(pool, {
@@ -109,7 +112,7 @@ describe('a settlement job', () => {
     expect(await queuedPayments(pool)).toEqual([])
   })
 
-  test('a settlement job of a postponed payment queues the payment for its time', async () => {
+  test('a settlement job of a postponed payment queues the payment for the time to which it was postponed', async () => {
     const lanes = createSettlementLanes(chain)
     const id = await payment()
     await set(id, `settle_after = clock_timestamp() + interval '1 hour'`)
@@ -148,7 +151,7 @@ describe('a settlement job', () => {
     expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('a settlement job waits for an earlier run of the same payment, and then asks for another run', async () => {
+  test('a settlement job waits for an earlier settlement run of the same payment, and then requests another run', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const id = await payment()
@@ -172,7 +175,7 @@ describe('a settlement job', () => {
 })
 
 describe('a fault of the service', () => {
-  test('a bug that affects one payment does not stop the other payments of the lane', async () => {
+  test('a bug that affects one payment does not stop the other payments of the settlement lane', async () => {
     const lanes = createSettlementLanes(chain)
     const [broken, fine] = [await payment(), await payment()]
     await set(broken, `goes_alone = true`)
@@ -189,7 +192,7 @@ describe('a fault of the service', () => {
     await lanes.drain()
   })
 
-  test('a payment whose job failed is taken again at once by the same process', async () => {
+  test('a payment is settled at once by the same process if its settlement job failed before', async () => {
     const lanes = createSettlementLanes(chain)
     const id = await payment()
     answer = () => Promise.reject(new TypeError('a bug'))
@@ -199,7 +202,7 @@ describe('a fault of the service', () => {
     expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('all waiting jobs fail if the database refuses to tell the waiting payments', async () => {
+  test('all waiting settlement jobs fail if the database refuses to list the waiting payments', async () => {
     const broken = { ...chain, pool: { query: () => Promise.reject(new Error('no database')) } }
     const lanes = createSettlementLanes(broken as never)
     const ends = await Promise.allSettled([lanes.settle('pay_1'), lanes.settle('pay_2')])
@@ -211,7 +214,7 @@ describe('a fault of the service', () => {
 })
 
 describe('the lanes limit how many payments run at once', () => {
-  test('a second group begins late, and a third group begins when a group ends', async () => {
+  test('a second payment group begins when the first group is late, and a third group begins when a group ends', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const ids = [await payment()]
@@ -233,7 +236,7 @@ describe('the lanes limit how many payments run at once', () => {
     for (const id of ids) expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('a second group begins even if the first group becomes late while the waiting payments are read', async () => {
+  test('a second payment group begins even if the first group becomes late while the waiting payments are read', async () => {
     const release = hold()
     let reads = 0
     let begunMs = Number.POSITIVE_INFINITY
@@ -263,7 +266,7 @@ describe('the lanes limit how many payments run at once', () => {
     await lanes.drain()
   })
 
-  test('sixteen payments with a transaction of their own run at once, and the next ones are put off', async () => {
+  test('sixteen payments with separate transactions run at once, and further payments are postponed', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const ids: string[] = []

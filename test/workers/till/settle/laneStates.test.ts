@@ -13,7 +13,7 @@ const draw = (states: Record<string, Record<string, string>>) =>
       .map(([event, to]) => `${from} --> ${to}: ${event}`),
   )
 
-test('the diagram in ARCHITECTURE.md shows the same states as the tables, for reading the queue and for payment groups', () => {
+test('the diagram in ARCHITECTURE.md shows the same settlement states as the tables, for queue reads and for payment groups', () => {
   const text = readFileSync(join(import.meta.dir, '../../../../ARCHITECTURE.md'), 'utf8')
   const drawn = text.match(/^ {4}\S.* --> .*(?:: (?:asked|looked|begun|ended))$/gm)!
   const tables = [LOOK_STATES, GROUP_STATES].flatMap((states) => draw(states as never))

@@ -99,7 +99,7 @@ describe('the settler ends a payment', () => {
     expect(await queuedPayments(till.pool)).toEqual([troubled])
   })
 
-  test('a payment ends only when the node tells whether its authorization was used, and is not sent before that', async () => {
+  test('a payment ends only when the chain node tells whether its authorization was used, and is not sent before', async () => {
     const id = await till.claim(await pay())
     const before = await sent()
     till.chain.head = { ...till.chain.head, timestamp: (await till.payment(id)).validBefore + 1n }
@@ -178,7 +178,7 @@ describe('the settler postpones a payment', () => {
     await waits(id)
   })
 
-  test('a payment is postponed while the node cannot simulate it', async () => {
+  test('a payment is postponed while the chain node cannot simulate the payment', async () => {
     const id = await till.claim(await pay())
     till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
     await run(id)

@@ -84,7 +84,7 @@ for (const { step, hold } of some([
     hold: { method: 'eth_getTransactionReceipt', when: 'before' },
   },
 ] as const)) {
-  test(`a payment settles once, although its worker is killed ${step}`, async () => {
+  test(`a payment settles only once, although its worker is killed ${step}`, async () => {
     const before = await sent()
     const doomed = await startWorkerProcess()
     proxy.held = 0

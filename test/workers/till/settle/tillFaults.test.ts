@@ -87,7 +87,7 @@ testWhole('a payment outlives a node that cannot simulate', async () => {
   await outlives(() => proxy.errors.clear())
 })
 
-test('a payment settles even if the node reports an error for the transaction that it accepted', async () => {
+test('a payment settles even if the chain node reports an error for a transaction that the node accepted', async () => {
   proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'lost', after: true }))
   const { header } = await pay()
   expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
@@ -108,8 +108,8 @@ testWhole('a payment outlives a node without receipts', async () => {
 })
 
 test('a payment is not refused if a node that lags behind shows that the payer has no funds', async () => {
-  // A node that lags behind answers a request for the block "latest" from an old state. If a request names the newest
-  // block, the lagging node answers that it does not have this block.
+  // A chain node that lags behind answers a request for the block "latest" from an old state. If a request names the
+  // newest block by number, the lagging node answers that it does not have this block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'
       ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }

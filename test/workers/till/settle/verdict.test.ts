@@ -35,7 +35,7 @@ const NO_MONEY: ChainRefusal = {
 }
 
 describe('a payment that must wait', () => {
-  test('waits twice as long after each attempt, and at most five seconds', async () => {
+  test('a payment that must wait waits twice as long after each attempt, and at most five seconds', async () => {
     const id = await claimed()
     const delays: number[] = []
     for (const troubles of [0, 1, 2, 3, 4, 5, 12, 2_000]) {
@@ -48,7 +48,7 @@ describe('a payment that must wait', () => {
     expect(rounded).toEqual([250, 500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000])
   })
 
-  test('keeps its last trouble, and stays verified', async () => {
+  test('a payment that must wait keeps the reason of its last failure, and stays verified', async () => {
     const id = await claimed()
     await postpone(till.chain, [await till.payment(id)], 'the node is away')
     expect(await stored(id)).toMatchObject({
@@ -58,7 +58,7 @@ describe('a payment that must wait', () => {
     })
   })
 
-  test('waits if the node gives no answer, and other errors reach the caller', async () => {
+  test('a payment must wait if the chain node gives no answer, and other errors reach the caller', async () => {
     const id = await claimed()
     const payment = await till.payment(id)
     const work = (error: Error) => () => Promise.reject(error)
@@ -69,7 +69,7 @@ describe('a payment that must wait', () => {
 })
 
 describe('a refusal by the chain', () => {
-  test('fails the payment if the newest block confirms the refusal', async () => {
+  test('a refusal by the chain fails the payment if the newest block confirms the refusal', async () => {
     const id = await poor()
     await judge(id, NO_MONEY)
     expect(await stored(id)).toMatchObject({
@@ -78,19 +78,19 @@ describe('a refusal by the chain', () => {
     })
   })
 
-  test('lets the payment wait if the newest block does not confirm the refusal', async () => {
+  test('a refusal by the chain lets the payment wait if the newest block does not confirm the refusal', async () => {
     const id = await claimed()
     await judge(id, NO_MONEY)
     expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
   })
 
-  test.each(['early', 'expired'] as const)('of the kind %s lets the payment wait', async (kind) => {
+  test.each(['early', 'expired'] as const)('the refusal %s lets the payment wait', async (kind) => {
     const id = await poor()
     await judge(id, { ...NO_MONEY, kind })
     expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
   })
 
-  test('because the payer is suspended fails the payment without a question to the chain', async () => {
+  test('a refusal because of a suspended payer fails the payment without a request to the chain', async () => {
     const id = await claimed()
     till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'no calls' }))
     await judge(id, {
@@ -101,13 +101,13 @@ describe('a refusal by the chain', () => {
     expect((await stored(id)).state).toBe('failed')
   })
 
-  test('because the authorization was used settles the payment by the transaction that used it', async () => {
+  test('a refusal because of a used authorization settles the payment by the transaction that used the authorization', async () => {
     const { id, txHash } = await till.send()
     await judge(id, { ...NO_MONEY, kind: 'used' })
     expect(await stored(id)).toMatchObject({ state: 'settled', tx_hash: txHash })
   })
 
-  test('of a payer who was blacklisted after the payment settles the payment', async () => {
+  test('a refusal of a payer who was blacklisted after the transfer settles the payment', async () => {
     const { id, txHash } = await till.send()
     await till.look()
     const detail = 'Blacklistable: account is blacklisted'
@@ -122,7 +122,7 @@ describe('a refusal by the chain', () => {
 })
 
 describe('a payment whose authorization has expired', () => {
-  test('fails if nothing used the authorization', async () => {
+  test('a payment with an expired authorization fails if no transaction used the authorization', async () => {
     const id = await claimed()
     await settleExpired(till.chain, await till.payment(id))
     expect(await stored(id)).toMatchObject({
@@ -132,7 +132,7 @@ describe('a payment whose authorization has expired', () => {
     })
   })
 
-  test('is settled if its transaction came in time', async () => {
+  test('a payment with an expired authorization is settled if its transaction came in time', async () => {
     const { id, txHash } = await till.send()
     await till.look()
     await settleExpired(till.chain, await till.payment(id))

@@ -105,7 +105,7 @@ describe('the service checks a payment by a simulation', () => {
     }
   })
 
-  test('a check is retried while the state of the chain is unknown or the node has a fault', async () => {
+  test('a check is retried while the state of the chain is unknown or the chain node has a fault', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     const { network } = till.chain
     Object.assign(till.chain, { network: null })
@@ -114,8 +114,8 @@ describe('the service checks a payment by a simulation', () => {
     Object.assign(till.chain, { network })
     await dropJobs(till.pool)
     for (const message of ['header not found', 'execution reverted: Pausable: paused']) {
-      // A node that lags behind does not have the highest known block, so it simulates the payment at its own newest
-      // block.
+      // A chain node that lags behind does not have the highest known block, so the payment is simulated at the newest
+      // block of this node.
       till.proxy.errors.set('eth_call', ([, at]) =>
         at === 'latest'
           ? { code: message === 'header not found' ? -32000 : 3, message }

@@ -1,4 +1,4 @@
-/** Tests how the simulation of a group of payments divides its payments. */
+/** Tests how the simulation of a payment group divides the payments of the group. */
 import { afterEach, expect, test } from 'bun:test'
 import {
   decodeFunctionData,
@@ -22,9 +22,12 @@ import { payTo, SEPOLIA } from '../../../support/till/headers/payment.ts'
 type Outcome = 'passes' | 'early' | 'poor'
 type Block = 'latest' | 'pending'
 type Scene = {
-  /** Holds the outcome of each payment on a block. A block without outcomes makes the node fail. */
+  /**
+   * Holds the simulated outcome of each payment on a block. On a block without outcomes, the simulation by the chain
+   * node fails.
+   */
   on: Partial<Record<Block, Outcome[]>>
-  /** Lists the payments whose payers have contract code. */
+  /** Lists the numbers of the payments with payers that have contract code. */
   coded?: number[]
   hasMulticall?: boolean
 }
@@ -60,7 +63,9 @@ const payments = Array.from({ length: 4 }, (_, n) => ({
 let stop = () => {}
 afterEach(() => stop())
 
-/** Simulates the first payments of a group, and returns the numbers of the payments in each part. */
+/**
+ * Simulates a group of the first `count` payments, and returns the numbers of the payments in each part of the result.
+ */
 async function divide(count: number, { on, coded = [], hasMulticall = true }: Scene) {
   const asked: [Block, number[]][] = []
   const node = startNode((method, [first, block]) => {
@@ -93,14 +98,14 @@ async function divide(count: number, { on, coded = [], hasMulticall = true }: Sc
   }
 }
 
-test('a group has the payments that succeed together, and the others are refused', async () => {
+test('a simulated group keeps the payments that succeed together, and refuses the other payments', async () => {
   expect(await divide(3, { on: { latest: ['passes', 'poor', 'passes'] } })).toEqual({
     parts: [[0, 2], [], [1]],
     asked: [['latest', [0, 1, 2]]],
   })
 })
 
-test('payments of payers with code go apart, and the others are simulated again without them', async () => {
+test('payments of payers with contract code are separated, and the other payments are simulated again without these payments', async () => {
   const on = { latest: ['passes', 'passes', 'passes', 'poor'] } as const
   expect(await divide(4, { on: { latest: [...on.latest] }, coded: [1] })).toEqual({
     parts: [[0, 2], [1], [3]],
@@ -113,14 +118,14 @@ test('payments of payers with code go apart, and the others are simulated again 
   expect(two.parts).toEqual([[0, 2], [1], []])
 })
 
-test('no group is formed of less than two payments, or without the contract Multicall3', async () => {
+test('no payment group is formed of fewer than two payments, or without the contract Multicall3', async () => {
   const on = { latest: ['passes', 'passes'] } satisfies Scene['on']
   expect((await divide(2, { on, coded: [0] })).parts).toEqual([[], [0, 1], []])
   expect((await divide(2, { on, hasMulticall: false })).parts).toEqual([[], [0, 1], []])
   expect((await divide(2, { on })).parts).toEqual([[0, 1], [], []])
 })
 
-test('a payment that looks early is simulated again on the pending block, without the refused ones', async () => {
+test('a payment that seems not valid yet is simulated again on the pending block, without the refused payments', async () => {
   const on = {
     latest: ['passes', 'early', 'poor', 'early'],
     pending: ['passes', 'passes', 'passes', 'early'],
@@ -134,7 +139,7 @@ test('a payment that looks early is simulated again on the pending block, withou
   })
 })
 
-test('all payments go apart if the node cannot simulate the group', async () => {
+test('all payments of a group are separated if the chain node cannot simulate the group', async () => {
   expect((await divide(2, { on: {} })).parts).toEqual([[], [0, 1], []])
   expect((await divide(2, { on: { latest: ['passes', 'early'] } })).parts).toEqual([[], [0, 1], []])
 })

@@ -1,4 +1,7 @@
-/** Tests the outcome of a simulated transfer: it passes, the chain refuses it, or the node has a fault. */
+/**
+ * Tests the three outcomes of a simulated transfer: the transfer passes, the chain refuses the transfer, or the chain
+ * node has a fault.
+ */
 import { describe, expect, test } from 'bun:test'
 import { encodeErrorResult, encodeFunctionResult, type Hex, multicall3Abi, parseAbi } from 'viem'
 import type { RpcAnswer } from '../../../../workers/till/chain/rpc.ts'

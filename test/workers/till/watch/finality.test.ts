@@ -54,7 +54,7 @@ const placeOf = async (id: string) => {
 const hasFinality = async (id: string) => (await payment(id)).finalizedAt !== null
 const readReceipts = () => hand.asked.includes('eth_getTransactionReceipt')
 
-/** Puts the transaction of several payments into a block, with a token transfer for each payment. */
+/** Puts a transaction for several payments into a block, with a token transfer for each payment. */
 async function mine(txHash: Hex, ids: string[], block = SETTLED_IN, status: 0 | 1 = 1) {
   hand.mine(txHash, block, await Promise.all(ids.map(payment)), status)
 }

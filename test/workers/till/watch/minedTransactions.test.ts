@@ -1,4 +1,4 @@
-/** Tests the outcome of transactions whose nonce is used on the chain, with receipts that the test writes. */
+/** Tests the outcomes of transactions with a nonce that is used on the chain. The test itself writes the receipts. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Address, type Hex, pad, toHex } from 'viem'
 import { findPayment, type Payment } from '../../../../sql/till/payments/payments.ts'
@@ -54,7 +54,7 @@ const asOpen = (signed: Awaited<ReturnType<typeof storeSigned>>[number]): OpenTr
   ...signed,
   ...{ wallet: WALLET.address, sendCount: 1, sentHead: 1n, isUnsent: false },
 })
-/** Stores one transaction for payments, each of a different payer unless `payerOf` names the payer. */
+/** Stores one transaction for several payments. Each payment has a different payer unless `payerOf` names the payer. */
 async function stored(count: number, payerOf = newPayer) {
   const ids: string[] = []
   for (let n = 0; n < count; n++) ids.push(await newPayment(pool, { payer: payerOf() }))
@@ -63,7 +63,7 @@ async function stored(count: number, payerOf = newPayer) {
   )
   return { ids, open: asOpen(signed!) }
 }
-/** Puts a transaction into a block, with transfers for the given payments. */
+/** Puts a transaction into a block, with token transfers for the given payments. */
 const mine = async ({ hash }: OpenTransaction, paid: string[], status: 0 | 1 = 1) =>
   hand.mine(hash, BLOCK, await Promise.all(paid.map(payment)), status)
 const resolve = (open: OpenTransaction[], chain: KnownChain = hand.chain) =>
@@ -76,7 +76,7 @@ const payersOf = async (ids: string[]) =>
   (await Promise.all(ids.map(payment))).map(({ payer }) => payer.toLowerCase())
 
 describe('a transaction of one payment', () => {
-  test('a transaction with its transfer settles the payment', async () => {
+  test('a transaction of one payment settles the payment if the receipt contains its transfer', async () => {
     const { ids, open } = await stored(1)
     await mine(open, ids)
     expect(await resolve([open])).toBe(true)
@@ -89,7 +89,7 @@ describe('a transaction of one payment', () => {
   test.each<[name: string, succeeded: boolean, paid: boolean]>([
     ['reverted, although it logged its transfer', false, true],
     ['succeeded without its transfer', true, false],
-  ])('a transaction that %s counts as a revert', async (_, succeeded, paid) => {
+  ])('a transaction of one payment that %s counts as a revert', async (_, succeeded, paid) => {
     const { ids, open } = await stored(1)
     await mine(open, paid ? ids : [], succeeded ? 1 : 0)
     expect(await resolve([open])).toBe(true)
@@ -100,7 +100,7 @@ describe('a transaction of one payment', () => {
 })
 
 describe('a transaction of a group', () => {
-  test('a group settles its payments, and a payment without a transfer goes alone', async () => {
+  test('a group transaction settles its payments, and a payment without a transfer gets a separate transaction', async () => {
     const { ids, open } = await stored(3)
     await mine(open, ids.slice(1))
     await dropJobs(pool)
@@ -112,7 +112,7 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([])
   })
 
-  test('a payer whose transfer failed in a group is kept alone if the payer has code by now', async () => {
+  test('a payer with a failed transfer in a group later gets separate transactions if the payer now has code', async () => {
     const { ids, open } = await stored(3)
     const [coded] = await payersOf(ids)
     hand.codes.set(coded!, '0x60')
@@ -121,7 +121,7 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if a group reverted, its payments go alone, and a payer with code is kept alone', async () => {
+  test('after a group reverted, its payments get separate transactions, and a payer with code also later', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     hand.codes.set(coded!, '0x60')
@@ -132,7 +132,7 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if a group reverted and no payer has code, all its payers are kept alone', async () => {
+  test('after a group without any payer with code reverted, all its payers also later get separate transactions', async () => {
     const { ids, open } = await stored(2)
     await mine(open, [], 0)
     await resolve([open])
@@ -149,7 +149,7 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([payer])
   })
 
-  test('a group that settled all its payments keeps no payer alone', async () => {
+  test('after a group settled all its payments, no payer gets separate transactions', async () => {
     const { ids, open } = await stored(2)
     for (const payer of await payersOf(ids)) hand.codes.set(payer, '0x60')
     await mine(open, ids)
@@ -165,7 +165,7 @@ describe('a transaction without a receipt', () => {
     timing: { ...hand.chain.timing, displacedMs },
   })
 
-  test('a transaction is displaced once its receipt has been missing for too long', async () => {
+  test('a transaction counts as displaced once its receipt has been missing for too long', async () => {
     const { ids, open } = await stored(1)
     const chain = patient(60_000)
     expect(await resolve([open], chain)).toBe(false)
@@ -178,7 +178,7 @@ describe('a transaction without a receipt', () => {
     expect(chain.missingSinceMs.size).toBe(0)
   })
 
-  test('a receipt that comes late settles the payment, and ends the count of the time', async () => {
+  test('a late receipt settles the payment, and ends the count of the time without a receipt', async () => {
     const { ids, open } = await stored(1)
     const chain = patient(60_000)
     await resolve([open], chain)
@@ -189,7 +189,7 @@ describe('a transaction without a receipt', () => {
     expect((await payment(ids[0]!)).state).toBe('settled')
   })
 
-  test('a transaction is not missing if another transaction with its nonce is in a block', async () => {
+  test('a transaction without a receipt does not count as missing if another transaction with the same nonce is in a block', async () => {
     const { ids, open } = await stored(1)
     const rival = { ...signedFor(ids, open.nonce), maxFeeWei: 200n }
     await storeForNonce(pool, WALLET, rival, open.hash)
@@ -204,7 +204,7 @@ describe('a transaction without a receipt', () => {
   })
 })
 
-test('receipts are read for at most 256 payments at once, and rivals for one nonce stay together', async () => {
+test('receipts are read for at most 256 payments at once, and transactions with the same nonce stay together', async () => {
   const reads: number[] = []
   const { rpc } = hand.chain
   const counting: KnownChain = {

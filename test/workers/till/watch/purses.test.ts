@@ -81,7 +81,7 @@ async function take(payment: Payment, block: bigint): Promise<Hex> {
 }
 
 describe('the service follows an open payment of a purse (the wallet that pays sellers)', () => {
-  test('an open payment is released when the time of a final block reaches its expiry, and not if it is one second lower', async () => {
+  test('an open payment is released when the time of a final block reaches its expiry, and not one second earlier', async () => {
     const { id } = await sign()
     expect(await openSum()).toBe(PRICE)
     await look()
@@ -118,7 +118,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(await moneyOf(payment.id)).toBe('spent')
   })
 
-  test('the search for an open payment starts five blocks before its signature, or at the first block if that block is unknown', async () => {
+  test('the search for an open payment starts five blocks before its signature, or at the first block if the block of the signature is unknown', async () => {
     const cases = [
       [100n, 94n, 'open'],
       [100n, 95n, 'spent'],
@@ -165,7 +165,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     }
   })
 
-  test('if a node reports a payment as used without showing its event, the other payments go on', async () => {
+  test('other payments of a purse are not delayed if the chain node reports one payment as used but does not show its event', async () => {
     const [hidden, shown] = [await sign(500n), await sign(500n)]
     addEvent(hidden, 10n)
     await take(shown, 850n)
@@ -216,7 +216,7 @@ describe('the service reads a list of more than 200 open payments', () => {
     return rows
   }
 
-  test('a long list of open payments is read in parts, one part in each check, and starts again at the end of the list', async () => {
+  test('a long list of open payments is read in parts, one part in each check, and again from the start after the last part', async () => {
     const first = await sign()
     const last = (await copy(first, 200)).at(-1)!
     await take(last, 850n)
@@ -255,7 +255,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('a transfer of a purse counts as open again if the final chain does not have it in its block', async () => {
+  test('a payment of a purse counts as open again if the final chain does not have its transfer in the recorded block', async () => {
     setFinal(850n)
     vanish()
     await look()
@@ -343,7 +343,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('a refund by hand that moved to another block is recorded there, and one that disappeared is checked again', async () => {
+  test('a refund by hand that moved to another block is recorded in this block, and a refund that disappeared is checked again', async () => {
     const [moved, gone] = [await newRefund(850n), await newRefund(850n)]
     await mine(moved, 851n)
     setFinal(850n)
@@ -393,7 +393,7 @@ describe('the service reads the balance of a purse (the wallet that pays sellers
   })
 })
 
-test('the purse balance whose last reading is the oldest is read first', async () => {
+test('the purse balance with the oldest last reading is read first', async () => {
   const others = [await newPurse(pool, keyring), await newPurse(pool, keyring)]
   const [recent, old, never] = [purse, ...others]
   for (const [{ projectId }, age] of [

@@ -1,6 +1,6 @@
 /**
- * Tests that transactions whose state has not changed for some time are broadcast again, and are replaced with a higher
- * fee.
+ * Tests that a transaction is broadcast again, and replaced with a higher fee, if its state has not changed for some
+ * time.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
@@ -49,7 +49,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect(await sendsOf(txHash)).toBe(2)
   })
 
-  test('a quiet transaction gets a fee that is a quarter higher if it was sent twice and is missing from three blocks', async () => {
+  test('the fee of a quiet transaction rises by a quarter if the transaction was sent twice and is missing from three blocks', async () => {
     const { id, txHash } = await till.send()
     const passBlocks = (count: number) => {
       till.chain.head = { ...till.chain.head, number: till.chain.head.number + BigInt(count) }
@@ -92,7 +92,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect(rows).toHaveLength(4)
   })
 
-  test('if the payer’s wallet was deployed meanwhile, a transaction that does not deploy it replaces the quiet transaction', async () => {
+  test('if the payer’s wallet was deployed meanwhile, a transaction without the deployment replaces the quiet transaction', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)
@@ -139,7 +139,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect(sends).toBe(1)
   })
 
-  test('a quiet transaction is not replaced if the node reports a nonce that is too low', async () => {
+  test('a quiet transaction is not replaced if the chain node reports that its nonce is too low', async () => {
     const { id, txHash } = await till.send()
     const message = 'nonce too low: next nonce 5, tx nonce 4, fee'
     till.proxy.errors.set('eth_sendRawTransaction', () => ({ code: -32000, message }))
@@ -176,9 +176,9 @@ describe('the service broadcasts a transaction again that the pool of the node h
     expect(await minedOf(hashes)).toEqual([true, true, true])
   })
 
-  test('a dropped transaction is not broadcast again before the node has had time to count it', async () => {
+  test('a dropped transaction is not broadcast again before the chain node has had time to count it', async () => {
     const hashes = await sendThree()
-    // On a busy machine the node's time could end before the test looks at the pool.
+    // On a busy machine, the time that the chain node gets for counting could end before the test looks at the pool.
     await till.pool.query(`update chain_transactions set sent_at = sent_at + interval '1 minute'`)
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, false, false])

@@ -40,7 +40,7 @@ const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
 describe('the service undoes a settlement that the chain no longer shows', () => {
-  test('a settlement is undone after two checks that miss it, even if its block reappeared between the checks', async () => {
+  test('a settlement is undone after two checks miss the settlement, even if its block reappeared between the checks', async () => {
     await look()
     const { id } = await sendAndSettle()
     await till.client.setAutomine(false)
@@ -52,7 +52,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(till.chain.head.hash).toBe((await till.client.getBlock()).hash)
   })
 
-  test('a settlement is never undone if every second check finds it', async () => {
+  test('a settlement is never undone if every second check finds the settlement', async () => {
     const { id } = await sendAndSettle()
     for (let n = 0; n < 3; n++) {
       memory.suspicious = true
@@ -71,7 +71,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(await stateOf(id)).toBe('verified')
   })
 
-  test('when a process starts, it undoes a lost settlement even if a later settlement is still on the chain', async () => {
+  test('the first check of a process undoes a lost settlement even if a later settlement is still on the chain', async () => {
     const { id, txHash } = await sendAndSettle()
     const later = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', ([hash]) =>
@@ -91,7 +91,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(till.chain.head.number).toBe(await till.client.getBlockNumber({ cacheTime: 0 }))
   })
 
-  test('a settlement is not undone if a node that lags behind does not have its block', async () => {
+  test('a settlement is not undone if its block is missing only at a chain node that lags behind', async () => {
     await look()
     const { id } = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', () => null)
@@ -101,7 +101,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
   })
 })
 
-test('a settlement that moved to another block becomes final in that block', async () => {
+test('a settlement that moved to another block becomes final in the other block', async () => {
   const { id } = await sendAndSettle()
   await look()
   const stored = (await row(till.pool, 'payments', id)).block_hash
@@ -151,7 +151,7 @@ test('a lower head of the chain is accepted after eight consecutive checks', asy
   expect(till.chain.head.number).toBe(head.number)
 })
 
-test('the first check of a process queues payments again that have no job, and deletes stale payment checks', async () => {
+test('the first check of a process queues payments without a job again, and deletes stale payment checks', async () => {
   const id = await till.claim(await pay())
   const check = newCheckId()
   await createCheck(till.pool, {

@@ -1,4 +1,7 @@
-/** Tests that a reorganisation undoes the settlements of its blocks, and that each payment then settles once again. */
+/**
+ * Tests that a chain reorganisation undoes the settlements in the lost blocks, and that each payment then settles once
+ * again.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { pad } from 'viem'
 import type { Agent } from '../../../support/service.ts'
@@ -72,7 +75,7 @@ test('after a reorganisation the same transaction settles a payment again, with 
   expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
 })
 
-test('a payment that a reorganisation undid gives access only after the payment settles again', async () => {
+test('a payment that a chain reorganisation undid gives access only after the payment settles again', async () => {
   await till.client.setAutomine(false)
   const { header } = await pay()
   const { body: pending } = await redeem(seller, header)
@@ -88,7 +91,7 @@ test('a payment that a reorganisation undid gives access only after the payment 
   expect((await redeem(seller, header)).body.ok).toBe(true)
 })
 
-test('a payment with an outdated block hash becomes final only with the right hash', async () => {
+test('a payment with an outdated block hash becomes final only after its block hash is corrected', async () => {
   const { pool } = till.service.database
   const stale = await redeemToEnd(seller, (await pay()).header)
   const sound = await redeemToEnd(seller, (await pay()).header)

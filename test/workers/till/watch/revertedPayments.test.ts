@@ -1,4 +1,4 @@
-/** Tests which reverted payments of contract wallets end, and how they end. */
+/** Tests which reverted payments of contract wallets end, and how these payments end. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { type Address, type Hex, pad } from 'viem'
 import { findPayment, findPayments } from '../../../../sql/till/payments/payments.ts'
@@ -33,7 +33,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Makes a payment whose transaction reverted as many times as `times` says. */
+/** Makes a payment with a transaction that reverted as many times as `times` says. */
 async function reverted({
   code = CODE,
   times = 1,

@@ -1,4 +1,4 @@
-/** Tests transactions that are not included in blocks because their fee is too low. */
+/** Tests transactions that no block includes, because their fee is too low. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -22,8 +22,8 @@ afterAll(() => till[Symbol.asyncDispose]())
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const statusOf = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body.status
 /**
- * Mines an empty block whose base fee is higher than the fee of every transaction, including transactions with a raised
- * fee.
+ * Mines an empty block with a base fee that is higher than the fee of every transaction, including transactions with a
+ * raised fee.
  */
 async function passBy(): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -39,7 +39,8 @@ test('the transaction of a failed payment is replaced by an empty transfer with 
   await till.client.setAutomine(false)
   const { authorization, header } = await pay()
   const { paymentId } = (await redeem(seller, header)).body
-  // A payment that expires before its transaction exists fails without a transaction to replace.
+  // The test waits for the transaction of the payment, because a payment that expires before its transaction exists
+  // leaves no transaction to replace.
   await inPool(till, paymentId)
   await till.client.increaseTime({ seconds: 120 })
   await passBy()
@@ -74,8 +75,8 @@ test('the transaction of a failed payment is replaced by an empty transfer with 
     )
     return rowCount === 1
   })
-  // The service may have replaced the empty transfer by another empty transfer with a higher fee. Whether or not the
-  // empty transfer was replaced, no transaction with a payment used the nonce.
+  // The service may have replaced the empty transfer by another empty transfer with a higher fee. The test accepts any
+  // empty transfer, because no transaction with a payment may have used the nonce.
   const { rows } = await till.service.database.pool.query(
     `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],

@@ -1,4 +1,4 @@
-/** Tests the outcome of a payment whose authorization is used. */
+/** Tests the outcome of a payment with a used authorization. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { examineUsed } from '../../../../workers/till/watch/usedAuthorization.ts'
 import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
@@ -26,7 +26,7 @@ const refusedBefore = (txHash: string) => ({
   failureDetail: `the authorization was used before, by ${txHash}`,
 })
 
-/** Makes the node forget the state of the chain in all blocks up to the given block. */
+/** Makes the chain node forget the state of the chain in all blocks up to the given block. */
 const forgetUpTo = (head: bigint) =>
   till.proxy.errors.set('eth_call', ([, block]) =>
     /^0x/.test(block) && BigInt(block) <= head
@@ -74,7 +74,7 @@ describe('the service refuses an authorization that was used before the claim', 
     })
   }
 
-  test('an authorization is refused if it was used above the stored head of its claim, but at an earlier time than the claim', async () => {
+  test('an authorization is refused if it was used in a block after the stored head of its claim, but earlier than the claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -109,7 +109,7 @@ describe('the service handles an authorization that was used after the claim', (
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('after a reorganisation a payment that was sent can settle in a block below the stored head of its claim', async () => {
+  test('after a chain reorganisation, a payment that was sent can settle in a block below the stored head of its claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)

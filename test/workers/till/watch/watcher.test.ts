@@ -1,4 +1,4 @@
-/** Tests that a transaction receipt settles its payment only if the USDC was transferred. */
+/** Tests that a transaction receipt settles its payment only if the transaction transferred the USDC. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -43,7 +43,7 @@ for (const [name, edit] of [
 ] as const) {
   test(`a settlement transaction ${name} settles nothing`, async () => {
     proxy.edits.set('eth_getTransactionReceipt', edit)
-    // The proxy hides the true transfer events until the watcher has read the changed transaction receipt and decided.
+    // The proxy hides the true transfer events until the watcher has decided about the changed transaction receipt.
     proxy.answers.set('eth_getLogs', () => [])
     const { body } = await redeem(seller, (await pay()).header)
     expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
@@ -57,7 +57,7 @@ for (const [name, edit] of [
   })
 }
 
-test('a transaction receipt that the node shows late settles the payment, without a second transaction', async () => {
+test('a transaction receipt that the chain node shows late settles the payment, without a second transaction', async () => {
   const before = await sent()
   const asked = new Set<string>()
   proxy.edits.set('eth_getTransactionReceipt', (receipt, [hash]) => {
