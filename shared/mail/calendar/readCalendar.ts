@@ -81,9 +81,12 @@ function calendarsOf(text: string): ICAL.Component[] {
   throw new DocumentError('malformed')
 }
 
+/** Lists the methods whose events may leave out the start (RFC 5546 §3.2.3, §3.2.5). */
+const UNTIMED_METHODS: readonly Method[] = ['REPLY', 'CANCEL']
+
 /**
- * Reads one event of a calendar file. @returns null if the calendar event has no UID or no start, because nobody could
- * reply to the event.
+ * Reads one event of a calendar file. @returns null if the calendar event has no UID, or lacks a start that its method
+ * requires.
  */
 function readEvent(
   calendar: ICAL.Component,
@@ -93,13 +96,14 @@ function readEvent(
   try {
     const definitions = definitionsOf(calendar)
     const uid = textOf(event, 'uid', UID_MAX_LENGTH + 1)
+    const method = methodOf(calendar)
     const span = spanOf(event, definitions)
-    if (uid === '' || uid.length > UID_MAX_LENGTH || span === null) return null
+    const mayLackSpan = UNTIMED_METHODS.includes(method) && !event.hasProperty('dtstart')
+    if (uid === '' || uid.length > UID_MAX_LENGTH || (span === null && !mayLackSpan)) return null
     const source = sourceOf(event, calendar)
     const description = textOf(event, 'description', DESCRIPTION_MAX_LENGTH)
     const location = textOf(event, 'location', LOCATION_MAX_LENGTH)
     const comment = textOf(event, 'comment', DESCRIPTION_MAX_LENGTH)
-    const method = methodOf(calendar)
     return {
       method,
       uid,
@@ -115,9 +119,9 @@ function readEvent(
         location,
         description,
       ]),
-      allDay: span.start.value.isDate,
-      start: timeOf(span.start),
-      end: timeOf(span.end),
+      allDay: span?.start.value.isDate ?? false,
+      start: span === null ? null : timeOf(span.start),
+      end: span === null ? null : timeOf(span.end),
       recurrence: recurs(event)
         ? {
             rule: String(event.getFirstPropertyValue('rrule') ?? ''),
