@@ -194,7 +194,17 @@ function timeOf(time: PlacedTime): CalendarTime {
   return { at: isoOf(atMs), local: localAt(atMs, time), zone: named }
 }
 
-const isoOf = (ms: number): string => new Date(ms).toISOString()
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
+const LAST_MS = Date.parse('9999-12-31T23:59:59Z')
+
+/**
+ * Writes a time in ISO 8601. @throws if the year is not from 1 to 9999, because PostgreSQL refuses the ISO 8601 text of
+ * such a year.
+ */
+function isoOf(ms: number): string {
+  if (ms < FIRST_MS || ms > LAST_MS) throw new RangeError('the year must be from 1 to 9999')
+  return new Date(ms).toISOString()
+}
 
 function nextOf(event: ICAL.Component, definitions: Definitions, nowMs: number): string[] {
   if (isTooOften(event)) return []

@@ -99,6 +99,26 @@ test('a reply or a cancellation may leave out the start of its event (RFC 5546 Â
   expect(readText(calendar('METHOD:CANCEL', event('UID:u1', 'DTSTART:soon')))).toEqual([])
 })
 
+test.each([
+  ['DTSTAMP:00000101T000000Z'],
+  ['RECURRENCE-ID:00000101T000000Z'],
+  ['DTSTART:00000101T000000Z'],
+  ['DTSTART;TZID=Asia/Tokyo:00010101T000000'],
+  ['DTSTART;TZID=America/New_York:99991231T235959'],
+  ['DURATION:P500000W'],
+])('an event with %s is left out, because its year is not from 1 to 9999', (line) => {
+  const start = line.startsWith('DTSTART') ? [] : [START]
+  expect(readAll('UID:u1', ...start, line)).toEqual([])
+})
+
+test('an event in the years 1 and 9999 is read', () => {
+  const [event] = readAll('UID:u1', 'DTSTART:00010101T000000Z', 'DTEND:99991231T235959Z')
+  expect([event!.start!.at, event!.end!.at]).toEqual([
+    '0001-01-01T00:00:00.000Z',
+    '9999-12-31T23:59:59.000Z',
+  ])
+})
+
 describe('the service reads the method of a calendar file', () => {
   const method = (...lines: string[]) => readText(calendar(...lines, event('UID:u1', START)))[0]!
 
