@@ -68,6 +68,8 @@ function calendarsOf(text: string): ICAL.Component[] {
       text
         .slice(Math.max(0, begin))
         .replace(/^\ufeff/, '')
+        // PostgreSQL refuses U+0000 in the stored source of a series.
+        .replaceAll('\u0000', '')
         .trim(),
     )
     const roots = typeof parsed[0] === 'string' ? [parsed] : parsed

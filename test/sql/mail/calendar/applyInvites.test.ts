@@ -1,6 +1,7 @@
 /** Tests which messages may change an event in the calendar of a project, and which responses to invitations count. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { INVITES_MAX, type ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
+import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
 import { transaction } from '../../../../sql/db.ts'
 import { applyInvites, type InvitingMessage } from '../../../../sql/mail/calendar/applyInvites.ts'
 import { recordInvites } from '../../../../sql/mail/calendar/messageInvites.ts'
@@ -370,6 +371,22 @@ describe('the service applies the response of an attendee', () => {
     expect(await take(reply({ recurrenceId: time(8).at, start: time(9) }), FROM)).toBe('outdated')
     expect(await take(reply({ recurrenceId: time(9).at, start: time(1) }), FROM)).toBe('answered')
   })
+})
+
+test('a series whose file holds U+0000 in its time zone is stored', async () => {
+  const { row, events } = await newCalendar()
+  const zone = ['BEGIN:VTIMEZONE', 'TZID:Our\0office', 'COMMENT:a\0b', 'BEGIN:STANDARD']
+  const offset = ['DTSTART:19700101T000000', 'TZOFFSETFROM:+0200', 'TZOFFSETTO:+0200']
+  const series = ['DTSTART;TZID=Our\0office:20310303T110000', 'RRULE:FREQ=DAILY;COUNT=3']
+  const file = [
+    ...['BEGIN:VCALENDAR', ...zone, ...offset, 'END:STANDARD', 'END:VTIMEZONE'],
+    ...['BEGIN:VEVENT', 'UID:zero', ...series, 'END:VEVENT', 'END:VCALENDAR'],
+  ]
+  const given = readCalendar(Buffer.from(file.join('\r\n')), Date.now())
+  expect(await transaction(pool, (db) => recordInvites(db, row, given))).toMatchObject([
+    { uid: 'zero', effect: 'new', start: { at: '2031-03-03T09:00:00.000Z' } },
+  ])
+  expect(await events()).toHaveLength(1)
 })
 
 test('a message records each calendar invitation once, and at most INVITES_MAX invitations', async () => {
