@@ -126,16 +126,9 @@ function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<numb
   const rule = event.getFirstPropertyValue('rrule')
   if (!(rule instanceof ICAL.Recur)) return
   const untilMs = lastOf(rule, start)
-  const fits = dayTest(rule, start)
-  const endless = rule.clone()
-  endless.until = null
-  endless.count = null
-  const iterator = endless.iterator(start.value)
   let left = rule.count || Number.POSITIVE_INFINITY
   let lastMs = Number.NEGATIVE_INFINITY
-  for (let next = iterator.next(); next !== null && next !== undefined; next = iterator.next()) {
-    if (next.year > YEAR_MAX) return
-    if (!fits(next)) continue
+  for (const next of timesByRule(rule, start)) {
     const startMs = start.zone.instantOf(next)
     if (startMs === lastMs) continue
     if (startMs > untilMs || left-- === 0) return
@@ -143,6 +136,42 @@ function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<numb
     yield startMs
   }
 }
+
+/** Yields the local starts of a recurrence rule without its end. */
+function* timesByRule(rule: ICAL.Recur, start: PlacedTime): Generator<ICAL.Time> {
+  const fits = dayTest(rule, start)
+  const endless = rule.clone()
+  endless.until = null
+  endless.count = null
+  const { BYSETPOS: positions, BYMONTHDAY: days, BYDAY: weekdays } = rule.parts
+  const first = start.value.clone()
+  // The calendar library ignores BYSETPOS beside BYMONTHDAY. It gives the same object again for each start.
+  const picks = rule.freq === 'MONTHLY' && days !== undefined && weekdays === undefined
+  if (picks && positions !== undefined) {
+    delete endless.parts.BYSETPOS
+    first.day = 1
+  }
+  const iterator = endless.iterator(first)
+  let month: ICAL.Time[] = []
+  for (let next = iterator.next(); next !== null && next !== undefined; next = iterator.next()) {
+    if (next.year > YEAR_MAX) return
+    if (!fits(next)) continue
+    if (!picks || positions === undefined) {
+      yield next
+      continue
+    }
+    const [before] = month
+    if (before !== undefined && (before.month !== next.month || before.year !== next.year)) {
+      yield* picked(month, positions).filter((time) => time.compare(start.value) >= 0)
+      month = []
+    }
+    month.push(next.clone())
+  }
+}
+
+/** Returns the times at the given positions (BYSETPOS). The position 1 is the first time, and -1 is the last time. */
+const picked = (times: readonly ICAL.Time[], positions: readonly number[]): ICAL.Time[] =>
+  times.filter((_, n) => positions.includes(n + 1) || positions.includes(n - times.length))
 
 /**
  * Returns a function that tells whether a start fits the months and days of a recurrence rule. The calendar library

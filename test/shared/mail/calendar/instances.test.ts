@@ -134,6 +134,19 @@ describe('the service finds the instances of an event with a recurrence rule', (
     expect(locals(['DTSTART;VALUE=DATE:20240229', rule], window)).toEqual(days)
   })
 
+  test.each([
+    ['BYMONTHDAY=28,29,30,31;BYSETPOS=-1', ['01-31', '02-28', '03-31', '04-30']],
+    ['BYMONTHDAY=31,30,15;BYSETPOS=2,1', ['01-31', '02-15', '03-15', '03-30']],
+    ['INTERVAL=2;BYMONTHDAY=28,29,30,31;BYSETPOS=-1', ['01-31', '03-31', '05-31', '07-31']],
+    [
+      'INTERVAL=12;BYMONTHDAY=30,31;BYSETPOS=-1',
+      ['01-31', '2027-01-31', '2028-01-31', '2029-01-31'],
+    ],
+  ])('an event with %s has the named positions of the days of each month', (rule, days) => {
+    const lines = ['DTSTART;VALUE=DATE:20260131', `RRULE:FREQ=MONTHLY;COUNT=4;${rule}`]
+    expect(locals(lines, { untilMs: ms('2030-01-01') }).slice(0, 4)).toEqual(days)
+  })
+
   test('the start of an event is an instance, even if the rule does not produce it', () => {
     expect(locals(['DTSTART:20260302T100000Z', 'RRULE:FREQ=WEEKLY;BYDAY=TU;COUNT=1'])).toEqual([
       '03-02T10',
