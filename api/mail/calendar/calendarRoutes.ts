@@ -197,7 +197,10 @@ function toEvent({
 }: CalendarItem) {
   const { zone } = invite.start
   const states = new Map(answers.map(({ address, state }) => [address, state]))
-  const endLocal = localOf(endsAt.getTime(), invite.end.zone)
+  // In a zone without an IANA name, the local start tells the offset from UTC.
+  const offsetMs =
+    invite.allDay || invite.end.zone !== null ? 0 : Date.parse(`${local}Z`) - startsAt.getTime()
+  const endLocal = localOf(endsAt.getTime() + offsetMs, invite.end.zone)
   return {
     uid: invite.uid,
     recurrenceId: invite.recurrence === null ? invite.recurrenceId : startsAt.toISOString(),

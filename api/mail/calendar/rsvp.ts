@@ -2,12 +2,13 @@ import { type Static, Type as t } from '@sinclair/typebox'
 import { newMessageId } from '../../../shared/ids.ts'
 import { addressKey, domainOf, parseAddress, recipientKeys } from '../../../shared/mail/address.ts'
 import {
+  type CalendarTime,
   DESCRIPTION_MAX_LENGTH,
   type Invite,
   type Person,
   UID_MAX_LENGTH,
 } from '../../../shared/mail/calendar/invite.ts'
-import { writeAnswer } from '../../../shared/mail/calendar/writeCalendar.ts'
+import { type WrittenTime, writeAnswer } from '../../../shared/mail/calendar/writeCalendar.ts'
 import { calendarType } from '../../../shared/mail/compose/sentAttachment.ts'
 import { replyReferences } from '../../../shared/mail/threading.ts'
 import type { AppliedInvite } from '../../../sql/mail/calendar/applyInvites.ts'
@@ -82,6 +83,8 @@ export async function answerInvite(
     }
     const content = writeAnswer({
       ...invite,
+      start: writtenTime(invite, invite.start),
+      end: writtenTime(invite, invite.end),
       stamp: new Date(),
       recurrenceId: instanceOf(invite),
       organizer: { address: organizer, name: nameOf(invite.organizer) },
@@ -178,9 +181,12 @@ function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   return { address: address ?? inboxAddress, name: named?.name ?? null }
 }
 
-/** Returns the RECURRENCE-ID of an invitation in the time zone of the event. */
-function instanceOf({ recurrenceId, allDay }: Invite) {
+/** Returns a time of an event for the answer. A time in a zone without an IANA name is written in UTC. */
+const writtenTime = ({ allDay }: Invite, time: CalendarTime): WrittenTime =>
+  allDay || time.zone !== null ? time : { local: time.at.slice(0, 19), zone: null }
+
+/** Returns the RECURRENCE-ID of an invitation, in UTC. The RECURRENCE-ID of an event of whole days is a date. */
+function instanceOf({ recurrenceId, allDay }: Invite): WrittenTime | null {
   if (recurrenceId === null) return null
-  const local = recurrenceId.slice(0, 19)
-  return { local: allDay ? local.slice(0, 10) : local, zone: null }
+  return { local: recurrenceId.slice(0, allDay ? 10 : 19), zone: null }
 }

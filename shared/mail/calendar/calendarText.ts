@@ -1,15 +1,16 @@
-import type { Invite } from './invite.ts'
+import type { CalendarTime, Person, ReadInvite } from './invite.ts'
 
 /** Writes the events of a calendar file as readable text. */
-export const calendarText = (invites: readonly Invite[]): string => invites.map(textOf).join('\n\n')
+export const calendarText = (invites: readonly Omit<ReadInvite, 'source'>[]): string =>
+  invites.map(textOf).join('\n\n')
 
-function textOf(invite: Invite): string {
+function textOf(invite: Omit<ReadInvite, 'source'>): string {
   const { method, status, summary, start, end, recurrence, location, meetingLink } = invite
   const lines = [
     `Event: ${summary === '' ? '(without a title)' : summary}`,
     `Method: ${method}${status === 'confirmed' ? '' : `, ${status}`}`,
-    `From: ${timeText(start)}`,
-    `Until: ${timeText(end)}`,
+    ...(start === null ? [] : [`From: ${timeText(start)}`]),
+    ...(end === null ? [] : [`Until: ${timeText(end)}`]),
     ...(recurrence === null ? [] : [`Recurs: ${recurrence.rule}`]),
     ...(location === null ? [] : [`Place: ${location}`]),
     ...(meetingLink === null ? [] : [`Link: ${meetingLink}`]),
@@ -23,8 +24,8 @@ function textOf(invite: Invite): string {
 /** Joins the lines of a text into one line, so that no value of a calendar event can forge another line. */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
-const timeText = ({ local, zone }: Invite['start']): string =>
+const timeText = ({ local, zone }: CalendarTime): string =>
   zone === null ? local : `${local} ${zone}`
 
-const personText = ({ address, name }: { address: string; name: string | null }): string =>
+const personText = ({ address, name }: Person): string =>
   name === null ? address : `${name} <${address}>`

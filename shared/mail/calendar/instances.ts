@@ -13,6 +13,10 @@ export type Window = { fromMs: number; untilMs: number; max: number }
  */
 const SOURCE_MAX_CHARS = 100_000
 
+/** Sets the last year of a calendar event, because RFC 5545 §3.3.4 writes a year in four digits. */
+const YEAR_MAX = 9_999
+const LAST_MS = Date.UTC(YEAR_MAX, 11, 31)
+
 /** Holds a time of a calendar event (such as DTSTART) with its time zone. */
 export type PlacedTime = { value: ICAL.Time; zone: Zone }
 
@@ -70,15 +74,19 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
 }
 
 /**
- * Returns the instances of a recurring event. The function runs in a child process, because a stranger's recurrence
- * rule may have no end, or match no time at all.
+ * Returns the instances of a recurring event. If the window has no instance, the function returns the first instance
+ * after the window, so that a series with a pause of years does not end. The function runs in a child process, because
+ * a stranger's recurrence rule may have no end, or match no time at all.
  * @param source is the calendar source of the recurring event, which {@link sourceOf} has written.
  */
 export function expand(source: string, { fromMs, untilMs, max }: Window): Instance[] {
   const calendar = new ICAL.Component(ICAL.parse(source))
   const event = calendar.getFirstSubcomponent('vevent')
   if (event === null) return []
-  return instancesOf(event, definitionsOf(calendar), { fromMs, untilMs, max })
+  const definitions = definitionsOf(calendar)
+  const found = instancesOf(event, definitions, { fromMs, untilMs, max })
+  if (found.length > 0) return found
+  return instancesOf(event, definitions, { fromMs: untilMs, untilMs: LAST_MS, max: 1 })
 }
 
 /** Returns the instances of a calendar event in a window of time, in ascending order. */
@@ -118,15 +126,67 @@ function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<numb
   const rule = event.getFirstPropertyValue('rrule')
   if (!(rule instanceof ICAL.Recur)) return
   const untilMs = lastOf(rule, start)
-  const endless = rule.clone()
-  endless.until = null
-  const iterator = endless.iterator(start.value)
-  for (let next = iterator.next(); next !== null && next !== undefined; next = iterator.next()) {
+  let left = rule.count || Number.POSITIVE_INFINITY
+  let lastMs = Number.NEGATIVE_INFINITY
+  for (const next of timesByRule(rule, start)) {
     const startMs = start.zone.instantOf(next)
-    if (startMs > untilMs) return
+    if (startMs === lastMs) continue
+    if (startMs > untilMs || left-- === 0) return
+    lastMs = startMs
     yield startMs
   }
 }
+
+/** Yields the local starts of a recurrence rule without its end. */
+function* timesByRule(rule: ICAL.Recur, start: PlacedTime): Generator<ICAL.Time> {
+  const fits = dayTest(rule, start)
+  const endless = rule.clone()
+  endless.until = null
+  endless.count = null
+  const { BYSETPOS: positions, BYMONTHDAY: days, BYDAY: weekdays } = rule.parts
+  const first = start.value.clone()
+  // The calendar library ignores BYSETPOS beside BYMONTHDAY. It gives the same object again for each start.
+  const picks = rule.freq === 'MONTHLY' && days !== undefined && weekdays === undefined
+  if (picks && positions !== undefined) {
+    delete endless.parts.BYSETPOS
+    first.day = 1
+  }
+  const iterator = endless.iterator(first)
+  let month: ICAL.Time[] = []
+  for (let next = iterator.next(); next !== null && next !== undefined; next = iterator.next()) {
+    if (next.year > YEAR_MAX) return
+    if (!fits(next)) continue
+    if (!picks || positions === undefined) {
+      yield next
+      continue
+    }
+    const [before] = month
+    if (before !== undefined && (before.month !== next.month || before.year !== next.year)) {
+      yield* picked(month, positions).filter((time) => time.compare(start.value) >= 0)
+      month = []
+    }
+    month.push(next.clone())
+  }
+}
+
+/** Returns the times at the given positions (BYSETPOS). The position 1 is the first time, and -1 is the last time. */
+const picked = (times: readonly ICAL.Time[], positions: readonly number[]): ICAL.Time[] =>
+  times.filter((_, n) => positions.includes(n + 1) || positions.includes(n - times.length))
+
+/**
+ * Returns a function that tells whether a start fits the months and days of a recurrence rule. The calendar library
+ * moves 29 February of a common year to 1 March. RFC 5545 §3.3.10 ignores such a start, and does not count it.
+ */
+function dayTest({ freq, parts }: ICAL.Recur, start: PlacedTime): (next: ICAL.Time) => boolean {
+  const isOnDayOfStart =
+    (freq === 'YEARLY' || freq === 'MONTHLY') && !DAY_PARTS.some((name) => name in parts)
+  const days = parts.BYMONTHDAY ?? (isOnDayOfStart ? [start.value.day] : [])
+  const testsDays = days.length > 0 && days.every((day) => day > 0)
+  return ({ month, day }) =>
+    (parts.BYMONTH?.includes(month) ?? true) && (!testsDays || days.includes(day))
+}
+
+const DAY_PARTS = ['BYDAY', 'BYMONTHDAY', 'BYYEARDAY', 'BYWEEKNO'] as const
 
 function lastOf(rule: ICAL.Recur, start: PlacedTime): number {
   const { until } = rule

@@ -81,7 +81,13 @@ export type Invite = {
  * Holds an event with its calendar source, from which the service computes future instances of the event. A null
  * `source` means that the event does not recur.
  */
-export type ReadInvite = Invite & { source: string | null }
+export type PlacedInvite = Invite & { source: string | null }
+
+/** Describes an invite as its calendar file tells it. A reply or a cancellation may leave out the times of its event. */
+export type ReadInvite = Omit<PlacedInvite, 'start' | 'end'> & {
+  start: CalendarTime | null
+  end: CalendarTime | null
+}
 
 export const CALENDAR_MAX_CHARS = 1_000_000
 export const INVITES_MAX = 20

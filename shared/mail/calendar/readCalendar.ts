@@ -68,6 +68,8 @@ function calendarsOf(text: string): ICAL.Component[] {
       text
         .slice(Math.max(0, begin))
         .replace(/^\ufeff/, '')
+        // PostgreSQL refuses U+0000 in the stored source of a series.
+        .replaceAll('\u0000', '')
         .trim(),
     )
     const roots = typeof parsed[0] === 'string' ? [parsed] : parsed
@@ -81,9 +83,12 @@ function calendarsOf(text: string): ICAL.Component[] {
   throw new DocumentError('malformed')
 }
 
+/** Lists the methods whose events may leave out the start (RFC 5546 §3.2.3, §3.2.5). */
+const UNTIMED_METHODS: readonly Method[] = ['REPLY', 'CANCEL']
+
 /**
- * Reads one event of a calendar file. @returns null if the calendar event has no UID or no start, because nobody could
- * reply to the event.
+ * Reads one event of a calendar file. @returns null if the calendar event has no UID, or lacks a start that its method
+ * requires.
  */
 function readEvent(
   calendar: ICAL.Component,
@@ -93,13 +98,14 @@ function readEvent(
   try {
     const definitions = definitionsOf(calendar)
     const uid = textOf(event, 'uid', UID_MAX_LENGTH + 1)
+    const method = methodOf(calendar)
     const span = spanOf(event, definitions)
-    if (uid === '' || uid.length > UID_MAX_LENGTH || span === null) return null
+    const mayLackSpan = UNTIMED_METHODS.includes(method) && !event.hasProperty('dtstart')
+    if (uid === '' || uid.length > UID_MAX_LENGTH || (span === null && !mayLackSpan)) return null
     const source = sourceOf(event, calendar)
     const description = textOf(event, 'description', DESCRIPTION_MAX_LENGTH)
     const location = textOf(event, 'location', LOCATION_MAX_LENGTH)
     const comment = textOf(event, 'comment', DESCRIPTION_MAX_LENGTH)
-    const method = methodOf(calendar)
     return {
       method,
       uid,
@@ -115,9 +121,9 @@ function readEvent(
         location,
         description,
       ]),
-      allDay: span.start.value.isDate,
-      start: timeOf(span.start),
-      end: timeOf(span.end),
+      allDay: span?.start.value.isDate ?? false,
+      start: span === null ? null : timeOf(span.start),
+      end: span === null ? null : timeOf(span.end),
       recurrence: recurs(event)
         ? {
             rule: String(event.getFirstPropertyValue('rrule') ?? ''),
@@ -190,7 +196,17 @@ function timeOf(time: PlacedTime): CalendarTime {
   return { at: isoOf(atMs), local: localAt(atMs, time), zone: named }
 }
 
-const isoOf = (ms: number): string => new Date(ms).toISOString()
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
+const LAST_MS = Date.parse('9999-12-31T23:59:59Z')
+
+/**
+ * Writes a time in ISO 8601. @throws if the year is not from 1 to 9999, because PostgreSQL refuses the ISO 8601 text of
+ * such a year.
+ */
+function isoOf(ms: number): string {
+  if (ms < FIRST_MS || ms > LAST_MS) throw new RangeError('the year must be from 1 to 9999')
+  return new Date(ms).toISOString()
+}
 
 function nextOf(event: ICAL.Component, definitions: Definitions, nowMs: number): string[] {
   if (isTooOften(event)) return []

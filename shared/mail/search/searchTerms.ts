@@ -119,13 +119,20 @@ function eachWord(text: string, visit: (term: string) => boolean): void {
 }
 
 /**
+ * Matches the parts into which Unicode NFD decomposes Hangul and kana. A Mac writes file names in NFD. LETTER joins the
+ * parts of one letter.
+ */
+const DECOMPOSED = /[\u1100-\u11ff\u3099\u309a]/
+const LETTER = /[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?|.[\u3099\u309a]?/gsu
+
+/**
  * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter of the run is also a term by itself, so
  * that each letter begins a term.
  */
 function* pairsOf(run: string, start: number): Generator<Term> {
   const letters: Term[] = []
   let at = start
-  for (const letter of run) {
+  for (const letter of DECOMPOSED.test(run) ? run.match(LETTER)! : run) {
     const end = at + letter.length
     const term = fold(letter)
     if (term !== '') letters.push({ term, start: at, end })

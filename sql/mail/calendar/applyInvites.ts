@@ -3,10 +3,13 @@ import { addressKey } from '../../../shared/mail/address.ts'
 import type {
   Attendee,
   AttendeeState,
+  CalendarTime,
   Invite,
+  PlacedInvite,
   ReadInvite,
 } from '../../../shared/mail/calendar/invite.ts'
 import { effectOf, type Revision } from '../../../shared/mail/calendar/precedence.ts'
+import { localOf } from '../../../shared/mail/calendar/zones.ts'
 import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
 import type { Client, Queryable } from '../../db.ts'
 import { placeInstances } from './instances.ts'
@@ -25,7 +28,12 @@ export type InvitingMessage = {
 /** Describes an invite, together with the change that it made in the calendar. */
 export type AppliedInvite = Invite & { effect: InviteEffect }
 
-type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
+type Given = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
+type Place = Omit<Given, 'invite'> & {
+  invite: PlacedInvite
+  /** Tells whether the calendar file itself states the times of the event. */
+  isTimed: boolean
+}
 
 const WHOLE = '-infinity'
 
@@ -49,17 +57,52 @@ export async function applyInvites(
     values: [message.projectId, hashes],
   })
   for (const invite of invites) {
-    const place = {
+    const place = await timed(db, {
       message,
       invite,
       uid: uidHash(invite.uid),
       instance: invite.recurrenceId ?? WHOLE,
-    }
+    })
+    if (place === null) continue
     const effect = await apply(db, place)
-    const { source: _, ...shown } = invite
+    const { source: _, ...shown } = place.invite
     applied.push({ ...shown, effect })
   }
   return applied
+}
+
+/**
+ * Gives an invite without times the times of its event in the calendar. @returns null if the calendar lacks the event,
+ * so that the invite changes nothing.
+ */
+async function timed(db: Queryable, given: Given): Promise<Place | null> {
+  const { message, invite, instance } = given
+  if (invite.start !== null && invite.end !== null) {
+    const { start, end } = invite
+    return { ...given, invite: { ...invite, start, end }, isTimed: true }
+  }
+  const organizer =
+    invite.method === 'REPLY' ? addressKey(message.inboxAddress) : organizerOf(invite)
+  const known = await findEvent(db, given, { organizer, instance })
+  if (known !== null) {
+    const { allDay, start, end, recurrence } = known.invite
+    return { ...given, invite: { ...invite, allDay, start, end, recurrence }, isTimed: false }
+  }
+  const series = await findEvent(db, given, { organizer, instance: WHOLE })
+  if (series === null) return null
+  const { allDay, start, end } = series.invite
+  const movedMs = Date.parse(instance) - Date.parse(start.at)
+  const moved = { allDay, start: later(start, movedMs), end: later(end, movedMs) }
+  return { ...given, invite: { ...invite, ...moved }, isTimed: false }
+}
+
+function later({ at, local, zone }: CalendarTime, ms: number): CalendarTime {
+  const laterMs = Date.parse(at) + ms
+  return {
+    at: new Date(laterMs).toISOString(),
+    local: localOf(laterMs, zone).slice(0, local.length),
+    zone,
+  }
 }
 
 function apply(db: Queryable, place: Place): Promise<InviteEffect> {
@@ -95,7 +138,7 @@ type KnownEvent = Revision & {
 
 async function findEvent(
   db: Queryable,
-  { message: { projectId }, uid }: Place,
+  { message: { projectId }, uid }: Given,
   { organizer, instance }: { organizer: string; instance: string },
 ): Promise<KnownEvent | null> {
   const { rows } = await db.query<Omit<KnownEvent, 'stampMs'> & { stamp: Date }>({
@@ -142,7 +185,7 @@ async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   return isCancellation ? 'cancelled' : effect
 }
 
-const organizerOf = ({ organizer }: Invite): string =>
+const organizerOf = ({ organizer }: Pick<Invite, 'organizer'>): string =>
   organizer === null ? '' : addressKey(organizer.address)
 
 const revisionOf = ({ sequence, stamp }: Invite): Revision => ({
@@ -284,14 +327,15 @@ async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Plac
  * is proven to be the sender of the mail.
  */
 async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
-  const { message, invite, instance } = place
+  const { message, invite, instance, isTimed } = place
   const [attendee] = invite.attendees
   const organizer = addressKey(message.inboxAddress)
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // The attendee answers an earlier version of the calendar event, when the event had another time.
-  if (invite.sequence < event.sequence && !isSameStart(event.invite, invite)) return 'outdated'
+  // The attendee answers an earlier version of the calendar event, when the event may have had another time.
+  const isAboutTime = isTimed && isSameStart(event.invite, invite)
+  if (invite.sequence < event.sequence && !isAboutTime) return 'outdated'
   const { rowCount } = await db.query({
     name: 'store-answer',
     text: `

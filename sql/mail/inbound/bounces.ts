@@ -130,6 +130,9 @@ type Match = {
   wasBounced: boolean
 }
 
+const ENDED = ['failed', 'bounced']
+const NOT_SENT = [...ENDED, 'queued', 'deferred']
+
 /**
  * Matches a bounce with the recipients of the returned message. The bounce of a forwarded message may name an unknown
  * address. If the message has only one recipient, such a bounce still counts for that recipient.
@@ -139,8 +142,11 @@ function match(
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ): Match[] {
-  // A recipient whom the mail host refused got no message, so no bounce can concern that recipient.
-  const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
+  // A recipient whom the mail host refused got no message, so no bounce can concern that recipient. A bounce may come
+  // before the record of its attempt. But a mail that is still to be sent to one of several recipients must not end,
+  // because another recipient could have written the bounce.
+  const excluded = recipients.length === 1 ? ENDED : NOT_SENT
+  const sent = recipients.filter(({ state }) => !excluded.includes(state))
   const named = failed.flatMap((recipient) => {
     const own = sent.find(({ address }) => names(recipient, address))
     return own === undefined

@@ -129,6 +129,9 @@ async function storeWave(
   events: NewEvent[],
 ): Promise<void> {
   const known = await findRelated(db, wave)
+  const ownIds = new Set(
+    wave.map(({ inbound, mail }) => `${inbound.projectId} ${mail.links.messageId}`),
+  )
   const repeated: { id: string; earlierRow: string | null }[] = []
   const fresh: ReceivedMessage[] = []
   for (const [n, one] of wave.entries()) {
@@ -143,7 +146,9 @@ async function storeWave(
     const { messageId } = mail.links
     fresh.push({
       ...one,
-      messageId: found.idTaken ? await freeMessageId(db, inbound.projectId, messageId) : messageId,
+      messageId: found.idTaken
+        ? await freeMessageId(db, inbound.projectId, messageId, ownIds)
+        : messageId,
       threadRow: found.threadRow ?? (await findThreadBySubject(db, inbound, mail)),
     })
   }
@@ -290,17 +295,29 @@ async function findThreadBySubject(
   return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
 }
 
-/** Returns a free alternative to a Message-ID that another message of the inbox already has (docs/contract.md §4). */
-async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
+/**
+ * Returns a free alternative to a Message-ID that another message of the inbox already has (docs/contract.md §4).
+ * @param taken holds the projects and Message-IDs of the mails that the same SQL statement stores. The function adds the
+ * returned Message-ID.
+ */
+async function freeMessageId(
+  db: Queryable,
+  projectId: string,
+  wanted: string,
+  taken: Set<string>,
+): Promise<string> {
   for (let probe = 1; ; probe++) {
     // After 8 tries, the number in the alternative Message-ID is random. With consecutive numbers only, each of
     // thousands of mails with one Message-ID would need thousands of tries.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
+    if (taken.has(`${projectId} ${candidate}`)) continue
     const { rowCount } = await db.query(
       'select from messages where project_id = $1 and message_id_hash = $2',
       [projectId, messageIdHash(candidate)],
     )
-    if (rowCount === 0) return candidate
+    if (rowCount !== 0) continue
+    taken.add(`${projectId} ${candidate}`)
+    return candidate
   }
 }

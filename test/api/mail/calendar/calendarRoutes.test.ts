@@ -85,6 +85,21 @@ describe('a page of the calendar shows an instance', () => {
     })
   })
 
+  test('an instance of a series in a time zone without a name has its end in the local time of its start', async () => {
+    const projectId = await newProject(pool)
+    const time = (hour: string) => ({ at: '', local: `2031-02-01T${hour}:00:00`, zone: null })
+    const series = { rule: 'FREQ=DAILY', next: [] }
+    await event(projectId, { recurrence: series, start: time('11'), end: time('12') })
+    await pool.query(
+      `update calendar_instances set local = '2031-03-02T11:00:00' where project_id = $1`,
+      [projectId],
+    )
+    expect(await only(projectId)).toMatchObject({
+      start: { at: '2031-03-02T09:00:00.000Z', local: '2031-03-02T11:00:00', zone: null },
+      end: { at: '2031-03-02T10:00:00.000Z', local: '2031-03-02T12:00:00', zone: null },
+    })
+  })
+
   test('a whole day of a series ends at a date', async () => {
     const projectId = await newProject(pool)
     await event(projectId, { allDay: true, recurrence: { rule: 'FREQ=DAILY', next: [] } })

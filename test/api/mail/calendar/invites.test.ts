@@ -155,6 +155,51 @@ test('the service adds an accepted event to the calendar, and the answer reaches
   await waitFor('the event to leave', async () => (await calendar(agent)).length === 0)
 })
 
+/** Defines a time zone that only the calendar file knows. Its local time is two hours ahead of UTC. */
+const OUR_OFFICE = [
+  'BEGIN:VTIMEZONE',
+  'TZID:Our office',
+  'BEGIN:STANDARD',
+  'DTSTART:19700101T000000',
+  'TZOFFSETFROM:+0200',
+  'TZOFFSETTO:+0200',
+  'END:STANDARD',
+  'END:VTIMEZONE',
+  'BEGIN:VEVENT',
+].join('\r\n')
+
+test('the answer to an event in a time zone of the calendar file names the instant of the event', async () => {
+  const agent = await service.newAgent()
+  const organizer = await service.newAgent()
+  const event = {
+    uid: 'office@example.com',
+    organizer: organizer.address,
+    start: 'DTSTART;TZID=Our office:20300304T110000',
+    end: 'DTEND;TZID=Our office:20300304T113000',
+  }
+  const file = calendarFile(event).replace('BEGIN:VEVENT', OUR_OFFICE)
+  const message = await invite(agent, event, { file })
+  expect(message.invites[0].start).toMatchObject({ at: '2030-03-04T09:00:00.000Z', zone: null })
+  expect((await rsvp(agent, message, { answer: 'accepted' })).status).toBe(201)
+  const answer = await waitFor('the answer at the organizer', async () => {
+    const { body } = await organizer.get('/v0/messages')
+    if (body.count === 0) return undefined
+    const { body: whole } = await organizer.get(messagePath(body.messages[0].messageId))
+    return whole.invites === undefined ? undefined : whole
+  })
+  expect(answer.invites[0]).toMatchObject({
+    start: { at: '2030-03-04T09:00:00.000Z' },
+    end: { at: '2030-03-04T09:30:00.000Z' },
+  })
+})
+
+test('a message with an event outside of the years 1 to 9999 can be read, and has no invite', async () => {
+  const agent = await service.newAgent()
+  const file = calendarFile({ method: 'COUNTER', lines: ['RECURRENCE-ID:00000101T000000Z'] })
+  const message = await invite(agent, { method: 'COUNTER' }, { file })
+  expect(message.invites).toBeUndefined()
+})
+
 test('updates and cancellations of an event take effect in the order of SEQUENCE, whatever the order of their arrival', async () => {
   const agent = await service.newAgent()
   const uid = 'order@example.com'

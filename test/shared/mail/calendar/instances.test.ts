@@ -121,6 +121,32 @@ describe('the service finds the instances of an event with a recurrence rule', (
     ).toEqual(['03-02T10', '03-05T10'])
   })
 
+  test.each([
+    ['RRULE:FREQ=YEARLY;COUNT=3', ['2024-02-29', '2028-02-29', '2032-02-29']],
+    ['RRULE:FREQ=YEARLY;BYMONTH=2;UNTIL=20290101', ['2024-02-29', '2028-02-29']],
+    [
+      'RRULE:FREQ=YEARLY;BYMONTH=2,3;BYMONTHDAY=1,29;COUNT=5',
+      ['2024-02-29', '2024-03-01', '2024-03-29', '2025-02-01', '2025-03-01'],
+    ],
+    ['RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1;COUNT=2', ['2024-02-29', '2025-02-28']],
+  ])('an event with %s skips a day that a month lacks (RFC 5545 §3.3.10)', (rule, days) => {
+    const window = { fromMs: ms('2024-01-01'), untilMs: ms('2040-01-01') }
+    expect(locals(['DTSTART;VALUE=DATE:20240229', rule], window)).toEqual(days)
+  })
+
+  test.each([
+    ['BYMONTHDAY=28,29,30,31;BYSETPOS=-1', ['01-31', '02-28', '03-31', '04-30']],
+    ['BYMONTHDAY=31,30,15;BYSETPOS=2,1', ['01-31', '02-15', '03-15', '03-30']],
+    ['INTERVAL=2;BYMONTHDAY=28,29,30,31;BYSETPOS=-1', ['01-31', '03-31', '05-31', '07-31']],
+    [
+      'INTERVAL=12;BYMONTHDAY=30,31;BYSETPOS=-1',
+      ['01-31', '2027-01-31', '2028-01-31', '2029-01-31'],
+    ],
+  ])('an event with %s has the named positions of the days of each month', (rule, days) => {
+    const lines = ['DTSTART;VALUE=DATE:20260131', `RRULE:FREQ=MONTHLY;COUNT=4;${rule}`]
+    expect(locals(lines, { untilMs: ms('2030-01-01') }).slice(0, 4)).toEqual(days)
+  })
+
   test('the start of an event is an instance, even if the rule does not produce it', () => {
     expect(locals(['DTSTART:20260302T100000Z', 'RRULE:FREQ=WEEKLY;BYDAY=TU;COUNT=1'])).toEqual([
       '03-02T10',
@@ -270,6 +296,19 @@ describe('the service stores the lines that define the instances of an event', (
     expect(expanded[0]!.endMs - expanded[0]!.startMs).toBe(5_400_000)
     const timed = expand(source(...series, 'DURATION:PT2H')!, WINDOW)
     expect(timed[0]!.endMs - timed[0]!.startMs).toBe(7_200_000)
+  })
+
+  test('a series with a long pause gives its next instance, even if the window has none', () => {
+    const years = (...lines: string[]) =>
+      expand(source(...lines)!, WINDOW).map(({ local }) => local.slice(0, 10))
+    const leapDay = 'DTSTART;VALUE=DATE:20240229'
+    expect(years(leapDay, 'RRULE:FREQ=YEARLY')).toEqual(['2028-02-29'])
+    expect(years(leapDay, 'RRULE:FREQ=YEARLY', 'EXDATE;VALUE=DATE:20280229')).toEqual([
+      '2032-02-29',
+    ])
+    expect(years(leapDay, 'RRULE:FREQ=YEARLY;UNTIL=20270101')).toEqual([])
+    expect(years(leapDay, 'RRULE:FREQ=YEARLY;INTERVAL=9999')).toEqual([])
+    expect(years(leapDay, 'RRULE:FREQ=YEARLY;BYMONTH=3;BYMONTHDAY=1')).toEqual(['2026-03-01'])
   })
 
   test('the stored lines do not contain the texts of the event', () => {

@@ -175,8 +175,8 @@ test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
     const event = events.find((one): one is VEvent => one?.type === 'VEVENT')
     const { allDay, start } = invite as ReadInvite
     if (allDay)
-      expect(event!.start.toDateString()).toBe(new Date(`${start.local}T00:00`).toDateString())
-    else expect(event!.start.toISOString()).toBe(start.at)
+      expect(event!.start.toDateString()).toBe(new Date(`${start!.local}T00:00`).toDateString())
+    else expect(event!.start.toISOString()).toBe(start!.at)
   },
 )
 
@@ -218,14 +218,14 @@ test('for 300 random recurrence rules, the library node-ical finds the same inst
     // This service counts the start of a series as an instance.
     const ours = expand(invite!.source!, { ...WINDOW, max: 2_000 })
       .map(({ startMs }) => new Date(startMs).toISOString())
-      .filter((at) => at !== invite!.start.at)
+      .filter((at) => at !== invite!.start!.at)
     const [event] = Object.values(ical.sync.parseICS(written)).filter(
       (one): one is VEvent => one?.type === 'VEVENT',
     )
     const theirs = event!
       .rrule!.between(new Date(NOW_MS), new Date(WINDOW.untilMs))
       .map((at) => at.toISOString())
-      .filter((at) => at !== invite!.start.at)
+      .filter((at) => at !== invite!.start!.at)
     expect([zone, start, rule, ours]).toEqual([zone, start, rule, theirs])
   }
 })

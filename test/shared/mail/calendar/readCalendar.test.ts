@@ -51,7 +51,7 @@ describe('the service reads a calendar file', () => {
       [text, card],
       [card, text, card],
     ]) {
-      expect(readText(parts.join('\r\n'))[0]!.start.at).toBe('2026-03-02T10:00:00.000Z')
+      expect(readText(parts.join('\r\n'))[0]!.start!.at).toBe('2026-03-02T10:00:00.000Z')
     }
   })
 
@@ -87,6 +87,36 @@ describe('the service reads a calendar file', () => {
     }
     expect(readAll(`UID:${'u'.repeat(1_000)}`, START)).toHaveLength(1)
   })
+})
+
+test('a reply or a cancellation may leave out the start of its event (RFC 5546 §3.2.3 and §3.2.5)', () => {
+  for (const method of ['REPLY', 'CANCEL']) {
+    expect(readText(calendar(`METHOD:${method}`, event('UID:u1', 'SEQUENCE:1')))).toMatchObject([
+      { method, uid: 'u1', sequence: 1, start: null, end: null },
+    ])
+  }
+  expect(readText(calendar('METHOD:REQUEST', event('UID:u1')))).toEqual([])
+  expect(readText(calendar('METHOD:CANCEL', event('UID:u1', 'DTSTART:soon')))).toEqual([])
+})
+
+test.each([
+  ['DTSTAMP:00000101T000000Z'],
+  ['RECURRENCE-ID:00000101T000000Z'],
+  ['DTSTART:00000101T000000Z'],
+  ['DTSTART;TZID=Asia/Tokyo:00010101T000000'],
+  ['DTSTART;TZID=America/New_York:99991231T235959'],
+  ['DURATION:P500000W'],
+])('an event with %s is left out, because its year is not from 1 to 9999', (line) => {
+  const start = line.startsWith('DTSTART') ? [] : [START]
+  expect(readAll('UID:u1', ...start, line)).toEqual([])
+})
+
+test('an event in the years 1 and 9999 is read', () => {
+  const [event] = readAll('UID:u1', 'DTSTART:00010101T000000Z', 'DTEND:99991231T235959Z')
+  expect([event!.start!.at, event!.end!.at]).toEqual([
+    '0001-01-01T00:00:00.000Z',
+    '9999-12-31T23:59:59.000Z',
+  ])
 })
 
 describe('the service reads the method of a calendar file', () => {
@@ -216,7 +246,7 @@ describe('the service reads the times of an event', () => {
   })
 
   test('the times of an event without a time zone have no zone', () => {
-    expect(times('DTSTART:20260302T100000').start.zone).toBeNull()
+    expect(times('DTSTART:20260302T100000').start!.zone).toBeNull()
   })
 })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
+import { searchVector, termsOf } from '../../../../shared/mail/search/searchTerms.ts'
 
 const NOTHING = { subject: '', from: [], to: [] }
 
@@ -17,3 +17,15 @@ test('the search vector of any text fits into a tsvector of PostgreSQL', () => {
     expect(Buffer.byteLength(vector)).toBeLessThan(1024 * 1024)
   }
 })
+
+test.each(['ガイドブック', 'パンフレット', '한글 문서', 'Übergröße', 'ไฟล์'])(
+  'the text %s has the same terms in the composed and in the decomposed form of Unicode, as in the file names of a Mac',
+  (text) => {
+    const [composed, decomposed] = [text.normalize('NFC'), text.normalize('NFD')]
+    const terms = (given: string) => termsOf(given).map(({ term }) => term)
+    expect(terms(decomposed)).toEqual(terms(composed))
+    const vector = (given: string) => searchVector('prj_1', { ...NOTHING, text: given })
+    expect(vector(decomposed)).toBe(vector(composed))
+    expect(termsOf(decomposed).at(-1)!.end).toBe(decomposed.length)
+  },
+)

@@ -1,6 +1,7 @@
 /** Tests which messages may change an event in the calendar of a project, and which responses to invitations count. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { INVITES_MAX, type ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
+import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
 import { transaction } from '../../../../sql/db.ts'
 import { applyInvites, type InvitingMessage } from '../../../../sql/mail/calendar/applyInvites.ts'
 import { recordInvites } from '../../../../sql/mail/calendar/messageInvites.ts'
@@ -60,6 +61,8 @@ async function newCalendar() {
   return {
     row,
     take,
+    /** Applies a received invite. @returns the invite as its message shows it. */
+    shown: (one: ReadInvite) => transaction(pool, (db) => applyInvites(db, message(), [one])),
     /** Applies a calendar invitation that the project itself has sent. */
     send: (one: ReadInvite) =>
       take(one, { direction: 'sent', from: [INBOX], authentication: null }),
@@ -228,6 +231,71 @@ describe('the service applies a cancellation of a calendar event', () => {
   })
 })
 
+describe('the service applies an invite that leaves out the start of its event', () => {
+  const untimed = { start: null, end: null } as const
+
+  test('a cancellation without a start ends the event or the instance that it names', async () => {
+    const { take, answer, events, instances, shown } = await newCalendar()
+    await take(invite({ recurrence: { rule: 'FREQ=DAILY', next: [] } }))
+    await answer('accepted')
+    const recurrenceId = time(9, 3).at
+    expect(await take(cancelled({ ...untimed, recurrenceId }))).toBe('cancelled')
+    expect(await shown(cancelled({ ...untimed, recurrenceId }))).toMatchObject([
+      { start: time(9, 3), end: time(10, 3), effect: 'same' },
+    ])
+    expect(await take(cancelled(untimed))).toBe('cancelled')
+    expect(await shown(cancelled(untimed))).toMatchObject([{ start: time(9), end: time(10) }])
+    expect((await events()).map(({ status }) => status)).toEqual(['cancelled', 'cancelled'])
+    expect(await instances()).toEqual([])
+  })
+
+  test('a cancelled instance without a start has the local time and the length of its series', async () => {
+    const { take, shown } = await newCalendar()
+    const zone = 'Europe/Berlin'
+    await take(
+      invite({
+        start: { at: '2031-03-03T09:00:00.000Z', local: '2031-03-03T10:00:00', zone },
+        end: { at: '2031-03-03T09:45:00.000Z', local: '2031-03-03T10:45:00', zone },
+      }),
+    )
+    const recurrenceId = '2031-04-07T08:00:00.000Z'
+    expect(await shown(cancelled({ ...untimed, recurrenceId }))).toMatchObject([
+      {
+        start: { at: recurrenceId, local: '2031-04-07T10:00:00', zone },
+        end: { at: '2031-04-07T08:45:00.000Z', local: '2031-04-07T10:45:00', zone },
+      },
+    ])
+    await take(
+      invite({
+        uid: 'days',
+        allDay: true,
+        start: { at: '2031-03-03T00:00:00.000Z', local: '2031-03-03', zone: null },
+        end: { at: '2031-03-05T00:00:00.000Z', local: '2031-03-05', zone: null },
+      }),
+    )
+    const day = { uid: 'days', recurrenceId: '2031-04-07T00:00:00.000Z' }
+    expect(await shown(cancelled({ ...untimed, ...day }))).toMatchObject([
+      { allDay: true, start: { local: '2031-04-07' }, end: { local: '2031-04-09' } },
+    ])
+  })
+
+  test('a response without a start counts, unless it answers an earlier version of the event', async () => {
+    const { send, take, answers } = await newCalendar()
+    const own = { organizer: { address: INBOX, name: null }, attendees: guest() }
+    await send(later({ ...own }))
+    expect(await take(reply(untimed), { from: [GUEST] })).toBe('outdated')
+    expect(await take(reply({ ...untimed, sequence: 1 }), { from: [GUEST] })).toBe('answered')
+    expect(await answers()).toMatchObject([{ address: GUEST, state: 'accepted' }])
+  })
+
+  test('an invite without a start about an unknown event is no invite', async () => {
+    const { shown, events } = await newCalendar()
+    expect(await shown(cancelled(untimed))).toEqual([])
+    expect(await shown(reply(untimed))).toEqual([])
+    expect(await events()).toEqual([])
+  })
+})
+
 describe('the service applies a change of a recurring event', () => {
   test('a change of a series removes the instances that a stranger announced, and keeps the instances of the proven organizer', async () => {
     const { take, events } = await newCalendar()
@@ -303,6 +371,22 @@ describe('the service applies the response of an attendee', () => {
     expect(await take(reply({ recurrenceId: time(8).at, start: time(9) }), FROM)).toBe('outdated')
     expect(await take(reply({ recurrenceId: time(9).at, start: time(1) }), FROM)).toBe('answered')
   })
+})
+
+test('a series whose file holds U+0000 in its time zone is stored', async () => {
+  const { row, events } = await newCalendar()
+  const zone = ['BEGIN:VTIMEZONE', 'TZID:Our\0office', 'COMMENT:a\0b', 'BEGIN:STANDARD']
+  const offset = ['DTSTART:19700101T000000', 'TZOFFSETFROM:+0200', 'TZOFFSETTO:+0200']
+  const series = ['DTSTART;TZID=Our\0office:20310303T110000', 'RRULE:FREQ=DAILY;COUNT=3']
+  const file = [
+    ...['BEGIN:VCALENDAR', ...zone, ...offset, 'END:STANDARD', 'END:VTIMEZONE'],
+    ...['BEGIN:VEVENT', 'UID:zero', ...series, 'END:VEVENT', 'END:VCALENDAR'],
+  ]
+  const given = readCalendar(Buffer.from(file.join('\r\n')), Date.now())
+  expect(await transaction(pool, (db) => recordInvites(db, row, given))).toMatchObject([
+    { uid: 'zero', effect: 'new', start: { at: '2031-03-03T09:00:00.000Z' } },
+  ])
+  expect(await events()).toHaveLength(1)
 })
 
 test('a message records each calendar invitation once, and at most INVITES_MAX invitations', async () => {

@@ -135,6 +135,21 @@ test('the first known Message-ID in a bounce tells which message bounced', async
   expect([await statesOf(other), await statesOf(sure)]).toEqual([['bounced'], ['sent']])
 })
 
+test.each(['queued', 'deferred'])(
+  'an unproven bounce about a %s recipient changes nothing if another recipient could have written it',
+  async (state) => {
+    const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
+    await pool.query(
+      `update outbound_recipients set state = $2 where message_row = $1 and address = 'ada@example.com'`,
+      [sent.row, state],
+    )
+    expect(await record(sent.projectId, bounceOf([sent.messageId]))).toEqual([])
+    expect(await statesOf(sent)).toEqual([state, 'sent'])
+    await record(sent.projectId, bounceOf([], {}, proven(sent.messageId)))
+    expect(await statesOf(sent)).toEqual(['bounced', 'sent'])
+  },
+)
+
 test('a recipient that a mail host refused cannot bounce later', async () => {
   const sent = await newSent(pool)
   await pool.query(`update outbound_recipients set state = 'failed' where message_row = $1`, [

@@ -134,6 +134,23 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
     expect(ids.slice(9)).not.toContain('<y.9@example.com>')
   })
 
+  test('a message with a taken Message-ID takes no Message-ID of another message that is stored with it', async () => {
+    const projectId = await newProject(pool)
+    await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
+    const received = []
+    for (const id of ['y@example.com', 'y.1@example.com', 'y.2@example.com']) {
+      const [inboundId] = await takeIn(pool, [projectId], rawMail({ id, text: `another ${id}` }))
+      received.push(await readInboundMail(pool, inboundId!))
+    }
+    expect(await storeParsedMails(pool, received)).toEqual(['stored', 'stored', 'stored'])
+    expect((await idsOf(projectId)).toSorted()).toEqual([
+      '<y.1@example.com>',
+      '<y.2@example.com>',
+      '<y.3@example.com>',
+      '<y@example.com>',
+    ])
+  })
+
   test('if two concurrent messages have the same Message-ID, only one of them keeps it', async () => {
     const projectId = await newProject(pool)
     const ids = [
