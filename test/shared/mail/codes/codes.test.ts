@@ -112,7 +112,9 @@ describe('the service finds one-time codes in a mail', () => {
   })
 
   test('the most certain code comes first in the list, and each value occurs once', () => {
-    const codes = codesOf('The second code is 111222.\nYour one-time code: 333444\nYour code: 333444')
+    const codes = codesOf(
+      'The second code is 111222.\nYour one-time code: 333444\nYour code: 333444',
+    )
     expect(codes.map(({ value }) => value)).toEqual(['333444', '111222'])
   })
 
