@@ -70,7 +70,8 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
     .join(' and ')
   // The inbox address of a deleted project stays stored, because it is never assigned again.
   await pool.query(
-    `update projects set erased_at = clock_timestamp(), name = '', display_name = null
+    `update projects set erased_at = clock_timestamp(), name = '', display_name = null,
+       approver_email = null
      where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
     [projectId],
   )
