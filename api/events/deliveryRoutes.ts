@@ -17,7 +17,7 @@ import {
 import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { readRange } from '../http/input/queryTime.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { identityOf } from '../http/requestState.ts'
+import { identityOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import {
   COUNTED_MAX,
@@ -32,13 +32,16 @@ import {
 
 const missing = () => notFound('Delivery not found')
 
+/** Matches the event types whose subject is a message. */
+const OF_MESSAGE = /^(?:message|attachment)\./
+
 /** Returns a webhook delivery in the form that the delivery log shows. */
 const toView = (delivery: Delivery) => ({
   deliveryId: delivery.id,
   endpointId: delivery.endpointId,
   webhookId: delivery.webhookId,
-  messageId: delivery.event.startsWith('message.') ? delivery.subjectId : null,
-  paymentId: delivery.event.startsWith('message.') ? null : delivery.subjectId,
+  messageId: OF_MESSAGE.test(delivery.event) ? delivery.subjectId : null,
+  paymentId: OF_MESSAGE.test(delivery.event) ? null : delivery.subjectId,
   event: delivery.event,
   idempotencyKey: delivery.idempotencyKey,
   url: delivery.url,
@@ -107,6 +110,8 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
       ? {}
       : { statuses: status === 'failed' ? (['aborted', 'exhausted'] as const) : [status] }),
     ...(q === undefined ? {} : { url: q }),
+    // A viewer sees only the hosts of webhooks, so a search of a viewer must not reveal the rest of a URL.
+    ...(stateOf(request).session?.person.role === 'viewer' ? { hostsOnly: true } : {}),
   }
 }
 

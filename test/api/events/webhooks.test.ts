@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
+import { recordEvents } from '../../../sql/events/events.ts'
 import { type Receiver, startReceiver, status } from '../../support/events/receiver.ts'
 import {
   type Agent,
@@ -84,6 +85,35 @@ test('a webhook receives signed events of received and sent mail', async () => {
     endpointId: null,
     paymentId: null,
     messageId: '<first@example.com>',
+  })
+})
+
+test('the log of deliveries names the message of the event attachment.read', async () => {
+  await using receiver = await startReceiver()
+  const agent = await service.newAgent()
+  await register(agent, receiver, ['attachment.read'])
+  const messageId = '<with-a-file@example.com>'
+  await recordEvents(service.database.pool, [
+    {
+      projectId: agent.project.id,
+      type: 'attachment.read',
+      data: {
+        messageId,
+        threadId: 'thd_0',
+        inboxId: agent.address,
+        from: ['ada@example.com'],
+        to: [agent.address],
+        subject: 'A file',
+        labels: ['received'],
+        attachment: { attachmentId: 'att_1', state: 'ready', chars: 5 },
+      },
+    },
+  ])
+  const { body } = await agent.get(`/v0/webhooks/deliveries?messageId=${messageId}`)
+  expect(body.deliveries[0]).toMatchObject({
+    event: 'attachment.read',
+    messageId,
+    paymentId: null,
   })
 })
 
