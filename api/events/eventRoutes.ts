@@ -112,7 +112,8 @@ function readTypes(query: string | undefined, scopes: readonly string[]): EventT
   if (query === undefined) return EVENT_TYPES.filter((type) => scopes.includes(EVENT_SCOPES[type]))
   const types = query.split(',').map((type) => type.trim())
   for (const type of types) {
-    if (!(type in EVENT_SCOPES)) throw badRequest(`types must be among ${EVENT_TYPES.join(', ')}`)
+    if (!Object.hasOwn(EVENT_SCOPES, type))
+      throw badRequest(`types must be among ${EVENT_TYPES.join(', ')}`)
     const scope = EVENT_SCOPES[type as EventType]
     if (!scopes.includes(scope)) {
       throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`)

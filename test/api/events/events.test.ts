@@ -203,6 +203,7 @@ describe('the event stream of a project sends its events', () => {
     for (const [query, status, message] of [
       ['types=payment.settled', 403, 'Missing required scope: payments:accept'],
       ['types=message.eaten', 400, /^types must be among message\.received, /],
+      ['types=toString', 400, /^types must be among message\.received, /],
       ['lastEventId=x', 400, 'Last-Event-ID must be the id of an event'],
     ] as const) {
       const { status: got, body } = await agent.get(`/v0/events?${query}`)
