@@ -95,6 +95,7 @@ async function* jsonLines({ project, at, rows }: ProjectExport): AsyncGenerator<
     purpose,
     emailAddress,
     payTo,
+    ownAddresses: project.ownAddresses,
     paymentsEnabled,
     scopes,
     sendPolicy: project.sendPolicy,

@@ -17,7 +17,7 @@ import {
 import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { readRange } from '../http/input/queryTime.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { identityOf } from '../http/requestState.ts'
+import { identityOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import {
   COUNTED_MAX,
@@ -32,12 +32,15 @@ import {
 
 const missing = () => notFound('Delivery not found')
 
+/** Matches the event types whose subject is a message. */
+const OF_MESSAGE = /^(?:message|attachment)\./
+
 /** Returns a webhook delivery in the form that the delivery log shows. */
 const toView = (delivery: Delivery) => ({
   deliveryId: delivery.id,
   endpointId: delivery.endpointId,
   webhookId: delivery.webhookId,
-  messageId: /^(?:message|attachment)\./.test(delivery.event) ? delivery.subjectId : null,
+  messageId: OF_MESSAGE.test(delivery.event) ? delivery.subjectId : null,
   paymentId: delivery.event.startsWith('payment.') ? delivery.subjectId : null,
   subjectId: delivery.subjectId,
   event: delivery.event,
@@ -108,6 +111,8 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
       ? {}
       : { statuses: status === 'failed' ? (['aborted', 'exhausted'] as const) : [status] }),
     ...(q === undefined ? {} : { url: q }),
+    // A viewer sees only the hosts of webhooks, so a search of a viewer must not reveal the rest of a URL.
+    ...(stateOf(request).session?.person.role === 'viewer' ? { hostsOnly: true } : {}),
   }
 }
 

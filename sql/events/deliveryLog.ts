@@ -93,9 +93,14 @@ export type DeliveryFilter = {
   subjectId?: string
   /** Selects webhook deliveries that have this text in their URL. */
   url?: string
+  /** Tells whether the text `url` is searched only in the scheme and the host of the URL. */
+  hostsOnly?: boolean
   after?: Date
   before?: Date
 }
+
+/** Computes in SQL the scheme, the host and the port of a stored webhook URL, which always has a path. */
+const ORIGIN = `split_part(url, '/', 1) || '//' || split_part(url, '/', 3)`
 
 /**
  * Writes the SQL conditions of a filter on webhook deliveries. In the SQL statement, the conditions follow the
@@ -106,7 +111,7 @@ const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =
     ['endpoint_id = ?', filter.endpointId],
     ['webhook_id = ?', filter.webhookId],
     ['subject_id = ?', filter.subjectId],
-    [holds('url'), filter.url],
+    [holds(filter.hostsOnly === true ? ORIGIN : 'url'), filter.url],
     ['created_at >= ?', filter.after],
     ['created_at < ?', filter.before],
   ])

@@ -128,8 +128,11 @@ export async function keysInUse(db: Queryable): Promise<string[]> {
     `select id from master_keys m
      where exists (select from credential_versions v where v.key_id = m.id)
         or exists (select from seller_endpoints e where e.webhook_key_id = m.id)
+        or exists (select from project_webhooks w where w.webhook_key_id = m.id)
         or exists (select from dkim_keys d where d.key_id = m.id)
         or exists (select from vault_uses u where u.key_id = m.id)
+        or exists (select from purse_keys k where k.key_id = m.id)
+        or exists (select from purchases b where b.key_id = m.id)
      order by id`,
   )
   return rows.map(({ id }) => id)

@@ -2,6 +2,7 @@ import { composeMail } from '../../../shared/mail/compose/composeMail.ts'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { pages } from '../../account/projects/exportRows.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
+import { LostObjectError } from '../../blobs/sealedBlob.ts'
 import type { Queryable } from '../../db.ts'
 import { listSentAttachments } from './attachments.ts'
 import { readRawMail } from './rawMails.ts'
@@ -30,14 +31,27 @@ export async function* exportMails(
 ): AsyncGenerator<ExportedMail> {
   for await (const rows of pages<MailRow>(db, MAIL_PAGE, projectId)) {
     for (const { _at, _row, raw_id, sender, message_id } of rows) {
-      const bytes =
-        raw_id === null ? await composedAnew(db, blobs, _row) : await readRawMail(db, blobs, raw_id)
+      const original = raw_id === null ? null : await orLost(() => readRawMail(db, blobs, raw_id))
+      const bytes = original ?? (await composedAnew(db, blobs, _row))
       yield { sender: sender ?? '', at: _at, bytes: named(bytes, message_id) }
     }
   }
 }
 
-/** Limits the number of bytes at the start of a mail in which the export searches for a header field. */
+/**
+ * Returns the content that `read` reads. Null means that the object store has lost the content. A lost content must not
+ * end the export, because then the rest of the mail could never be exported.
+ */
+async function orLost(read: () => Promise<Buffer>): Promise<Buffer | null> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof LostObjectError) return null
+    throw error
+  }
+}
+
+/** Limits how many bytes at the start of a mail are searched for a header field. */
 const HEADER_MAX_BYTES = 64 * 1024
 
 /**
@@ -73,8 +87,8 @@ type ContentRow = {
 }
 
 /**
- * Composes a message without a raw mail from the stored parts of the message. A message has no raw mail if the raw mail
- * was removed because of its age, or was never composed.
+ * Composes a message again that has no raw mail, because the raw mail was removed by age, is lost, or is not composed
+ * yet. The composed message consists of the stored parts, without lost attachments.
  */
 async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
   const { rows } = await db.query<ContentRow>(
@@ -84,7 +98,12 @@ async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Pr
     [messageRow],
   )
   const row = rows[0]!
-  const attachments = await listSentAttachments(db, blobs, messageRow)
+  const lost = Buffer.alloc(0)
+  const read: Blobs['read'] = async (stored) => (await orLost(() => blobs.read(stored))) ?? lost
+  const files = await listSentAttachments(db, { ...blobs, read }, messageRow)
+  const attachments = files.filter(({ content }) => content !== lost)
+  const lostCount = files.length - attachments.length
+  const without = lostCount === 0 ? '' : `, without ${lostCount} lost attachment(s)`
   const tokens = (given: readonly string[]) => given.filter((one) => TOKEN.test(one))
   return await composeMail({
     messageId: tokens([row.message_id])[0] ?? '',
@@ -105,6 +124,6 @@ async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Pr
       contentType: MEDIA_TYPE.test(one.contentType) ? one.contentType : 'application/octet-stream',
     })),
     unsubscribe: null,
-    headers: { 'X-Purser-Original': 'composed again from the stored parts' },
+    headers: { 'X-Purser-Original': `composed again from the stored parts${without}` },
   })
 }

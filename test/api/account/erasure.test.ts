@@ -63,6 +63,16 @@ test('a deleted project is erased, and the response states when its backups expi
   })
 })
 
+test('an erased project leaves no mail address of the owner who approved its mail', async () => {
+  const agent = await service.newAgent()
+  const approverEmail = 'owner-of-the-erased@example.org'
+  await service.platform.patch(pathOf(agent), { sendPolicy: 'approve', approverEmail })
+  expect(await tablesNaming(approverEmail)).toContain('projects')
+  await service.platform.delete(pathOf(agent))
+  await waitFor('the end of the erasure', async () => (await erasureOf(agent)).state === 'complete')
+  expect(await tablesNaming(approverEmail)).toEqual([])
+})
+
 test('the report of an erasure in progress states that the erasure is not complete', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()

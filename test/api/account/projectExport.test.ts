@@ -167,6 +167,30 @@ test('a project export contains drafts, approvals, the policy and the time of sc
   expect(messages.find(({ subject }) => subject === 'later').sendAt).toBe(sendAt)
 })
 
+test('a project export contains the mandates and purchases of the purse, and the addresses of the seller itself', async () => {
+  const agent = await service.newAgent()
+  const path = `/v0/platform/projects/${agent.project.id}`
+  const ownAddresses = [`0x${'ab'.repeat(20)}`]
+  await service.platform.patch(path, { ownAddresses })
+  expect((await service.platform.post(`${path}/purse`, {})).status).toBeLessThan(300)
+  const mandate = { name: 'weather', hosts: ['api.example.com'], maxPerPayment: '0.05' }
+  const made = await service.platform.post(`${path}/mandates`, { ...mandate, maxPerDay: '1' })
+  expect([made.status, made.body.message]).toEqual([201, undefined])
+  const url = 'https://api.example.com/weather?token=secret-canary'
+  const quote = await agent.post('/v0/purse/quote?timeout=0', { url })
+  expect([quote.status, quote.body.message]).toEqual([202, undefined])
+  const text = await (await open(agent)).text()
+  expect(text).not.toContain('secret-canary')
+  const lines = linesOf(text)
+  expect(lines[0].ownAddresses).toEqual(ownAddresses)
+  expect(lines.filter(({ kind }) => kind === 'mandate')).toMatchObject([
+    { mandateId: made.body.mandateId, name: 'weather', perPaymentAtomic: '50000', state: 'active' },
+  ])
+  expect(lines.filter(({ kind }) => kind === 'purchase')).toMatchObject([
+    { purchaseId: quote.body.purchaseId, of: 'quote', host: 'api.example.com', path: '/weather' },
+  ])
+})
+
 test('a mail without a Message-ID has the same id in the exported mbox and in the exported JSON line', async () => {
   const agent = await service.newAgent()
   const bare = 'From: a@b.example\r\nSubject: bare\r\n\r\nno id'

@@ -204,6 +204,7 @@ describe('the event stream of a project sends its events', () => {
       ['types=payment.settled', 403, 'Missing required scope: payments:accept'],
       ['types=toString', 400, /^types must be among message\.received, /],
       ['types=message.eaten', 400, /^types must be among message\.received, /],
+      ['types=toString', 400, /^types must be among message\.received, /],
       ['lastEventId=x', 400, 'Last-Event-ID must be the id of an event'],
     ] as const) {
       const { status: got, body } = await agent.get(`/v0/events?${query}`)

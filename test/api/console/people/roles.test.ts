@@ -6,6 +6,7 @@ import type { Services } from '../../../../api/http/services.ts'
 import { isAtLeast, type Role } from '../../../../shared/people/roles.ts'
 import { startSession } from '../../../../sql/account/people/consoleSessions.ts'
 import { addPerson } from '../../../../sql/account/people/people.ts'
+import { recordEvents } from '../../../../sql/events/events.ts'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
@@ -161,6 +162,38 @@ test('a viewer sees only the hosts of webhooks, and not the rest of their URLs',
   expect(JSON.stringify(body)).not.toContain('secret')
   const owner = await signInAs(service, 'owner', [own.project.id])
   expect((await owner.get(path)).body.webhooks[0].url).toBe(url)
+})
+
+test('a viewer cannot find out the URL of a webhook by a search in the log of its deliveries', async () => {
+  const agent = await service.newAgent()
+  const url = 'https://hooks.example.com/services/secret-path?token=secret-query'
+  await agent.post('/v0/webhooks', { url, events: ['vault.used', 'message.sent'] })
+  await recordEvents(service.database.pool, [
+    {
+      projectId: agent.project.id,
+      type: 'message.sent',
+      data: {
+        messageId: '<sent@example.com>',
+        threadId: 'thd_0',
+        inboxId: agent.address,
+        from: [agent.address],
+        to: ['ada@example.com'],
+        subject: 'Sent',
+        labels: ['sent'],
+      },
+    },
+  ])
+  const path = `/projects/${agent.project.id}/v0/webhooks/deliveries`
+  const viewer = await signInAs(service, 'viewer', [agent.project.id])
+  const owner = await signInAs(service, 'owner', [agent.project.id])
+  for (const q of ['secret-path', 'secret-query', '/services/', 'com/s']) {
+    expect([q, (await owner.get(`${path}?q=${q}`)).body.count]).toEqual([q, 1])
+    expect([q, (await viewer.get(`${path}?q=${q}`)).body.count]).toEqual([q, 0])
+    expect([q, (await viewer.get(`${path}/stats?q=${q}`)).body.total]).toEqual([q, 0])
+  }
+  for (const q of ['hooks.example', 'https://hooks.example.com']) {
+    expect([q, (await viewer.get(`${path}?q=${q}`)).body.count]).toEqual([q, 1])
+  }
 })
 
 test('a viewer downloads files and exports, and gets them unchanged', async () => {
