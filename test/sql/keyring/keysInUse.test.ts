@@ -1,6 +1,7 @@
 /** Tests that a master key counts as in use while it encrypts a secret of any table. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { masterKey } from '../../../shared/vault/envelope.ts'
 import { checkMasterKeys, keysInUse } from '../../../sql/keyring/keyring.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 
@@ -35,7 +36,7 @@ test.each(Object.keys(SECRETS))(
     const { rows } = await pool.query(`select from ${table}`)
     expect(rows).toHaveLength(1)
     expect(await keysInUse(pool)).toEqual(['old'])
-    const without = { ...service.config, masterKeys: [{ id: 'new', key: randomBytes(32) }] }
+    const without = { ...service.config, masterKeys: [masterKey('new', randomBytes(32))] }
     await expect(checkMasterKeys(url, without)).rejects.toThrow('lacks "old"')
   },
 )
