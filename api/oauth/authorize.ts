@@ -75,7 +75,7 @@ function readRequest(query: URLSearchParams, { http: { baseUrl }, oauthPurseScop
   if (!isChallenge(challenge) || once(query, 'code_challenge_method', 100) !== 'S256') {
     throw new OAuthError('invalid_request', 'code_challenge must be one of the method S256')
   }
-  const resources = new Set(query.getAll('resource'))
+  const resources = new Set(query.getAll('resource').filter((resource) => resource !== ''))
   if (![...resources].every((resource) => isMcpResource(resource, baseUrl)) || resources.size > 1) {
     throw new OAuthError('invalid_target', `resource must be ${mcpResource(baseUrl)}`)
   }

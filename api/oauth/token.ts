@@ -25,7 +25,8 @@ export async function giveTokens(services: Services, form: Form) {
   const grantType = field(form, 'grant_type')
   const clientId = field(form, 'client_id')
   await requireClient(services, clientId)
-  if (form.resource !== undefined && !isMcpResource(form.resource, config.http.baseUrl)) {
+  // A parameter without a value counts as absent (RFC 6749 §3.2).
+  if (form.resource && !isMcpResource(form.resource, config.http.baseUrl)) {
     throw new OAuthError('invalid_target', `resource must be ${mcpResource(config.http.baseUrl)}`)
   }
   if (grantType === 'authorization_code') {

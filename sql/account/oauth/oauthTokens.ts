@@ -86,15 +86,15 @@ export async function exchangeCode(
     await db.query('update oauth_codes set used_at = clock_timestamp() where code_hash = $1', [
       hashSecret(code),
     ])
-    return await issue(db, row, row.grant_scopes)
+    return await issue(db, row, { access: row.grant_scopes, refresh: row.grant_scopes })
   })
 }
 
 /**
  * Exchanges a refresh token for a new token pair (OAuth 2.1 §4.3). The OAuth grant ends if a client uses a refresh
  * token over ROTATION_SECONDS after its first exchange.
- * @param scopes lists the scopes of the new token pair, which must be scopes of the old token pair. Null means that the
- * new token pair has the same scopes as the old one.
+ * @param scopes lists the scopes of the new access token, which must be scopes of the old refresh token. Null means that
+ * the new access token has all scopes of the old refresh token.
  */
 export async function refreshTokens(
   pool: Pool,
@@ -125,22 +125,28 @@ export async function refreshTokens(
       'update oauth_tokens set rotated_at = coalesce(rotated_at, clock_timestamp()) where token_hash = $1',
       [hashSecret(token)],
     )
-    return await issue(db, row, scopes ?? held)
+    // The new refresh token keeps the scopes of the old refresh token (RFC 6749 §6).
+    return await issue(db, row, { access: scopes ?? held, refresh: held })
   })
 }
 
-async function issue(db: Queryable, grant: GrantRow, scopes: string[]): Promise<TokenPair> {
+async function issue(
+  db: Queryable,
+  grant: GrantRow,
+  scopes: { access: string[]; refresh: string[] },
+): Promise<TokenPair> {
   const access = newToken('access')
   const refresh = newToken('refresh')
   await db.query(
     `insert into oauth_tokens (token_hash, kind, grant_id, scopes, expires_at)
-     select t.hash, t.kind, g.id, $3, least(g.expires_at, clock_timestamp() + t.life::interval)
+     select t.hash, t.kind, g.id, array(select jsonb_array_elements_text($3::jsonb -> t.kind)),
+       least(g.expires_at, clock_timestamp() + t.life::interval)
      from oauth_grants g, unnest($2::bytea[], array['access', 'refresh'],
        array['${ACCESS_MINUTES} minutes', '${REFRESH_DAYS} days']) as t (hash, kind, life)
      where g.id = $1`,
-    [grant.id, [hashSecret(access), hashSecret(refresh)], scopes],
+    [grant.id, [hashSecret(access), hashSecret(refresh)], JSON.stringify(scopes)],
   )
-  return { access, refresh, scopes, resource: grant.resource }
+  return { access, refresh, scopes: scopes.access, resource: grant.resource }
 }
 
 /** Ends an OAuth grant. From the next request on, the tokens of the ended grant are invalid in every process. */

@@ -110,6 +110,7 @@ describe('the service tells an app what is wrong with its authorization request'
     const mcp = `${service.url}/mcp`
     const wrong = ['invalid_target', `resource must be ${mcp}`]
     expect(told(await ask({ resource: null }))).toEqual(WAITS)
+    expect(told(await ask({ resource: '' }))).toEqual(WAITS)
     expect(told(await ask({ resource: `${mcp}/` }))).toEqual(WAITS)
     expect(told(await ask({ resource: service.url }))).toEqual(wrong)
     expect(told(await askTwice('resource', mcp))).toEqual(WAITS)

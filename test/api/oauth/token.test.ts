@@ -102,10 +102,13 @@ test('a token request may either omit the resource or name the MCP endpoint', as
   const mcp = `${service.url}/mcp`
   const { exchange } = await codeFor(service, agent)
   const wrong = [400, 'invalid_target', `resource must be ${mcp}`]
-  for (const resource of ['', service.url, `${mcp}x`]) {
+  for (const resource of [' ', service.url, `${mcp}x`]) {
     expect([resource, await refused({ ...exchange, resource })]).toEqual([resource, wrong])
   }
   const { resource: _, ...without } = exchange
+  // A parameter without a value counts as absent (RFC 6749 §3.2).
+  const empty = await refused({ ...exchange, resource: '', code_verifier: 'x'.repeat(43) })
+  expect(empty[1]).toBe('invalid_grant')
   const { status, body } = await token(service.url, without)
   expect(status).toBe(200)
   const renewal = {

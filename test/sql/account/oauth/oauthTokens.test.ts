@@ -298,7 +298,10 @@ describe('the service exchanges a refresh token for new tokens', () => {
     const narrow = await refresh(grant, token, ['mail:read'])
     if (typeof narrow === 'string') throw new Error(narrow)
     expect(narrow.scopes).toEqual(['mail:read'])
-    expect(await refresh(grant, narrow.refresh, ['mail:send'])).toBe('invalid_scope')
+    expect((await authenticateToken(pool, narrow.access))?.identity.scopes).toEqual(['mail:read'])
+    // RFC 6749 §6: a new refresh token has the scopes of the old refresh token.
+    const whole = await refresh(grant, narrow.refresh)
+    expect(whole).toMatchObject({ scopes: SCOPES })
     expect(await refresh(grant, token, ['vault:use'])).toBe('invalid_scope')
     await change('oauth_grants', `scopes = '{mail:send}'`, 'id', grant.id)
     expect(await refresh(grant, token)).toMatchObject({ scopes: ['mail:send'] })
