@@ -103,12 +103,14 @@ describe('a refusal by the chain', () => {
 
   test('a refusal because of a used authorization settles the payment by the transaction that used the authorization', async () => {
     const { id, txHash } = await till.send()
+    await till.client.waitForTransactionReceipt({ hash: txHash })
     await judge(id, { ...NO_MONEY, kind: 'used' })
     expect(await stored(id)).toMatchObject({ state: 'settled', tx_hash: txHash })
   })
 
   test('a refusal of a payer who was blacklisted after the transfer settles the payment', async () => {
     const { id, txHash } = await till.send()
+    await till.client.waitForTransactionReceipt({ hash: txHash })
     await till.look()
     const detail = 'Blacklistable: account is blacklisted'
     till.proxy.errors.set('eth_call', ([{ data }]) =>
@@ -134,6 +136,7 @@ describe('a payment whose authorization has expired', () => {
 
   test('a payment with an expired authorization is settled if its transaction came in time', async () => {
     const { id, txHash } = await till.send()
+    await till.client.waitForTransactionReceipt({ hash: txHash })
     await till.look()
     await settleExpired(till.chain, await till.payment(id))
     expect(await stored(id)).toMatchObject({ state: 'settled', tx_hash: txHash })
