@@ -29,10 +29,51 @@ import { deleteStaleOfferCounts } from '../../sql/till/payments/funnel.ts'
 import { deleteExpiredUses } from '../../sql/vault/uses.ts'
 import { createRetention } from './retention.ts'
 
+type Step = (pool: Pool, log: Logger) => Promise<unknown>
+
 const SWEEP_MS = 2_000
 const SWEEPS_PER_SEARCH = 15
 const SWEEPS_PER_CLEANING = 300
 const INDEXED_PER_SWEEP = 200
+
+const SEARCHES: readonly Step[] = [
+  deleteSupersededJobs,
+  deleteExpiredUses,
+  deleteOldAnswers,
+  deleteExpiredPolicies,
+  requeueLostPurges,
+  async (pool, log) => {
+    const readings = await requeueLostReadings(pool)
+    if (readings > 0) log.warn({ readings }, 'readers of attachments were queued again')
+  },
+  async (pool, log) => {
+    const expansions = await requeueExpansions(pool)
+    if (expansions > 0) log.info({ expansions }, 'events are due to be expanded')
+  },
+  async (pool, log) => {
+    const purchases = await requeueLostPurchases(pool)
+    if (purchases > 0) log.warn({ purchases }, 'purchases without a job were queued again')
+  },
+  async (pool, log) => {
+    const lost = await requeueLostDeliveries(pool)
+    if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
+  },
+]
+const CLEANINGS: readonly Step[] = [
+  deleteStaleRateWindows,
+  forgetDeletedMessages,
+  forgetUnanswered,
+  requeueUnbuilt,
+  deleteStaleApprovals,
+  deleteStaleEvents,
+  deleteStaleSessions,
+  deleteStaleOAuth,
+  forgetStaleListeners,
+  forgetStaleReports,
+  deleteStaleMinutes,
+  deleteStaleHours,
+  deleteStaleOfferCounts,
+]
 
 /**
  * Starts the housekeeping, which releases jobs of dead worker pools and deletes old database rows. Several processes
@@ -48,55 +89,44 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   const removeOldRows = createRetention(pool)
   let sweeps = 0
   let wasAway = false
+  let isSweeping = false
   let current = Promise.resolve()
+  const releaseJobs = async () => {
+    const dead = await releaseJobsOfDeadPools(pool, wasAway)
+    wasAway = false
+    if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
+  }
+  const stepsNow = (): Step[] => [
+    releaseJobs,
+    // The hours are summed before the cleanings delete their minutes.
+    recordMinutes,
+    recordHours,
+    ...(sweeps % SWEEPS_PER_SEARCH === 0 ? SEARCHES : []),
+    ...(sweeps % SWEEPS_PER_CLEANING === 0
+      ? [() => storeServiceRetention(pool, retention), ...CLEANINGS]
+      : []),
+    indexOlderMessages,
+    removeOldRows,
+  ]
   const sweep = async () => {
+    isSweeping = true
     try {
-      const dead = await releaseJobsOfDeadPools(pool, wasAway)
-      wasAway = false
-      if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
-      if (sweeps % SWEEPS_PER_SEARCH === 0) {
-        await deleteSupersededJobs(pool)
-        await deleteExpiredUses(pool)
-        await deleteOldAnswers(pool)
-        await deleteExpiredPolicies(pool)
-        await requeueLostPurges(pool)
-        const readings = await requeueLostReadings(pool)
-        if (readings > 0) log.warn({ readings }, 'readers of attachments were queued again')
-        const expansions = await requeueExpansions(pool)
-        if (expansions > 0) log.info({ expansions }, 'events are due to be expanded')
-        const purchases = await requeueLostPurchases(pool)
-        if (purchases > 0) log.warn({ purchases }, 'purchases without a job were queued again')
-        const lost = await requeueLostDeliveries(pool)
-        if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
-      }
-      if (sweeps % SWEEPS_PER_CLEANING === 0) {
-        await storeServiceRetention(pool, retention)
-        await deleteStaleRateWindows(pool)
-        await forgetDeletedMessages(pool)
-        await forgetUnanswered(pool)
-        await requeueUnbuilt(pool)
-        await deleteStaleApprovals(pool)
-        await deleteStaleEvents(pool)
-        await deleteStaleSessions(pool)
-        await deleteStaleOAuth(pool)
-        await forgetStaleListeners(pool)
-        await forgetStaleReports(pool)
-        await deleteStaleMinutes(pool)
-        await deleteStaleHours(pool)
-        await deleteStaleOfferCounts(pool)
-      }
-      await recordMinutes(pool)
-      await recordHours(pool)
+      for (const step of stepsNow()) await step(pool, log).catch(noteFailure)
       sweeps++
-      await indexOlderMessages(pool)
-      await removeOldRows()
     } catch (error) {
-      wasAway ||= isDatabaseUnavailable(error)
+      wasAway = true
       log.warn({ err: error }, 'housekeeping failed; will retry')
     }
+    isSweeping = false
+  }
+  // A step that fails again and again must not keep the later steps from running.
+  const noteFailure = (error: unknown) => {
+    if (isDatabaseUnavailable(error)) throw error
+    log.warn({ err: error }, 'a step of the housekeeping failed; will retry')
   }
   const timer = setInterval(() => {
-    current = current.then(sweep)
+    // A sweep can take longer than the time between two sweeps, for example while the database is unavailable.
+    if (!isSweeping) current = sweep()
   }, SWEEP_MS)
   return {
     async stop() {

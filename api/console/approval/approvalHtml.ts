@@ -1,4 +1,5 @@
 import type { Section } from '../../../shared/mail/review/review.ts'
+import { shownText } from '../../../shared/mail/review/shownText.ts'
 import { REASON_MAX_LENGTH } from '../../mail/approval/heldDocs.ts'
 import type { ReviewPage } from '../../mail/approval/heldReview.ts'
 import type { readAskedPayment } from '../../purse/askedRoutes.ts'
@@ -117,7 +118,7 @@ export function paymentHtml({
     `${note === undefined ? '' : `<p class="notice bad" role="alert">${escaped(note)}</p>`}
 <section class="panel" aria-label="The payment">
 <p>${escaped(WHY[askedFor] ?? askedFor)}</p>
-<dl>${rows.map(([name, value]) => `<dt>${escaped(name)}</dt><dd dir="auto">${escaped(value)}</dd>`).join('\n')}</dl>
+<dl>${rows.map(([name, value]) => `<dt>${escaped(name)}</dt><dd dir="auto">${escaped(shownText(value))}</dd>`).join('\n')}</dl>
 <p class="note">This request ends at ${escaped(expiresAt)}. After your approval the seller is asked anew, and only these terms are signed.</p>
 </section>
 <form method="post" class="panel"><input type="hidden" name="sha256" value="${sha256}">

@@ -29,7 +29,8 @@ const Form = t.Object({
   decision: t.Union([t.Literal('approve'), t.Literal('reject')]),
   sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
   seen: t.Optional(t.String({ maxLength: 100 })),
-  reason: t.Optional(t.String({ maxLength: REASON_MAX_LENGTH })),
+  // A browser counts a line end of a text field as one character, and sends it as two (HTML standard, §4.10.22.7).
+  reason: t.Optional(t.String({ maxLength: 2 * REASON_MAX_LENGTH })),
 })
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
 
@@ -58,6 +59,10 @@ const page = (html: string, status = 200) =>
       'x-robots-tag': 'noindex, nofollow',
     },
   })
+
+/** Returns the reason in a form with the line ends that its browser counted. Null means that the form has no reason. */
+const reasonOf = ({ reason = '' }: Static<typeof Form>): string | null =>
+  reason.replaceAll('\r\n', '\n').slice(0, REASON_MAX_LENGTH).trim() || null
 
 const CHANGED = 'The mail has changed since. Read it again.'
 
@@ -179,7 +184,7 @@ async function act(
           hash: Buffer.from(form.sha256, 'hex'),
           trust: 'recipients',
         } as const)
-      : ({ state: 'rejected', reason: form.reason?.trim() || null } as const)
+      : ({ state: 'rejected', reason: reasonOf(form) } as const)
   const again = (note: string) => pageOf(services, open, { note })
   try {
     const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
@@ -230,7 +235,7 @@ async function actOnPayment(
   const decision =
     form.decision === 'approve'
       ? ({ state: 'approved', hash: Buffer.from(form.sha256, 'hex') } as const)
-      : ({ state: 'rejected', reason: form.reason?.trim() || null } as const)
+      : ({ state: 'rejected', reason: reasonOf(form) } as const)
   try {
     await decideAsked(services, actor, {
       approvalId: open.wanted.approvalId,

@@ -45,15 +45,42 @@ export function readCsv(bytes: Uint8Array): DocumentText {
 }
 
 /**
- * Returns the delimiter of a CSV file, which is the most frequent delimiter character outside quotes in the first
- * lines.
+ * Returns the delimiter of a CSV file, which is the delimiter character that each of the first lines has most often
+ * outside quotes. Decimal commas are therefore no delimiters if the line with the titles has none. If no character
+ * occurs in each line, the delimiter is the most frequent one.
  */
 function delimiterOf(text: string): string {
-  const counts = new Map<string, number>(DELIMITERS.map((one) => [one, 0]))
+  const counts = countsOf(text.slice(0, LOOKED_CHARS), text.length > LOOKED_CHARS)
+  const ranked = DELIMITERS.map((delimiter, n) => {
+    const each = counts.map((line) => line[n]!)
+    return { delimiter, least: Math.min(...each), sum: each.reduce((sum, one) => sum + one, 0) }
+  })
+  return ranked.reduce((best, one) =>
+    one.least > best.least || (one.least === best.least && one.sum > best.sum) ? one : best,
+  ).delimiter
+}
+
+/** Counts the delimiter characters outside quotes in each line with text. Of several lines, a cut one does not count. */
+function countsOf(head: string, isCut: boolean): number[][] {
+  const lines: number[][] = []
+  let line = DELIMITERS.map(() => 0)
   let isQuoted = false
-  for (const letter of text.slice(0, LOOKED_CHARS)) {
-    if (letter === '"') isQuoted = !isQuoted
-    else if (!isQuoted && counts.has(letter)) counts.set(letter, counts.get(letter)! + 1)
+  let isBlank = true
+  const endLine = () => {
+    if (!isBlank) lines.push(line)
+    line = DELIMITERS.map(() => 0)
+    isBlank = true
   }
-  return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0]
+  for (const letter of head) {
+    if (letter === '\n' && !isQuoted) {
+      endLine()
+      continue
+    }
+    if (letter !== '\r') isBlank = false
+    if (letter === '"') isQuoted = !isQuoted
+    const n = isQuoted ? -1 : DELIMITERS.findIndex((delimiter) => delimiter === letter)
+    if (n !== -1) line[n]!++
+  }
+  if (!isCut || lines.length === 0) endLine()
+  return lines.length === 0 ? [line] : lines
 }

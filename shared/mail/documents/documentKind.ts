@@ -20,14 +20,16 @@ export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
 
 /** Sets the number of bytes at the start of a file by which the code distinguishes text from other content. */
 const SNIFFED_BYTES = 4096
-const ENDINGS: Readonly<Record<string, DocumentKind>> = {
-  htm: 'html',
-  html: 'html',
-  xhtml: 'html',
-  csv: 'csv',
-  tsv: 'csv',
-  eml: 'mail',
-}
+const ENDINGS: ReadonlyMap<string, DocumentKind> = new Map(
+  Object.entries<DocumentKind>({
+    htm: 'html',
+    html: 'html',
+    xhtml: 'html',
+    csv: 'csv',
+    tsv: 'csv',
+    eml: 'mail',
+  }),
+)
 const OFFICE_KINDS = ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const
 
 /**
@@ -54,7 +56,7 @@ export function kindOf(
   if (type === 'message/rfc822' || type === 'message/global') return 'mail'
   if (type === 'text/csv' || type === 'text/tab-separated-values') return 'csv'
   if (type === 'text/html' || type === 'application/xhtml+xml') return 'html'
-  return ENDINGS[endingOf(filename)] ?? 'text'
+  return ENDINGS.get(endingOf(filename)) ?? 'text'
 }
 
 const endingOf = (filename: string): string =>

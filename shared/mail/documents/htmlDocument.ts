@@ -7,6 +7,7 @@ import { decoderOf, decodeText } from './plainText.ts'
 const HTML_MAX_CHARS = 2_000_000
 const CHARSET_BYTES = 1024
 const CHARSET = /<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w-]{2,30})/i
+const ORDER_MARK = /^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)/
 const BLOCKS = new Set(
   'address article aside blockquote body caption center dd div dl dt fieldset figure footer form h1 h2 h3 h4 h5 h6 head header hr li main nav ol p pre section summary table title tr ul'.split(
     ' ',
@@ -59,7 +60,9 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
 }
 
 function decodeHtml(bytes: Uint8Array): string {
-  const named = CHARSET.exec(Buffer.from(bytes.subarray(0, CHARSET_BYTES)).toString('latin1'))?.[1]
+  const head = Buffer.from(bytes.subarray(0, CHARSET_BYTES)).toString('latin1')
+  // A byte order mark overrides the charset that the HTML names (HTML standard, §13.2.3.1).
+  const named = ORDER_MARK.test(head) ? undefined : CHARSET.exec(head)?.[1]
   if (named !== undefined && !/^utf-?(?:8|16)/i.test(named)) {
     try {
       return decoderOf(named).decode(bytes.subarray(0, 4 * HTML_MAX_CHARS))

@@ -11,10 +11,20 @@ const UNREAD = new Set(
   ),
 )
 const NOTES = new Set(['annotation', 'atnid', 'atnauthor', 'atndate', 'atnref'])
-const SYMBOLS: Readonly<Record<string, string>> = {
-  ...{ par: '\n', line: '\n', sect: '\n', page: '\n', tab: '\t', emdash: '—', endash: '–' },
-  ...{ lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”', bullet: '•', '~': ' ', _: '-' },
-  ...{ emspace: ' ', enspace: ' ', qmspace: ' ' },
+const SYMBOLS = new Map<string, string>(
+  Object.entries({
+    ...{ par: '\n', line: '\n', sect: '\n', page: '\n', tab: '\t', emdash: '—', endash: '–' },
+    ...{ lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”', bullet: '•', '~': ' ', _: '-' },
+    ...{ emspace: ' ', enspace: ' ', qmspace: ' ' },
+  }),
+)
+/**
+ * Maps the character set of a font to its Windows code page (RTF 1.9.1, `\fcharset`). For other character sets, the
+ * code page of the file applies.
+ */
+const PAGES: Readonly<Record<number, number>> = {
+  ...{ 77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258 },
+  ...{ 177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250 },
 }
 const FIELD_MAX_CHARS = 4_000
 const LINK = /^\s{0,9}HYPERLINK\s{1,9}"([^"]{1,2000})"/
@@ -27,7 +37,9 @@ type Group = {
   fallback: number
   unread: 'no' | 'yes' | 'comments' | 'field'
   isColours: boolean
-  page: number
+  isFonts: boolean
+  /** Holds the number of the current font. Null means the default font of the file. */
+  font: number | null
 }
 
 /** Reads the text of a file in Rich Text Format. */
@@ -51,9 +63,15 @@ class RtfReader {
     fallback: 1,
     unread: 'no',
     isColours: false,
-    page: 1252,
+    isFonts: false,
+    font: null,
   }
   #charset = 1252
+  #defaultFont = 0
+  /** Holds the font that the font table describes at the reader's position. */
+  #describedFont = 0
+  /** Maps the number of a font to the code page of its bytes. */
+  readonly #pages = new Map<number, number>()
   #bytes: number[] = []
   #skipped = 0
   #depth = 0
@@ -74,12 +92,17 @@ class RtfReader {
         this.#byte(Number.parseInt(hex, 16))
         continue
       }
-      this.#flush()
+      // The second byte of a letter with two bytes may be a letter or a backslash of ASCII without an escape.
+      if (symbol !== undefined && /[\\{}]/.test(symbol)) {
+        this.#byte(symbol.charCodeAt(0))
+        continue
+      }
+      const isWords = word === undefined && symbol === undefined && !/^[{}]$/.test(token)
+      if (!isWords) this.#flush()
       if (token === '{') this.#openGroup()
       else if (token === '}') this.#closeGroup()
       else if (symbol === '*') isStarred = true
-      else if (symbol !== undefined)
-        this.#put(SYMBOLS[symbol] ?? (/[\\{}]/.test(symbol) ? symbol : ''))
+      else if (symbol !== undefined) this.#put(SYMBOLS.get(symbol) ?? '')
       else if (word !== undefined) {
         this.#word(word, number === undefined ? undefined : Number(number), isStarred)
         isStarred = false
@@ -107,17 +130,24 @@ class RtfReader {
       this.#readColour(word, number ?? 0)
       return
     }
+    if (group.isFonts) {
+      const page = word === 'fcharset' ? PAGES[number ?? 0] : undefined
+      if (word === 'f') this.#describedFont = number ?? 0
+      if (page !== undefined) this.#pages.set(this.#describedFont, page)
+      return
+    }
     if (word === 'fldinst') this.#field = ''
+    if (word === 'fonttbl') group.isFonts = true
     if (NOTES.has(word)) group.unread = 'comments'
     else if (word === 'fldinst') group.unread = 'field'
     else if (word === 'fldrslt') this.#endField()
     else if (UNREAD.has(word)) group.unread = 'yes'
     else if (word === 'colortbl') group.isColours = true
     else if (isStarred && !['shptxt', 'footnote', 'fldrslt'].includes(word)) group.unread = 'yes'
-    else if (word === 'ansicpg') {
-      this.#charset = number ?? 1252
-      group.page = this.#charset
-    } else if (word === 'uc') group.fallback = number ?? 1
+    else if (word === 'ansicpg') this.#charset = number ?? 1252
+    else if (word === 'deff') this.#defaultFont = number ?? 0
+    else if (word === 'f') group.font = number ?? 0
+    else if (word === 'uc') group.fallback = number ?? 1
     else if (word === 'u') this.#unicode(number ?? 0)
     else if (word === 'v') group.ink.isHidden = isOn
     else if (word === 'deleted') group.isDeleted = isOn
@@ -125,12 +155,14 @@ class RtfReader {
     else if (word === 'cf') group.ink = { ...group.ink, ...this.#named('colour', number) }
     else if (word === 'cb' || word === 'highlight' || word === 'chcbpat') {
       group.ink = { ...group.ink, ...this.#named('ground', number) }
-    } else if (word === 'plain') group.ink = {}
-    else if (word === 'trowd') this.#openRow()
+    } else if (word === 'plain') {
+      group.ink = {}
+      group.font = null
+    } else if (word === 'trowd') this.#openRow()
     else if (word === 'cell') this.#endCell()
     else if (word === 'row') this.#endRow()
     else if (word === 'par' && this.#isInTable) this.#put(' ')
-    else if (SYMBOLS[word] !== undefined) this.#put(SYMBOLS[word])
+    else this.#put(SYMBOLS.get(word) ?? '')
   }
 
   #named(part: 'colour' | 'ground', number: number | undefined): Ink {
@@ -197,6 +229,7 @@ class RtfReader {
 
   #plain(text: string): void {
     if (this.#group.isColours) {
+      this.#flush()
       this.#endColours(text)
       return
     }
@@ -210,7 +243,8 @@ class RtfReader {
     if (this.#bytes.length === 0) return
     const bytes = new Uint8Array(this.#bytes)
     this.#bytes = []
-    this.#put(decoded(bytes, this.#charset))
+    const font = this.#group.font ?? this.#defaultFont
+    this.#put(decoded(bytes, this.#pages.get(font) ?? this.#charset))
   }
 
   #put(text: string): void {

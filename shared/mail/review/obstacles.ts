@@ -26,7 +26,7 @@ const STYLE_URL = /url\( ?["']? ?(?!["' ]|data:image\/(?:png|jpe?g|gif|webp)[;,]
 const HAS_STYLE = /<style|style ?=/i
 /** Matches styles with an effect that depends on the device, the time or the reader. */
 const CONDITIONAL =
-  /@(media|supports|container|keyframes|-webkit-keyframes|document|starting-style|scope|layer)\b|\b(animation|transition)(-[a-z-]+)? ?:|:(hover|focus|active|checked|target|visited|open|popover-open)\b|\b(light-dark|env)\(|prefers-/i
+  /@(?:-[a-z]+-)?(media|supports|container|keyframes|document|starting-style|scope|layer)\b|\b(animation|transition)(-[a-z-]+)? ?:|:(hover|focus|active|checked|target|visited|open|popover-open)\b|\b(light-dark|env)\(|prefers-/i
 const CONDITIONAL_COMMENT = /<!-{0,2} ?\[ ?(if|endif)/i
 
 /** Holds the properties that decide whether the page can draw an inline picture. */

@@ -45,22 +45,24 @@ const UNSEEN = new Set([
 /** Tells whether a mail program hides every element of the given name. */
 export const isUnseen = (name: string): boolean => UNSEEN.has(name)
 
-const NAMED: Record<string, Colour> = {
-  white: [255, 255, 255],
-  snow: [255, 250, 250],
-  ivory: [255, 255, 240],
-  whitesmoke: [245, 245, 245],
-  black: [0, 0, 0],
-  red: [255, 0, 0],
-  green: [0, 128, 0],
-  blue: [0, 0, 255],
-  yellow: [255, 255, 0],
-  gray: [128, 128, 128],
-  grey: [128, 128, 128],
-  silver: [192, 192, 192],
-  lightgray: [211, 211, 211],
-  lightgrey: [211, 211, 211],
-}
+const NAMED = new Map<string, Colour>(
+  Object.entries<Colour>({
+    white: [255, 255, 255],
+    snow: [255, 250, 250],
+    ivory: [255, 255, 240],
+    whitesmoke: [245, 245, 245],
+    black: [0, 0, 0],
+    red: [255, 0, 0],
+    green: [0, 128, 0],
+    blue: [0, 0, 255],
+    yellow: [255, 255, 0],
+    gray: [128, 128, 128],
+    grey: [128, 128, 128],
+    silver: [192, 192, 192],
+    lightgray: [211, 211, 211],
+    lightgrey: [211, 211, 211],
+  }),
+)
 
 /**
  * Sets the smallest visible difference between two values of red, green or blue. Two colours look alike if their
@@ -233,7 +235,7 @@ function readColour(value: string): Colour | 'transparent' {
   }
   const numbers = numbersOf(value)
   if (numbers === undefined || numbers.length < 3)
-    return NAMED[value.split(/\s/, 1)[0]!] ?? 'unknown'
+    return NAMED.get(value.split(/\s/, 1)[0]!) ?? 'unknown'
   const [red, green, blue] = numbers.map(
     (part) => Number.parseFloat(part) * (part.endsWith('%') ? 2.55 : 1),
   )

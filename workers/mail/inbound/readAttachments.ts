@@ -6,6 +6,7 @@ import { CONCEALED, FILE_MAX_BYTES } from '../../../shared/mail/documents/docume
 import { kindOf } from '../../../shared/mail/documents/documentKind.ts'
 import { HIDDEN_TEXT_LABEL } from '../../../shared/mail/parse/parseMail.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
+import { LostObjectError } from '../../../sql/blobs/sealedBlob.ts'
 import {
   queueReading,
   recordText,
@@ -72,8 +73,10 @@ export function createReadAttachments(
   /** Reads one attachment. @throws if the database or the object store is unreachable. */
   const read = async (projectId: string, pending: PendingText): Promise<TextOutcome> => {
     const { messageRow, attachmentId, tries, filename, contentType, stored } = pending
-    const bytes = await blobs.of(projectId).read(stored)
-    const place = { messageRow, attachmentId, ...NOTHING, bytes: bytes.length }
+    const about = { messageRow, attachmentId, ...NOTHING }
+    const bytes = await orLost(() => blobs.of(projectId).read(stored), tries)
+    if (bytes === null) return { ...about, bytes: 0, state: 'failed', reason: 'malformed' }
+    const place = { ...about, bytes: bytes.length }
     const kind = kindOf(bytes, { filename, contentType })
     if (kind === null) return { ...place, state: 'none' }
     const failed = (reason: string, cpuMs = 0): TextOutcome => ({
@@ -130,6 +133,19 @@ export function createReadAttachments(
     } finally {
       inHand--
     }
+  }
+}
+
+/**
+ * Returns the content that `read` reads. Null means that the object store has lost the content, and that every run
+ * failed to read it. An operator may restore a lost object, so the earlier runs throw the error.
+ */
+async function orLost(read: () => Promise<Buffer>, tries: number): Promise<Buffer | null> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof LostObjectError && tries > TRIES_MAX) return null
+    throw error
   }
 }
 

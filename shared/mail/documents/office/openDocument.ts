@@ -153,7 +153,7 @@ class Reader {
       return 'hidden-cells'
     if (name === 'section' && attributeOf(attributes, 'display') === 'none') return 'hidden-text'
     if (this.#kind === 'odp' && PAINTED.has(name) && this.#isOff(attributes)) return 'off-page-text'
-    return LEFT_OUT[name]
+    return Object.hasOwn(LEFT_OUT, name) ? LEFT_OUT[name] : undefined
   }
 
   #isOff(attributes: Attributes): boolean {

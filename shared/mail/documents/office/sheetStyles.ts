@@ -16,10 +16,13 @@ const STYLES_MAX = 70_000
 const BUILT_IN: Readonly<Record<number, string>> = {
   ...{ 9: '0%', 10: '0.00%', 14: 'yyyy-mm-dd', 15: 'd-mmm-yy', 16: 'd-mmm', 17: 'mmm-yy' },
   ...{ 18: 'h:mm', 19: 'h:mm:ss', 20: 'h:mm', 21: 'h:mm:ss', 22: 'yyyy-mm-dd h:mm' },
-  ...{ 45: 'mm:ss', 46: 'h:mm:ss', 47: 'mm:ss' },
+  ...{ 45: 'mm:ss', 46: '[h]:mm:ss', 47: 'mm:ss' },
 }
 /** Holds the first two colours of a theme of an Office file. Office themes begin with white and black. */
-const THEME_COLOURS: Readonly<Record<string, Colour>> = { 0: 'ffffff', 1: '000000' }
+const THEME_COLOURS = new Map<string, Colour>([
+  ['0', 'ffffff'],
+  ['1', '000000'],
+])
 
 /** Reads the cell styles of a workbook. A cell names its style by the style's index in the returned list. */
 export function readSheetStyles(archive: ZipArchive, part: string): SheetStyle[] {
@@ -77,7 +80,7 @@ function readFill(name: string, attributes: Attributes, fills: Ink[]): void {
 function colourIn(attributes: Attributes): Colour {
   const theme = attributes.theme
   if (theme !== undefined) {
-    return attributes.tint === undefined ? (THEME_COLOURS[theme] ?? null) : null
+    return attributes.tint === undefined ? (THEME_COLOURS.get(theme) ?? null) : null
   }
   return colourOf(attributes.rgb)
 }
@@ -87,6 +90,11 @@ const DAY_MS = 86_400_000
 const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
 /** Holds the last second of the year 9999, which is the end of the calendar in spreadsheets. */
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59)
+
+/**
+ * Matches the unit of a duration in a number format: hours, minutes or seconds in brackets (ECMA-376 part 1, §18.8.31).
+ */
+const ELAPSED = /\[(h+|m+|s+)\]/i
 
 /**
  * Writes the number in a spreadsheet cell roughly as a person sees the number. Dates are in ISO 8601, and percentages
@@ -101,10 +109,12 @@ export function shownValue(value: number, format: string, is1904: boolean): stri
     const decimals = /\.([0#?]+)/.exec(fields)?.[1]?.length ?? 0
     return `${Number((value * 100).toFixed(Math.min(decimals, 12)))}%`
   }
+  const elapsed = ELAPSED.exec(format.replace(/"[^"]*"|\\.|_.|\*./g, '').split(';')[0] ?? '')
   const hasDay = /[yd]/i.test(fields)
   const hasTime = /[hs]/i.test(fields)
   const epochMs = is1904 ? EPOCH_1904_MS : EPOCH_1900_MS
   const ms = Math.round((epochMs + value * DAY_MS) / 1000) * 1000
+  if (elapsed !== null && value >= 0 && ms <= LAST_MS) return elapsedTime(value, elapsed[1]!)
   if ((!hasDay && !hasTime && !/m{3,}/i.test(fields)) || value < 0 || ms > LAST_MS) {
     return String(Number(value.toPrecision(15)))
   }
@@ -112,4 +122,15 @@ export function shownValue(value: number, format: string, is1904: boolean): stri
   const time = iso.slice(11, 19).replace(/:00$/, '')
   if (!hasTime) return iso.slice(0, 10)
   return hasDay ? `${iso.slice(0, 10)} ${time}` : time
+}
+
+/** Writes a number of days as a duration, such as 36:30 for a day and a half and thirty minutes. */
+function elapsedTime(days: number, unit: string): string {
+  const seconds = Math.round((days * DAY_MS) / 1000)
+  const minutes = Math.floor(seconds / 60)
+  const twoDigits = (count: number) => String(count % 60).padStart(2, '0')
+  if (/^s/i.test(unit)) return String(seconds)
+  if (/^m/i.test(unit)) return `${minutes}:${twoDigits(seconds)}`
+  const rest = seconds % 60 === 0 ? '' : `:${twoDigits(seconds)}`
+  return `${Math.floor(minutes / 60)}:${twoDigits(minutes)}${rest}`
 }

@@ -8,6 +8,10 @@ import type { ZipArchive } from './zipArchive.ts'
 /** Names the theme colours that are white by default. */
 const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
 const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
+/** Names the elements that change the luminance of a colour. */
+const LUMINANCE = new Set(['lumMod', 'lumOff'])
+/** Names the properties of a run with colours that are not the colour of its letters. */
+const BESIDE_LETTERS = new Set(['ln', 'highlight', 'effectLst', 'effectDag', 'uLn', 'uFill'])
 /** Sets the maximum number of slides that the reader takes from one file. */
 const SLIDES_MAX = 1_000
 
@@ -93,7 +97,8 @@ function ownGround(archive: ZipArchive, part: string): Colour | undefined {
       if (name === 'bg') {
         isIn = true
         ground = null
-      } else if (isIn) ground = colourIn(name, attributes) ?? ground
+      } else if (isIn && LUMINANCE.has(name)) ground = shaded(ground, name, attributes)
+      else if (isIn) ground = colourIn(name, attributes) ?? ground
       if (name === 'spTree') isDone = true
     },
     close(name) {
@@ -112,6 +117,20 @@ function colourIn(name: string, attributes: Attributes): Colour {
   return WHITE_NAMES.has(value) ? 'ffffff' : DARK_NAMES.has(value) ? '000000' : null
 }
 
+/**
+ * Changes the luminance of a grey (ECMA-376 part 1, §20.1.2.3.20 and §20.1.2.3.21), such as white that is darker by
+ * half. @returns null for any other colour, because its result is unknown.
+ */
+function shaded(colour: Colour | undefined, name: string, { val }: Attributes): Colour {
+  const grey = /^(..)\1\1$/.exec(colour ?? '')?.[1]
+  const part = Number(val) / 100_000
+  if (grey === undefined || !Number.isFinite(part)) return null
+  const before = Number.parseInt(grey, 16) / 255
+  const after = name === 'lumMod' ? before * part : before + part
+  const level = Math.round(255 * Math.max(0, Math.min(1, after)))
+  return level.toString(16).padStart(2, '0').repeat(3)
+}
+
 function slideVisitor(
   out: TextWriter,
   page: Page,
@@ -125,10 +144,18 @@ function slideVisitor(
   const painted: Area[] = []
   let groups = 0
   let skipped = 0
-  let shape: { area: Area | null; ground: Colour | undefined; isHidden: boolean } | null = null
+  let shape: {
+    area: Area | null
+    ground: Colour | undefined
+    /** Tells whether the shape states that it has no fill, so that the fill of its style does not count. */
+    isClear: boolean
+    isHidden: boolean
+  } | null = null
   let place: { left: number; top: number } | null = null
   let run: Ink = {}
   let isRunColour = false
+  /** Holds the name of the property beside the letters of a run that contains the reader's position. */
+  let beside: string | null = null
   let isShapeColour = false
   let isText = false
 
@@ -147,25 +174,26 @@ function slideVisitor(
   const isOff = ({ left, top, right, bottom }: Area) =>
     left >= page.width || top >= page.height || right <= 0 || bottom <= 0
   const put = (text: string) => {
-    const why = unseenInk({ ...run, ground: flow.isInTable ? null : groundHere() })
+    const why = unseenInk({ ground: flow.isInTable ? null : groundHere(), ...run })
     if (shape?.isHidden === true) flow.omit('hidden-text', text)
     else if (shape?.area != null && groups === 0 && isOff(shape.area))
       flow.omit('off-page-text', text)
     else if (why !== null) flow.omit(why, text)
     else flow.text(text)
   }
-  const colour = (name: string, attributes: Attributes) => {
-    const found = colourIn(name, attributes)
-    if (isRunColour) run.colour = found
-    else if (isShapeColour && shape !== null) shape.ground = found
+  const paint = (next: (before: Colour | undefined) => Colour) => {
+    if (isRunColour && beside === 'highlight') run.ground = next(run.ground)
+    else if (isRunColour && beside === null) run.colour = next(run.colour)
+    else if (!isRunColour && isShapeColour && shape !== null) shape.ground = next(shape.ground)
   }
   return {
     open(name, attributes) {
       if (name === 'Fallback') skipped++
       if (skipped > 0) return
+      if (isRunColour && BESIDE_LETTERS.has(name)) beside ??= name
       if (name === 'grpSp') groups++
       else if (name === 'sp' || name === 'graphicFrame' || name === 'pic' || name === 'cxnSp') {
-        shape = { area: null, ground: undefined, isHidden: false }
+        shape = { area: null, ground: undefined, isClear: false, isHidden: false }
       } else if (name === 'cNvPr' && shape !== null) shape.isHidden = attributes.hidden === '1'
       else if (name === 'off') {
         place = { left: Number(attributes.x), top: Number(attributes.y) }
@@ -179,8 +207,12 @@ function slideVisitor(
         shape.area = { ...place, right: place.left + width, bottom: place.top + height }
         place = null
       } else if (name === 'spPr') isShapeColour = true
-      else if (name === 'ln') isShapeColour = false
-      else if (name === 'rPr' || name === 'endParaRPr') {
+      else if (name === 'ln' || name === 'effectLst') isShapeColour = false
+      else if (name === 'noFill' && isShapeColour && shape !== null) shape.isClear = true
+      else if (name === 'fillRef' && shape !== null) {
+        const isPainted = attributes.idx !== '0' && !shape.isClear
+        if (isPainted && shape.ground === undefined) shape.ground = null
+      } else if (name === 'rPr' || name === 'endParaRPr') {
         const sizePt = attributes.sz === undefined ? {} : { sizePt: Number(attributes.sz) / 100 }
         run = { ...sizePt }
         isRunColour = true
@@ -196,11 +228,13 @@ function slideVisitor(
       else if (name === 'tbl') flow.openTable()
       else if (name === 'tr') flow.openRow()
       else if (name === 'tc') flow.openCell()
-      else if (name.endsWith('Clr')) colour(name, attributes)
+      else if (name.endsWith('Clr')) paint(() => colourIn(name, attributes))
+      else if (LUMINANCE.has(name)) paint((before) => shaded(before, name, attributes))
     },
     close(name) {
       if (name === 'Fallback') skipped--
       if (skipped > 0) return
+      if (name === beside) beside = null
       if (name === 'grpSp') groups--
       else if (name === 'spPr') isShapeColour = false
       else if (name === 'rPr' || name === 'endParaRPr') isRunColour = false

@@ -13,6 +13,8 @@ const BASES_MAX = 20
  */
 const BEFORE = ['header']
 const AFTER = ['footer', 'footnotes', 'endnotes']
+/** Names the elements that fill a shape with a colour, a pattern or a picture. */
+const FILLS = new Set(['solidFill', 'gradFill', 'blipFill', 'pattFill'])
 
 type Styles = { inks: Map<string, { base: string | null; ink: Ink }>; shaded: Set<string> }
 
@@ -121,6 +123,12 @@ function wordVisitor(
   let isDeleted = false
   let inRowProperties = false
   let inCellProperties = false
+  /**
+   * Holds the shapes that contain the reader's position. A clear shape states that it has no fill. The field `grounds`
+   * holds the number of backgrounds before the shape.
+   */
+  const shapes: { isClear: boolean; isSolid: boolean; grounds: number }[] = []
+  let inShapeProperties = false
   let link: { id: string; text: string } | null = null
   const inkNow = (): Ink => {
     const paragraph = paragraphs.at(-1)
@@ -137,6 +145,18 @@ function wordVisitor(
   }
   const property = (name: string, attributes: Attributes) => {
     const paragraph = paragraphs.at(-1)
+    const shape = shapes.at(-1)
+    if (shape !== undefined) {
+      if (inShapeProperties && name === 'noFill') shape.isClear = true
+      const isStyled =
+        name === 'fillRef' && attributeOf(attributes, 'idx') !== '0' && !shape.isClear
+      // The reader does not know the colours of a theme, so the background of the words in such a shape is unknown.
+      if (isStyled || (inShapeProperties && FILLS.has(name))) grounds.push({ ground: null })
+      if (inShapeProperties && name === 'solidFill') shape.isSolid = true
+      if (shape.isSolid && name === 'srgbClr') {
+        grounds[grounds.length - 1] = { ground: colourOf(attributeOf(attributes, 'val')) }
+      }
+    }
     if (inCellProperties && name === 'shd') grounds.push(inkOf(name, attributes))
     if (inCellProperties && name === 'gridSpan') {
       spans[spans.length - 1] = Number(attributeOf(attributes, 'val') ?? 1)
@@ -188,6 +208,15 @@ function wordVisitor(
     tcPr: () => {
       inCellProperties = true
     },
+    wsp: () => {
+      shapes.push({ isClear: false, isSolid: false, grounds: grounds.length })
+    },
+    spPr: () => {
+      inShapeProperties = true
+    },
+    ln: () => {
+      inShapeProperties = false
+    },
     hyperlink: (attributes) => {
       link = { id: prefixedAttributeOf(attributes, 'id') ?? '', text: '' }
     },
@@ -221,6 +250,16 @@ function wordVisitor(
     tcPr: () => {
       inCellProperties = false
     },
+    solidFill: () => {
+      const shape = shapes.at(-1)
+      if (shape !== undefined) shape.isSolid = false
+    },
+    wsp: () => {
+      grounds.length = Math.min(grounds.length, shapes.pop()?.grounds ?? 0)
+    },
+    spPr: () => {
+      inShapeProperties = false
+    },
     hyperlink: () => {
       if (link !== null) onLink(link.id, link.text)
       link = null
@@ -234,11 +273,11 @@ function wordVisitor(
     open(name, attributes) {
       if (skipped > 0 && name !== 'Fallback') return
       property(name, attributes)
-      open[name]?.(attributes)
+      if (Object.hasOwn(open, name)) open[name]!(attributes)
     },
     close(name) {
       if (name === 'Fallback') skipped--
-      else if (skipped === 0) close[name]?.()
+      else if (skipped === 0 && Object.hasOwn(close, name)) close[name]!()
     },
     text(text) {
       if (skipped > 0) return

@@ -46,6 +46,8 @@ type State = {
   fill: Colour
   stroke: Colour
   alpha: number
+  /** Tells whether painting only darkens the page, so that dark words stay visible below the paint. */
+  darkens: boolean
   font: Font | null
   fontSize: number
   charSpacing: number
@@ -58,6 +60,7 @@ type State = {
 
 const START: State = {
   ...{ ctm: IDENTITY, clip: ENDLESS, fill: '000000', stroke: '000000', alpha: 1 },
+  darkens: false,
   ...{ font: null, fontSize: 0, charSpacing: 0, wordSpacing: 0, scale: 1, leading: 0, rise: 0 },
   mode: 0,
 }
@@ -230,7 +233,9 @@ class Walk {
     this.#clips = false
     const box = bounds(given)
     if (box === null || !PAINTS.has(paint) || this.#state.alpha < 1) return
-    this.#paint(box, isRectangle((data as unknown[] | null)?.[0]) ? this.#state.fill : null)
+    const { darkens, fill } = this.#state
+    if (darkens && fill === 'ffffff') return
+    this.#paint(box, !darkens && isRectangle((data as unknown[] | null)?.[0]) ? fill : null)
   }
 
   /** Records the colour of a painted area of the page. */
@@ -244,6 +249,8 @@ class Walk {
   #graphics(given: unknown): void {
     for (const entry of Array.isArray(given) ? given : []) {
       if (entry?.[0] === 'ca') this.#set({ alpha: Number(entry[1]) })
+      // A highlighter multiplies its colour with the page (ISO 32000-1 §11.3.5).
+      if (entry?.[0] === 'BM') this.#set({ darkens: /^(?:multiply|darken)$/.test(entry[1]) })
       if (entry?.[0] === 'Font') {
         const [name, size] = entry[1] ?? []
         this.#font(name, size)

@@ -72,6 +72,16 @@ describe('the service detects the delimiter of a CSV file', () => {
     expect(textOf('a;b,c')).toBe('a;b\tc')
   })
 
+  test('the delimiter of a CSV file occurs in each line, so decimal commas do not count', () => {
+    expect(textOf('Preis;Menge\n1,50;2,00\n\n3,20;4,10\n')).toBe(
+      'Preis\tMenge\n1,50\t2,00\n\n3,20\t4,10',
+    )
+    expect(textOf('Betrag\tSaldo\r\n1,50\t2,00\r\n')).toBe('Betrag\tSaldo\n1,50\t2,00')
+    const long = `a;b\n${'1,5;2,5\n'.repeat(600)}`
+    expect(textOf(long).split('\n').slice(0, 2)).toEqual(['a\tb', '1,5\t2,5'])
+    expect(textOf('Report\na,b\nc,d;e\n')).toBe('Report\na\tb\nc\td;e')
+  })
+
   test('delimiters of a CSV file are counted only outside of quotes', () => {
     expect(textOf('"a,b,c,d";e')).toBe('a,b,c,d\te')
     expect(textOf('"a";",,,";b')).toBe('a\t,,,\tb')

@@ -101,6 +101,8 @@ describe('the service detects the kind of a text file', () => {
     ['a.eml', 'mail'],
     ['a.csv.txt', 'text'],
     ['a.', 'text'],
+    ['a.constructor', 'text'],
+    ['a.__proto__', 'text'],
   ] as const)(
     'a text file without a known type and with the name %p is of the kind %p',
     (filename, expected) => {

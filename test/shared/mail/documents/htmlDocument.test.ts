@@ -16,3 +16,9 @@ test.each(['utf-8', 'UTF8', 'no-such-charset'])(
     expect(readHtmlDocument(page(charset, Buffer.from('Привет'))).text).toBe('Привет')
   },
 )
+
+test('a byte order mark of an HTML file overrides the charset that the file names', () => {
+  const bytes = page('windows-1252', Buffer.from('Привет'))
+  const marked = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes])
+  expect(readHtmlDocument(marked).text).toBe('Привет')
+})

@@ -26,6 +26,10 @@ describe('the service reads the text of an RTF file', () => {
     expect(textOf('a\\b  b\\b0 c\\unknown-7 d')).toBe('a bcd')
   })
 
+  test('a control word with the name of a property of every JavaScript object is unknown', () => {
+    expect(textOf('a\\constructor b\\v\\toString ')).toBe('ab')
+  })
+
   test('the text of an RTF file is cut at a million characters', () => {
     const { text, omitted } = read(`${'x'.repeat(999_999)}\\par y${'\\par y'.repeat(9)}`)
     expect(text).toBe('x'.repeat(999_999))
@@ -55,6 +59,39 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
     ])
       expect([page, textOf(`\\ansicpg${page} ${bytes}`)]).toEqual([page, letter] as never)
     expect(textOf("\\ansicpg1251\\ansicpg \\'fc")).toBe('ü')
+  })
+
+  test('a non-ASCII letter is a byte of the code page that belongs to its font', () => {
+    const fonts = '{\\fonttbl{\\f0\\fnil\\fcharset0 Arial;}{\\f1\\fnil\\fcharset204 Arial;}}'
+    const word = "\\'cf\\'f0\\'e8\\'e2\\'e5\\'f2"
+    expect(textOf(`\\ansicpg1252${fonts}\\f1 ${word}\\f0  gr\\'fcn`)).toBe('Привет grün')
+    expect(textOf(`\\ansicpg1252${fonts}{\\f1 ${word}} gr\\'fcn`)).toBe('Привет grün')
+    expect(textOf(`\\ansicpg1252\\deff1${fonts}${word}\\f0\\'fc\\plain ${word}`)).toBe(
+      'ПриветüПривет',
+    )
+    for (const [charset, bytes, letter] of [
+      [0, "\\'e6", 'æ'],
+      [77, "\\'9f", 'ü'],
+      [128, "\\'82\\'a0", 'あ'],
+      [129, "\\'b0\\'a1", '가'],
+      [134, "\\'c4\\'e3", '你'],
+      [136, "\\'a4\\'a4", '中'],
+      [161, "\\'e1", 'α'],
+      [177, "\\'e0", 'א'],
+      [178, "\\'c7", 'ا'],
+      [222, "\\'a1", 'ก'],
+      [238, "\\'b3", 'ł'],
+    ])
+      expect([charset, textOf(`{\\fonttbl{\\f2\\fcharset${charset} x;}}\\f2 ${bytes}`)]).toEqual([
+        charset,
+        letter,
+      ] as never)
+  })
+
+  test('the second byte of a letter with two bytes may be an ASCII character', () => {
+    expect(textOf("\\ansicpg932 \\'83e\\'83X\\'83g")).toBe('テスト')
+    expect(textOf("\\ansicpg932 \\'83\\\\a")).toBe('ソa')
+    expect(textOf('\\u92\\\\a')).toBe('\\a')
   })
 
   test('a non-ASCII letter may be in the file without an escape', () => {

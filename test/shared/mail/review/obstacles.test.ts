@@ -164,6 +164,8 @@ describe('the approval page checks the CSS styles of a mail', () => {
   test('a style that depends on the device, the time or the reader prevents the display', () => {
     for (const css of ['@media print {}', '@supports (x) {}', 'a:hover {}', 'transition : x'])
       expect([css, inElement(css)]).toEqual([css, [DIFFERS]])
+    for (const css of ['@-moz-document url-prefix() {}', '@-webkit-keyframes x {}'])
+      expect([css, inElement(css)]).toEqual([css, [DIFFERS]])
     expect(inAttribute('animation-name: x')).toEqual([DIFFERS])
     expect(inElement('@mediax {}')).toEqual([])
     expect(faults('<p>a:hover</p>')).toEqual([])

@@ -322,3 +322,7 @@ describe('the service finds the background of letters', () => {
     expect(seen('color: unheard; background: unheard')).toBe(true)
   })
 })
+
+test('a word that names no colour leaves the text visible, even if every JavaScript object has a property of this name', () => {
+  expectSeen(['color: constructor', 'color: __proto__', 'background: constructor'], true)
+})

@@ -336,3 +336,7 @@ describe('the service reads an OpenDocument slide', () => {
     expect(seen('odp', page(`<text:p svg:x="200pt" svg:y="0pt">a</text:p>`), size)).toHaveLength(1)
   })
 })
+
+test('an element with the name of a property of every JavaScript object is read like an unknown element', () => {
+  expect(seen('odt', p('a<x:constructor>b</x:constructor><x:__proto__/>c'))).toEqual(['abc'])
+})

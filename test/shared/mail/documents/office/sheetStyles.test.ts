@@ -91,7 +91,12 @@ describe('the service reads the colour of a font', () => {
   })
 
   test('the colour of a font is unknown if it is another colour of the theme, a tint or an index', () => {
-    for (const color of ['theme="4"', 'theme="0" tint="-0.5"', 'indexed="9"'])
+    for (const color of [
+      'theme="4"',
+      'theme="0" tint="-0.5"',
+      'indexed="9"',
+      'theme="constructor"',
+    ])
       expect([color, fontOf(`<color ${color}/>`)]).toEqual([color, { colour: null }])
   })
 })
@@ -152,6 +157,20 @@ describe('the service writes the number of a cell', () => {
     expect(shown(0.4375, 'h:mm')).toBe('10:30')
     expect(shown(45_000.5 + 1 / 86_400, 'mm:ss')).toBe('12:00:01')
     expect(shown(0.5 - 1 / 864_000_000, 'h:mm:ss')).toBe('12:00')
+  })
+
+  test('a number is written as a duration if its format counts hours, minutes or seconds', () => {
+    expect(shown(1.5, '[h]:mm:ss')).toBe('36:00')
+    expect(shown(1.5 + 5 / 86_400, '[hh]:mm:ss')).toBe('36:00:05')
+    expect(shown(41.25, '[H]:mm;@')).toBe('990:00')
+    expect(shown(0.05, '[h]:mm')).toBe('1:12')
+    expect(shown(0.0625, '[mm]:ss')).toBe('90:00')
+    expect(shown(0.0625, '[s]')).toBe('5400')
+    const [style] = stylesOf('<cellXfs><xf numFmtId="46"/></cellXfs>')
+    expect(shown(1.5, style!.format)).toBe('36:00')
+    expect(shown(-1.5, '[h]:mm')).toBe('-1.5')
+    expect(shown(3_000_000, '[h]:mm')).toBe('3000000')
+    expect(shown(1.5, '0 "[h]"')).toBe('1.5')
   })
 
   test('a number is written as a date and a time if its format shows both', () => {

@@ -318,3 +318,53 @@ describe('the service finds the colour of the page', () => {
     expect(onPage(`<p:spTree></p:spTree>${bg(BLACK)}`)).toBe('')
   })
 })
+
+describe('the service reads the colour of the letters of a slide', () => {
+  const fill = (colour: string) => `<a:solidFill>${colour}</a:solidFill>`
+
+  test('the colours of the outline, the effects and the highlighter are not the colour of the letters', () => {
+    for (const name of ['ln', 'uLn', 'uFill', 'effectLst', 'highlight']) {
+      const beside = `<a:${name}>${name === 'ln' ? fill(WHITE) : WHITE}</a:${name}>`
+      expect([name, ...seen(shape(p(run('a', beside))))]).toEqual([name, 'a'])
+      expect([name, ...seen(shape(p(run('a', fill(BLACK) + beside))))]).toEqual([name, 'a'])
+      expect([name, ...seen(shape(p(run('no', beside + fill(WHITE)))))]).toEqual([
+        name,
+        '',
+        'invisible-text',
+      ])
+    }
+  })
+
+  test('the highlighter is the background of its letters', () => {
+    const highlight = (colour: string) => `<a:highlight>${colour}</a:highlight>`
+    expect(seen(shape(p(run('a', fill(WHITE) + highlight(BLACK)))))).toEqual(['a'])
+    expect(seen(shape(p(run('no', fill(BLACK) + highlight(BLACK)))))).toEqual([
+      '',
+      'invisible-text',
+    ])
+    expect(seen(shape(p(run('a', highlight(BLACK)) + run('b', fill(BLACK)))))).toEqual(['ab'])
+  })
+
+  test('white letters that are darker by half are grey', () => {
+    const grey = (percent: number, offset = '') =>
+      `<a:schemeClr val="bg1"><a:lumMod val="${percent}000"/>${offset}</a:schemeClr>`
+    expect(seen(shape(p(run('a', fill(grey(50))))))).toEqual(['a'])
+    expect(seen(shape(p(run('no', fill(grey(95))))))).toEqual(['', 'invisible-text'])
+    const lighter = grey(50, '<a:lumOff val="50000"/>')
+    expect(seen(shape(p(run('no', fill(lighter)))))).toEqual(['', 'invisible-text'])
+    expect(seen(shape(p(run('a', fill(WHITE))), fill(grey(50))))).toEqual(['a'])
+    const page = `<p:sld><p:bg>${fill(grey(50))}</p:bg><p:spTree>${shape(p(run('a', fill(WHITE))))}</p:spTree></p:sld>`
+    expect(seen(page)).toEqual(['a'])
+  })
+
+  test('the fill that a shape takes from its style counts as an unknown background', () => {
+    const styled = (idx: number, properties = '') =>
+      `<p:sp><p:nvSpPr><p:cNvPr/></p:nvSpPr><p:spPr>${properties}</p:spPr><p:style><a:fillRef idx="${idx}"><a:schemeClr val="accent1"/></a:fillRef></p:style><p:txBody>${p(run('a', fill(WHITE)))}</p:txBody></p:sp>`
+    expect(seen(styled(1))).toEqual(['a'])
+    expect(seen(styled(1, '<a:ln><a:noFill/></a:ln>'))).toEqual(['a'])
+    const shadow = `<a:effectLst><a:outerShdw>${BLACK}</a:outerShdw></a:effectLst>`
+    expect(seen(shape(p(run('a', BLACK)), fill(WHITE) + shadow))).toEqual(['a'])
+    for (const slide of [styled(0), styled(1, '<a:noFill/>'), styled(1, fill(WHITE))])
+      expect(seen(slide)).toEqual(['', 'invisible-text'])
+  })
+})

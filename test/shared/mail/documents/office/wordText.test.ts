@@ -48,6 +48,11 @@ const row = (cells: string, properties = '') =>
 const WHITE = '<w:color w:val="FFFFFF"/>'
 
 describe('the service reads a Word document', () => {
+  test('an element with the name of a property of every JavaScript object is ignored', () => {
+    const odd = '<w:constructor/><w:__proto__/><w:__defineGetter__></w:__defineGetter__>'
+    expect(read(p(`${odd}${run('a')}`)).text).toBe('a')
+  })
+
   test('the text of a document has a line for each paragraph', () => {
     expect(read(p(run('a') + run(' b')) + p(run('c'))).text).toBe('a b\nc')
   })
@@ -326,4 +331,23 @@ test('a Word document is read up to a million characters', () => {
   const { text, omitted } = read(p(run('x'.repeat(1_000_000))) + p(run('y')))
   expect(text).toBe('x'.repeat(1_000_000))
   expect([...omitted]).toEqual(['truncated'])
+})
+
+test('the words of a filled shape have an unknown background until the shape ends', () => {
+  const fill = '<a:solidFill><a:srgbClr val="0000FF"/></a:solidFill>'
+  const box = (properties: string, style = '') =>
+    p(
+      `<w:r><wps:wsp><wps:spPr>${properties}</wps:spPr><wps:style>${style}</wps:style><wps:txbx><w:txbxContent>${p(run('a', WHITE))}</w:txbxContent></wps:txbx></wps:wsp></w:r>`,
+    )
+  const styled = '<a:fillRef idx="1"><a:schemeClr val="accent1"/></a:fillRef>'
+  expect(seen(box(fill))).toEqual(['a'])
+  expect(seen(box('', styled))).toEqual(['a'])
+  expect(seen(box('<a:ln><a:noFill/></a:ln>', styled))).toEqual(['a'])
+  const unfilled = [
+    ...[box(''), box(`<a:ln>${fill}</a:ln>`), box('<a:noFill/>', styled)],
+    box(fill.replace('0000FF', 'FFFFFF')),
+    box('', styled.replace('1', '0')),
+  ]
+  for (const body of unfilled) expect(seen(body)).toEqual(['', 'invisible-text'])
+  expect(seen(box(fill) + p(run('no', WHITE)))).toEqual(['a', 'invisible-text'])
 })

@@ -392,3 +392,16 @@ describe('the service takes account of painted areas on a PDF page', () => {
     expect(unseen(fill(90, 90, 120, 120), ...more(1_000), WHITE)).toBe('invisible-text')
   })
 })
+
+test('a highlighter over words does not hide the words, because it only darkens the page', () => {
+  const mode = (name: string): Operator => ['setGState', [['BM', name]]]
+  const yellow: Operator = ['setFillRGBColor', '#ffff00']
+  const highlighted = (...before: Operator[]) =>
+    runs(FONT, at(100, 100), WORD, ...before, fill(90, 90, 120, 120))[0]!.unseen
+  for (const name of ['multiply', 'darken']) expect(highlighted(mode(name), yellow)).toBeNull()
+  expect(highlighted(mode('source-over'), yellow)).toBe('invisible-text')
+  expect(highlighted(mode('multiply'), mode('source-over'), yellow)).toBe('invisible-text')
+  const ground = fill(90, 90, 120, 120)
+  expect(unseen(mode('multiply'), ground, WHITE)).toBeNull()
+  expect(unseen(mode('multiply'), WHITE, ground)).toBe('invisible-text')
+})

@@ -1,0 +1,64 @@
+/** Tests that the reading job ends the reading of every attachment. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Blobs } from '../../../../sql/blobs/blobs.ts'
+import { LostObjectError } from '../../../../sql/blobs/sealedBlob.ts'
+import { insertPendingTexts } from '../../../../sql/mail/messages/attachmentTexts.ts'
+import { createReadAttachments } from '../../../../workers/mail/inbound/readAttachments.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { messageOf, receive } from '../../../support/mail/mailRows.ts'
+import { silentLog } from '../../../support/service.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/**
+ * Stores a message with an attachment that waits for reading.
+ * @param read returns the content of the attachment.
+ * @returns a function that runs the reading job, and a function that returns the state of the attachment and lets
+ * another run take the attachment.
+ */
+async function waiting(filename: string, read: () => Promise<Buffer>) {
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const { messageId } = await receive(pool, projectId)
+  const { row } = (await messageOf(pool, projectId, messageId))!
+  await pool.query('update messages set attachments = $2 where row = $1', [
+    row,
+    JSON.stringify([{ attachmentId: 'att_1', filename, contentType: 'application/octet-stream' }]),
+  ])
+  await insertPendingTexts(pool, { projectId, messageRow: row }, ['att_1'])
+  const blobs: Blobs = { keep: async () => null, read, of: () => blobs }
+  const task = createReadAttachments({ pool, log: silentLog } as never, { blobs })
+  return {
+    run: () => task({ projectId }, { attempt: 1 }),
+    async state() {
+      const { rows } = await pool.query(
+        `update attachment_texts set claimed_at = null where message_row = $1 returning state, reason, content`,
+        [row],
+      )
+      return rows[0]
+    },
+  }
+}
+
+test('an attachment that the object store has lost waits for three runs, and then counts as damaged', async () => {
+  const { run, state } = await waiting('a.pdf', async () => {
+    throw new LostObjectError('the object is missing')
+  })
+  for (let n = 0; n < 3; n++) {
+    await expect(run()).rejects.toThrow('the object is missing')
+    expect(await state()).toMatchObject({ state: 'pending' })
+  }
+  await run()
+  expect(await state()).toMatchObject({ state: 'failed', reason: 'malformed' })
+})
+
+test('a text file is read, even if its name ends with the name of a property of every JavaScript object', async () => {
+  const { run, state } = await waiting('notes.constructor', async () => Buffer.from('Some words'))
+  await run()
+  expect(await state()).toEqual({ state: 'ready', reason: null, content: 'Some words' })
+})

@@ -1,0 +1,85 @@
+/** Tests that the housekeeping continues after a failed step, and does not make up for sweeps that it missed. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import pino from 'pino'
+import { startMaintenance } from '../../../workers/operations/maintenance.ts'
+import { rawMail, receive } from '../../support/mail/mailRows.ts'
+import { messagePath, startTestService, type TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let service: TestService
+beforeEach(async () => {
+  service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { RETENTION_MAIL_DAYS: '30' },
+  })
+})
+afterEach(() => service[Symbol.asyncDispose]())
+
+/** Removes a table, so that one step of the housekeeping fails in each sweep that runs the step. */
+const breakStep = () =>
+  service.database.pool.query('alter table mta_sts_policies rename to absent_policies')
+
+/** Starts the housekeeping, and returns it with the lines of its log. */
+function startLogged() {
+  const lines: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+  const { config, database } = service
+  return { lines, maintenance: startMaintenance(database.url, config.retention, log) }
+}
+
+test('old mail is removed even if another step of the housekeeping always fails', async () => {
+  const agent = await service.newAgent()
+  const { pool } = service.database
+  await breakStep()
+  const { messageId } = await receive(pool, agent.project.id, rawMail({ text: 'cinnamon' }))
+  await pool.query(`update messages set created_at = created_at - interval '31 days'`)
+  const { lines, maintenance } = startLogged()
+  try {
+    await waitFor(
+      'the old mail to go',
+      async () => (await agent.get(messagePath(messageId))).status === 404,
+      15_000,
+    )
+    expect(lines.join('')).toContain('mta_sts_policies')
+  } finally {
+    await maintenance.stop()
+  }
+}, 30_000)
+
+test('a housekeeping that had to wait ends after the present sweep when it is stopped', async () => {
+  await breakStep()
+  const client = await service.database.pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('lock table worker_pools in access exclusive mode')
+    const { lines, maintenance } = startLogged()
+    await Bun.sleep(9_000)
+    const stopped = maintenance.stop()
+    await client.query('rollback')
+    await stopped
+    expect(lines.filter((line) => line.includes('mta_sts_policies'))).toHaveLength(1)
+  } finally {
+    client.release()
+  }
+}, 30_000)
+
+test('the statistics of minutes that are three days old are summed to an hour before they are deleted', async () => {
+  const { pool } = service.database
+  await pool.query(
+    `insert into statistics_minutes
+       (minute, mail_in, mail_out, payments, paid_atomic, webhooks_ok, webhooks_failed, jobs)
+     values (date_trunc('minute', clock_timestamp() - interval '3 days'), 7, 0, 0, 0, 0, 0, '{}')`,
+  )
+  const { maintenance } = startLogged()
+  try {
+    await waitFor('the minute to go', async () => {
+      const { rowCount } = await pool.query('select from statistics_minutes where mail_in = 7')
+      return rowCount === 0
+    })
+  } finally {
+    await maintenance.stop()
+  }
+  const { rows } = await pool.query('select mail_in from statistics_hours where mail_in > 0')
+  expect(rows).toEqual([{ mail_in: 7 }])
+})
