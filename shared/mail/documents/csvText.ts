@@ -1,7 +1,7 @@
 import { cellText, type DocumentText, TextWriter } from './document.ts'
 import { decodeText } from './plainText.ts'
 
-const DELIMITERS = [',', ';', '\t', '|'] as const
+const DELIMITERS: readonly string[] = [',', ';', '\t', '|']
 /** Sets the number of characters at the beginning of a CSV file in which the reader counts possible delimiters. */
 const LOOKED_CHARS = 4_000
 
@@ -78,7 +78,7 @@ function countsOf(head: string, isCut: boolean): number[][] {
     }
     if (letter !== '\r') isBlank = false
     if (letter === '"') isQuoted = !isQuoted
-    const n = isQuoted ? -1 : DELIMITERS.findIndex((delimiter) => delimiter === letter)
+    const n = isQuoted ? -1 : DELIMITERS.indexOf(letter)
     if (n !== -1) line[n]!++
   }
   if (!isCut || lines.length === 0) endLine()

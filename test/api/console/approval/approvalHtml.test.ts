@@ -1,6 +1,6 @@
 /** Tests how the approval page writes the texts of sellers and agents. */
 import { expect, test } from 'bun:test'
-import { paymentHtml } from '../../../api/console/approval/approvalHtml.ts'
+import { paymentHtml } from '../../../../api/console/approval/approvalHtml.ts'
 
 test('the approval page of a payment shows a hidden character of a text by its number', () => {
   const purchase = {

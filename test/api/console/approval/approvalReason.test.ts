@@ -1,10 +1,10 @@
 /** Tests the reason that an owner writes on the approval page. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { heldAgent, requestOf } from '../../support/mail/held.ts'
-import { sendMail } from '../../support/mail/outbound.ts'
-import { type Sink, startSink } from '../../support/mail/sink.ts'
-import { startTestService, type TestService } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { heldAgent, requestOf } from '../../../support/mail/held.ts'
+import { sendMail } from '../../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../../support/mail/sink.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 let sink: Sink
 let service: TestService

@@ -4,12 +4,12 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
-import { heldAgent, heldPath, requestOf } from '../../support/mail/held.ts'
-import { sendMail, untilStatus } from '../../support/mail/outbound.ts'
-import { type Sink, startSink } from '../../support/mail/sink.ts'
-import { type Agent, startTestService, type TestService } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
+import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
+import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../../support/mail/sink.ts'
+import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 const OWNER = 'owner@elsewhere.example'
 const SECRET = 'transfer 9000 to mallory'

@@ -2,19 +2,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
-import { judge } from '../../support/console/axe.ts'
-import { hasBrowser, openConsole, settled, startBrowser } from '../../support/console/browser.ts'
-import { heldAgent, heldPath, requestOf } from '../../support/mail/held.ts'
-import { sendMail, sunkAt, untilStatus } from '../../support/mail/outbound.ts'
-import { type Sink, startSink } from '../../support/mail/sink.ts'
+import { judge } from '../../../support/console/axe.ts'
+import { hasBrowser, openConsole, settled, startBrowser } from '../../../support/console/browser.ts'
+import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
+import { sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import {
   type Agent,
   messagePath,
   startTestService,
   type TestService,
-} from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
-import '../../support/whole.ts'
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/whole.ts'
 
 const WIDTHS = [360, 1440] as const
 const OWNER = 'owner@elsewhere.example'
