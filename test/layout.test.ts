@@ -289,3 +289,10 @@ test('no comment on a declaration begins with "Is the", because the sentence wou
   const wrong = sources.filter(({ text }) => /\/\*\*\s*(?:\* )?Is (?:the|an?) /.test(text))
   expect(wrong.map(({ path }) => path)).toEqual([])
 })
+
+test('no file holds the mark of a merge conflict', () => {
+  const { stdout } = Bun.spawnSync(['git', 'grep', '-nE', '^(<<<<<<<|>>>>>>>) ', '--', '.'], {
+    cwd: ROOT,
+  })
+  expect(stdout.toString()).toBe('')
+})

@@ -166,7 +166,7 @@ function refusal(operation: StoreOperation, { status, body }: Answer): string | 
 }
 
 /**
- * Reports that an object is longer than its database row states, so that another program must have written the object.
+ * Reports that an object is longer than its database row states. Another program must then have written the object.
  */
 export class TooLongError extends Error {}
 

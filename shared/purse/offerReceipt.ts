@@ -4,9 +4,11 @@
  * A valid signature on an offer or receipt alone proves nothing, because anybody can sign with their own key. The key
  * that signed an offer or receipt must belong to the host of the resource, or to the payee.
  */
+
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
+import { isStorable } from '../storable.ts'
 
 /**
  * Sets the maximum number of characters of a stored signed offer or receipt. The service does not store a longer offer
@@ -55,10 +57,7 @@ const signedSchema = z.union([
   z.object({
     format: z.literal('jws').optional(),
     // PostgreSQL stores no null character.
-    signature: z
-      .string()
-      .max(PROOF_CHARS_MAX)
-      .refine((one) => !one.includes('\0')),
+    signature: z.string().max(PROOF_CHARS_MAX).refine(isStorable),
   }),
   z.object({
     format: z.literal('eip712'),

@@ -5,7 +5,9 @@
  *
  * Standards: x402 v1 §5, v2 §5, HTTP transports v1 and v2; scheme `exact` on EVM with EIP-3009.
  */
+
 import { z } from 'zod'
+import { isStorable } from '../storable.ts'
 import { type UsdcNetwork, usdcNetworkOf } from '../till/usdc.ts'
 import type { RefusalReason } from './refusal.ts'
 
@@ -54,11 +56,7 @@ export type SellerChallenge = {
   error: string | null
 }
 
-// PostgreSQL stores no null character, and the hash of the terms allows no lone surrogate.
-const text = z
-  .string()
-  .max(2048)
-  .refine((one) => !one.includes('\0') && one.isWellFormed())
+const text = z.string().max(2048).refine(isStorable)
 const entry = {
   scheme: text,
   network: text,

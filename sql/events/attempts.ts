@@ -29,8 +29,8 @@ export type AttemptResult = {
 /**
  * Records attempts of webhook deliveries. The SQL takes all times from the database's clock, so that processes with
  * different clocks keep one schedule. The SQL rounds the recorded times up to full milliseconds, because the columns
- * store milliseconds. If the SQL rounded down, the next delivery attempt could begin too early. Every SQL statement
- * that locks several rows of deliveries locks them in the order of their ids, so that no deadlock occurs.
+ * store milliseconds. If the SQL rounded down, the next delivery attempt could begin too early. All SQL
+ * statements lock the rows of deliveries in the order of their ids. Two statements therefore cannot deadlock.
  */
 const RECORD_ATTEMPTS = `
   with moment as materialized (

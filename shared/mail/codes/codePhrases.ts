@@ -10,15 +10,14 @@ export const saysValidity = (text: string): boolean =>
   )
 
 /**
- * Tells whether a text says that somebody other than the reader may have requested the mail, such as `if this was not
- * you`.
+ * Recognises the remark that another person may have requested the mail. An example is `if this was not you`.
  */
 export const saysNotAsked = (text: string): boolean =>
   /(?:did(?:n['’]t| not)|haven['’]t|have not|wasn['’]t|was not|not) (?:you|request|ask|try|make|sign|initiate|start)|if (?:this|it) (?:wasn|was not)|ignore this|nicht angefordert|nicht selbst|nicht sie|nicht du|ignorier|n['’]avez pas|n['’]êtes pas|ignorez|no (?:has|ha|solicit|fuiste|fue)|ignor[ae]|não (?:solicit|foi|pediu|fez)|desconsider|non (?:hai|ha|sei|è stat)|niet (?:aangevraagd|zelf|door u)|negeer|inte (?:begär|du|bett)|ikke (?:bedt|dig|deg|har)|et (?:pyytänyt|itse)|älä huomioi|zignoruj|nie prosi|to nie ty|nepožád|nežádal|figyelmen kívül|nem (?:ön|te|kért|kérte)|nu (?:ați|ai) |αγνο[ήε]|δεν (?:ζητή|ήσ)|yok say|dikkate alma|siz (?:değil|istem)|не (?:запраш|вы(?!\p{L})|запит|ви(?!\p{L})|робили)|проигнор|проігнор|心当たり|覚えがない|ご本人|忽略|非本人|不是您|무시|본인이|تجاهل|לא ביקשת|bỏ qua|abaikan|เพิกเฉย/u.test(
     text,
   )
 
-/** Tells whether a text says that a one-time code must stay secret, such as `never share it`. */
+/** Recognises a warning to keep a one-time code secret. An example is `never share it`. */
 export const saysNobodyAsks = (text: string): boolean =>
   /(?:do not|don['’]t|never) (?:share|give|forward|tell|disclose|ask)|(?:not|n['’]t) ask you|niemals|nicht weiter|geben sie .{0,30}nie|ne (?:le |la )?(?:partagez|communiquez|transmettez)|jamais|no (?:lo |la )?compart|nunca|não (?:o |a )?(?:partilhe|compartilhe)|non (?:condivid|comunicare|lo )|deel .{0,30}niet|nooit|dela (?:inte|aldrig)|aldrig|del (?:ikke|aldri)|aldri(?!\p{L})|älä (?:jaa|kerro)|nie (?:udostępniaj|podawaj|przekazuj)|nigdy|nesdělujte|nesdílejte|nikdy|ne (?:ossza|adja)|soha|nu (?:împărtăși|îl |o )|niciodată|μην (?:μοιρ|κοινο|τον)|ποτέ|paylaşmayın|kimseyle|никому|не (?:сообщай|передавай|повідомляй)|ніколи|никогда|他人|第三者|教えない|请勿|切勿|泄露|알려주지|공유하지|لا تشارك|אל תשתפ|không chia sẻ|jangan/u.test(
     text,

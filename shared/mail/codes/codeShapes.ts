@@ -19,8 +19,8 @@ export type Candidate = {
   /** Tells whether the candidate for a one-time code is part of a postal address. */
   isPlace: boolean
   /**
-   * Tells whether the candidate consists of letters with as many vowels as a word, such as IMPORTANT, but also
-   * MSIAMJTL.
+   * Tells whether the candidate consists of letters with as many vowels as a word. IMPORTANT and MSIAMJTL are
+   * examples.
    */
   isWord?: boolean
   /** Tells whether the candidate mixes capital and small letters without order, as in zlQEWh. */

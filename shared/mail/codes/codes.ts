@@ -173,7 +173,9 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
   ]
   const lines = parts.flatMap(([, own]) => own)
   if (!lines.some(({ text: line }) => MAY_HOLD.test(line))) return []
-  if (!mayHaveCode(lines) && codesInLinks([text, html ?? '']).size === 0) return []
+  const whole = [subject, text, html ?? '']
+  const carried = codesInLinks(whole)
+  if (carried.size === 0 && !mayHaveCode(lines)) return []
   const shared = evidenceOfMail(head, lines)
   const judged: Judged[] = []
   for (const [part, own] of parts) {
@@ -189,11 +191,10 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
       }
     }
   }
-  return withEmphasis(withCompany(judged, [subject, text, html ?? '']), shown)
+  return withEmphasis(withCompany(judged, whole, carried), shown)
 }
 
 /**
-<<<<<<< HEAD
  * Matches a parameter of a URL that carries a one-time code, such as `unblockCode=7RK2M4QX`. The names of parameters are
  * English in the mails of all languages.
  */
@@ -208,14 +209,15 @@ const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>
   )
 
 /**
- * Adds to a candidate (a possible code) the evidence from the mail's other candidates, and from other places in the
- * mail that hold the same value.
-=======
  * Adds evidence to the candidates (possible codes) of a mail: from other candidates, and from other places with the
  * same value.
->>>>>>> words-a
+ * @param carried holds the one-time codes that the links of the mail carry.
  */
-function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
+function withCompany(
+  judged: Judged[],
+  parts: readonly string[],
+  carried: ReadonlySet<string>,
+): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
   // A postal code in a footer does not count as another candidate beside a one-time code.
   const rivals = new Set(
@@ -226,7 +228,6 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
       [...part.slice(0, CODE_SCAN_CHARS).matchAll(pattern)].map(([, value]) => value!),
     )
   const linked = new Set(matchesOf(/[=/#]([\w-]{4,20})(?![\w-])/g))
-  const carried = codesInLinks(parts)
   const hostNames = new Set(
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )

@@ -137,8 +137,8 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends with a verb such as "gesendet" (sent) and does not contain a word such as "ich" (I) or
- * "hat" (has). A device line ends with such a verb, but names no person as the subject.
+ * Tells whether a line ends as a device line in German does. A device line ends with a verb such as "gesendet" (sent).
+ * A device line names no person, so it contains no word such as "ich" (I) or "hat" (has).
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)

@@ -27,13 +27,3 @@ export function jsonFault(value: unknown, charsMax: number): string | null {
   if (isDeep(value, 0)) return `must be nested at most ${DEPTH_MAX} levels`
   return left < 0 ? `must be at most ${charsMax} characters of JSON` : null
 }
-
-/**
- * Tells whether PostgreSQL can store a JSON value as jsonb. PostgreSQL stores neither null characters nor lone
- * surrogates.
- */
-export function isStorable(value: unknown): boolean {
-  if (typeof value === 'string') return !value.includes('\0') && value.isWellFormed()
-  if (typeof value !== 'object' || value === null) return true
-  return Object.entries(value).every(([key, inner]) => isStorable(key) && isStorable(inner))
-}

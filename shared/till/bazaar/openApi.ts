@@ -4,7 +4,8 @@
  * Standard: OpenAPI Specification 3.0 and 3.1. The code follows references inside the OpenAPI document, and leaves out
  * references to other documents.
  */
-import { isStorable, jsonFault } from './jsonBounds.ts'
+import { isStorable } from '../../storable.ts'
+import { jsonFault } from './jsonBounds.ts'
 import { valueFault } from './jsonSchema.ts'
 import { type HttpInput, type HttpPart, METHODS, type Metadata, type Output } from './metadata.ts'
 import { readSchema } from './openApiSchema.ts'

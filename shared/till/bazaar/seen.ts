@@ -1,5 +1,5 @@
 /** Reads the x402 extension `bazaar` that an endpoint declares in the 402 response of its own server. */
-import { isStorable } from './jsonBounds.ts'
+import { isStorable } from '../../storable.ts'
 import { valueFault } from './jsonSchema.ts'
 import { BAZAAR, type Bazaar, type ServiceWords } from './metadata.ts'
 import { distinctTags, iconUrlFault, isRouteTemplate, isWord } from './words.ts'

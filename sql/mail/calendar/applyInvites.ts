@@ -120,7 +120,7 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
   }
 }
 
-/** Tells whether a message has the given address as its only sender, and whether that sender is proven. */
+/** Tells whether the given address is the only sender of a message, and a proven sender. */
 function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
   if (direction === 'sent') return true
   const isVouched = authentication?.internal === true || authentication?.aligned === true

@@ -218,8 +218,8 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // A separate SQL statement reads the sums of the purse after the lock, so that it sees everything that the previous
-  // holder of the purse's lock has committed.
+  // A separate SQL statement reads the sums of the purse after the lock. This statement sees the payments of the
+  // transaction that held the lock before.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,

@@ -10,7 +10,7 @@ import { pushPlace } from './place.ts'
 
 const PAGE_SIZE = 50
 
-/** Tells whether a list shows its items as the rows of a table, or as one card for each item. */
+/** Describes the look of a list: a table with one row for each item, or one card for each item. */
 type Look<Item> =
   | { columns: readonly Column<Item>[]; card?: never }
   | { card: (item: Item) => HTMLElement; columns?: never }

@@ -147,7 +147,7 @@ function slideVisitor(
   let shape: {
     area: Area | null
     ground: Colour | undefined
-    /** Tells whether the shape states that it has no fill, so that the fill of its style does not count. */
+    /** Tells whether the shape itself excludes a fill. The shape then has no fill, whatever its style says. */
     isClear: boolean
     isHidden: boolean
   } | null = null
