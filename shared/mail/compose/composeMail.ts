@@ -1,4 +1,5 @@
 import MailComposer from 'nodemailer/lib/mail-composer'
+import { encodeWord } from 'nodemailer/lib/mime-funcs'
 import { type CustomHeaders, customFields } from './customHeaders.ts'
 import { calendarMethod, type SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
@@ -41,10 +42,10 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
   const composer = new MailComposer({
     messageId: content.messageId,
     date: content.date,
-    from: { name: content.fromName, address: content.fromAddress },
+    from: { name: literalName(content.fromName), address: content.fromAddress },
     to: content.to.map(mailbox(content)),
     cc: content.cc.map(mailbox(content)),
-    subject: content.subject,
+    subject: literalSubject(content.subject),
     text: crlf(content.text),
     ...(content.html === null ? {} : { html: crlf(content.html) }),
     ...(content.inReplyTo.length === 0 ? {} : { inReplyTo: content.inReplyTo.join(' ') }),
@@ -104,7 +105,22 @@ function isPlainLines(bytes: Buffer): boolean {
 
 const mailbox =
   ({ names }: MailContent) =>
-  (address: string) => ({ name: names[address] ?? '', address })
+  (address: string) => ({ name: literalName(names[address] ?? ''), address })
+
+const ENCODED_WORD = '=?'
+
+/**
+ * Encodes a subject that contains an encoded word (RFC 2047 §2). nodemailer keeps such a word, and a mail program would
+ * decode it. So the recipient would read other words than the owner who approved the mail.
+ */
+const literalSubject = (subject: string): string =>
+  subject.includes(ENCODED_WORD) ? encodeWord(subject, 'B', 52) : subject
+
+/**
+ * Breaks an encoded word in a display name by a space. RFC 2047 §5 forbids an encoded word in a quoted
+ * string, but many mail programs decode it there.
+ */
+const literalName = (name: string): string => name.replaceAll(ENCODED_WORD, '= ?')
 
 /** Ends every line with CRLF. RFC 5322 §2.3 forbids a lone CR or LF, which nodemailer would keep. */
 const crlf = (text: string): string => text.replace(/\r\n?|\n/g, '\r\n')

@@ -1,5 +1,6 @@
 /** Tests the bytes of a mail that the service composes. */
 import { describe, expect, test } from 'bun:test'
+import PostalMime from 'postal-mime'
 import { composeMail, type MailContent } from '../../../../shared/mail/compose/composeMail.ts'
 import {
   calendarType,
@@ -52,6 +53,26 @@ test('a composed mail contains the given Message-ID, author, recipients and subj
   expect(await field('Cc', given)).toEqual(['=?UTF-8?B?QsO2?= <b@b.example>'])
   expect(await field('To')).toEqual(['ada@a.example'])
   expect(await field('Subject', given)).toEqual(['Tide tables'])
+})
+
+test('a subject that contains an encoded word reaches its recipients letter for letter', async () => {
+  for (const subject of [
+    'Invoice =?iso-8859-1?Q?paid?= today',
+    '=?utf-8?B?WWVz?=',
+    `Zoë =?utf-8?Q?${'a'.repeat(60)}?= "x" ${'long '.repeat(40)}end`,
+  ]) {
+    const mail = await PostalMime.parse(await composed({ subject }))
+    expect(mail.subject).toBe(subject)
+  }
+})
+
+test('a display name in a composed mail never contains an encoded word', async () => {
+  const word = '=?utf-8?Q?Bank?='
+  const mail = await composed({ fromName: word, names: { 'ada@a.example': `The ${word}` } })
+  const { from, to } = await PostalMime.parse(mail)
+  expect(mail).not.toContain(word)
+  expect(from?.name).toBe('= ?utf-8?Q?Bank?=')
+  expect(to?.[0]?.name).toBe('The = ?utf-8?Q?Bank?=')
 })
 
 test('each line of a composed mail’s text ends with CRLF', async () => {
