@@ -51,10 +51,13 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
 
 /**
  * Removes the objects of `dead_blobs` from the object store, several objects at once. If the process crashes, the next
- * call removes at most one batch of objects a second time. @returns the number of removed objects.
+ * call removes at most one batch of objects a second time. An object that the store refuses to remove stays, and does
+ * not delay the other objects of the batch. @returns the number of removed objects.
+ * @throws the first refusal of the store, if the call removed no object.
  */
 export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<number> {
-  return transaction(pool, async (db) => {
+  let refusal: unknown
+  const count = await transaction(pool, async (db) => {
     const { rows } = await db.query<{ hash: Buffer }>(
       `select hash from dead_blobs order by died_at limit ${BATCH} for update skip locked`,
     )
@@ -63,12 +66,13 @@ export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<n
       const part = rows.slice(at, at + REMOVALS_AT_ONCE).map(({ hash }) => hash)
       const ends = await Promise.allSettled(part.map((hash) => store.remove(hash.toString('hex'))))
       removed.push(...part.filter((_, n) => ends[n]?.status === 'fulfilled'))
-      const failed = ends.find((end) => end.status === 'rejected')
-      if (failed === undefined) continue
-      if (failed.reason instanceof BlobsAwayError) break
-      throw failed.reason
+      const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []))
+      if (failures.some((failure) => failure instanceof BlobsAwayError)) break
+      refusal ??= failures[0]
     }
     await db.query('delete from dead_blobs where hash = any ($1::bytea[])', [removed])
     return removed.length
   })
+  if (count === 0 && refusal !== undefined) throw refusal
+  return count
 }

@@ -1,6 +1,7 @@
 import type { EventPosition } from '../../shared/events/eventId.ts'
 import type { EventData, EventType } from '../../shared/events/events.ts'
 import type { Queryable } from '../db.ts'
+import { deleteInBatches } from '../deleteInBatches.ts'
 import { createDelivery, paymentEventKey } from './deliveries.ts'
 
 /**
@@ -209,7 +210,5 @@ export async function notifyKeysChanged(db: Queryable, projectId: string): Promi
 
 /** Deletes events that are older than 7 days. */
 export async function deleteStaleEvents(db: Queryable): Promise<void> {
-  await db.query(
-    `delete from events where created_at < clock_timestamp() - interval '${RETENTION}'`,
-  )
+  await deleteInBatches(db, 'events', `created_at < clock_timestamp() - interval '${RETENTION}'`)
 }

@@ -5,6 +5,7 @@ import type { UseRequest } from '../../shared/vault/useRequest.ts'
 import { type Outcome, setOutcome } from '../account/audit.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
+import { deleteInBatches } from '../deleteInBatches.ts'
 import { recordEvents } from '../events/events.ts'
 
 /**
@@ -202,5 +203,5 @@ async function auditEnd(
 
 /** Deletes expired uses of secrets, together with their responses. */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
-  await db.query(`delete from vault_uses where expires_at <= clock_timestamp()`)
+  await deleteInBatches(db, 'vault_uses', 'expires_at <= clock_timestamp()')
 }

@@ -1,6 +1,7 @@
 import { isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { deleteInBatches } from '../../deleteInBatches.ts'
 import { parseLsn } from '../../operations/replica.ts'
 import type { FoundKey } from '../keys/keys.ts'
 import { rateWindowUpsert } from '../keys/rateWindows.ts'
@@ -243,11 +244,11 @@ export async function deleteStaleOAuth(db: Queryable): Promise<void> {
   for (const text of [
     `delete from oauth_requests where expires_at < clock_timestamp() - interval '1 hour'`,
     `delete from oauth_codes where expires_at < clock_timestamp() - interval '1 day'`,
-    `delete from oauth_tokens where expires_at < clock_timestamp() - interval '1 day'`,
     `delete from oauth_grants where coalesce(revoked_at, expires_at) < clock_timestamp() - interval '30 days'`,
     `delete from oauth_client_documents where wanted_at < clock_timestamp() - interval '7 days'`,
     `delete from oauth_clients c where used_at is null and created_at < clock_timestamp() - interval '1 day'`,
   ]) {
     await db.query(text)
   }
+  await deleteInBatches(db, 'oauth_tokens', `expires_at < clock_timestamp() - interval '1 day'`)
 }

@@ -1,5 +1,6 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
+import { deleteInBatches } from '../../deleteInBatches.ts'
 import { withdrawDeleted } from '../approval/heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
@@ -127,7 +128,9 @@ export async function deleteRows(
  * Deletes the hashes of messages that were deleted over 7 days ago, because no sender will send these messages again.
  */
 export async function forgetDeletedMessages(db: Queryable): Promise<void> {
-  await db.query(
-    `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${RETENTION}'`,
+  await deleteInBatches(
+    db,
+    'deleted_messages',
+    `deleted_at < clock_timestamp() - interval '${RETENTION}'`,
   )
 }

@@ -1,6 +1,7 @@
 import type { X402Reason } from '../../../shared/till/x402.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
+import { deleteInBatches } from '../../deleteInBatches.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { type ClaimRecord, claimRecord, claimRecords, type NewClaim } from '../settle/claims.ts'
 import {
@@ -154,7 +155,5 @@ async function claimChecked(
 
 /** Deletes expired payment checks. */
 export async function deleteStaleChecks(db: Queryable): Promise<void> {
-  await db.query(
-    `delete from payment_checks where created_at < clock_timestamp() - interval '1 hour'`,
-  )
+  await deleteInBatches(db, 'payment_checks', `created_at < clock_timestamp() - interval '1 hour'`)
 }

@@ -136,6 +136,30 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(bucket.names()).toEqual([])
   })
 
+  test('objects that the store refuses to remove do not delay the removal of other objects', async () => {
+    for (let n = 0; n < 12; n++) await keep()
+    await age()
+    await buryIdleBlobs(database.pool)
+    const { rows } = await database.pool.query<{ hash: Buffer }>(
+      'select hash from dead_blobs order by died_at limit 9',
+    )
+    const refused = new Set(rows.map(({ hash }) => hash.toString('hex')))
+    const store = {
+      ...bucket.store,
+      remove: async (key: string) => {
+        if (refused.has(key)) throw new Error('403 AccessDenied')
+        await bucket.store.remove(key)
+      },
+    }
+    expect(await removeDeadBlobs(database.pool, store)).toBe(3)
+    expect(await removeDeadBlobs(database.pool, store).catch(String)).toBe(
+      'Error: 403 AccessDenied',
+    )
+    expect([bucket.names().length, await rowsOf('dead_blobs')]).toEqual([9, 9])
+    await sweep()
+    expect(bucket.names()).toEqual([])
+  })
+
   test('the sweep shares the work between two processes', async () => {
     for (let n = 0; n < 10; n++) await keep()
     await age()
