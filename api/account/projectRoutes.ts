@@ -82,10 +82,11 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
         detail: updateOperation,
       },
     )
-    .post('/:projectId/rotate-key', ({ params }) => rotate(services, params.projectId), {
-      params: Params,
-      detail: rotateOperation,
-    })
+    .post(
+      '/:projectId/rotate-key',
+      ({ request, params }) => rotate(services, request, params.projectId),
+      { params: Params, detail: rotateOperation },
+    )
     .delete('/:projectId', ({ params }) => remove(services, params.projectId), {
       params: Params,
       detail: deleteOperation,
@@ -171,8 +172,8 @@ async function update(
   return toView(services, project)
 }
 
-async function rotate({ pool }: Services, projectId: string) {
-  const rotated = await rotateProjectKey(pool, projectId)
+async function rotate({ pool }: Services, request: Request, projectId: string) {
+  const rotated = await rotateProjectKey(pool, projectId, platformActor(request, projectId))
   if (rotated === null) throw projectNotFound()
   return { ...rotated, message: ROTATED }
 }

@@ -347,11 +347,13 @@ export async function updateProject(
 }
 
 /**
- * Replaces a project's API key and revokes the old API key. @returns null if the project does not exist or is deleted.
+ * Replaces a project's API key and revokes the old API key. The audit log of the project records the actor and the
+ * prefix of the new API key. @returns null if the project does not exist or is deleted.
  */
 export async function rotateProjectKey(
   pool: Pool,
   id: string,
+  actor: Actor,
 ): Promise<{ rawKey: string; apiKeyPrefix: string } | null> {
   const rawKey = generateKey('project')
   return transaction(pool, async (db) => {
@@ -363,6 +365,13 @@ export async function rotateProjectKey(
     const { scopes } = (await findProject(db, id))!
     await revokeProjectKey(db, id)
     await insertProjectKey(db, { key: rawKey, projectId: id, scopes })
-    return { rawKey, apiKeyPrefix: keyLookupPrefix(rawKey) }
+    const apiKeyPrefix = keyLookupPrefix(rawKey)
+    await writeAudit(db, actor, {
+      action: 'project.rotate_key',
+      subject: id,
+      detail: apiKeyPrefix,
+      outcome: 'ok',
+    })
+    return { rawKey, apiKeyPrefix }
   })
 }

@@ -163,6 +163,17 @@ test('an operator adds and removes scopes of a project, and the change takes eff
   expect((await service.platform.patch(path, { addScopes: ['nope'] })).status).toBe(400)
 })
 
+test('the audit log of a project records who replaced its API key, and the prefix of the new key', async () => {
+  const { projectId } = await create()
+  const { body } = await service.platform.post(`/v0/platform/projects/${projectId}/rotate-key`)
+  const agent = createClient(service.url, body.rawKey)
+  const { logs } = (await agent.get('/v0/logs?action=project.rotate_key')).body
+  expect(logs).toMatchObject([
+    { actor: service.platform.key.slice(0, 17), description: body.apiKeyPrefix, outcome: 'ok' },
+  ])
+  expect(JSON.stringify(logs)).not.toContain(body.rawKey)
+})
+
 test('if an API key is rotated, every API process refuses the old key at once, and concurrent rotations leave only one valid key', async () => {
   const other = startApi(service.config, service.database.url, silentLog)
   try {

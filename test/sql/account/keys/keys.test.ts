@@ -43,7 +43,8 @@ const authenticate = async (key: string) =>
 
 test('a rotated API key and an API key of a deleted project have no identity and no scopes', async () => {
   const [rotated, deleted, live] = [await newKey(), await newKey(), await newKey()]
-  await rotateProjectKey(pool, rotated.projectId)
+  const { projectId } = rotated
+  await rotateProjectKey(pool, projectId, { projectId, keyPrefix: 'test', requestId: 'r' })
   await deleteProject(pool, deleted.projectId)
   for (const { key, keyId } of [rotated, deleted]) {
     expect(await authenticate(key)).toBeNull()
