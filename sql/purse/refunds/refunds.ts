@@ -59,6 +59,11 @@ export function refundPayment(
       refundOf: paymentId,
     }
     const all = await listRefunds(db, paymentId)
+    // The lock of the payment's row does not stop a refund of another payment with the same Idempotency-Key.
+    await db.query(
+      `select pg_advisory_xact_lock(hashtextextended('refund ' || $1 || ' ' || $2, 0))`,
+      [projectId, key],
+    )
     const before = await findByKey(db, projectId, key)
     if (before !== null) {
       const refund = all.find(({ id }) => id === before.id)

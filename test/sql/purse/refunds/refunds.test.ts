@@ -101,6 +101,28 @@ describe('a seller records a refund that the seller pays by hand', () => {
     expect(made.filter(({ kind }) => kind === 'ok')).toHaveLength(2)
   })
 
+  test.each([
+    ['by hand', () => newProject(pool), undefined],
+    ['out of a purse', async () => (await newPurseSale(100_000n)).projectId, 'purse'],
+  ])(
+    'simultaneous refunds %s of eight payments with one idempotency key make one refund',
+    async (_way, makeProject, from) => {
+      const projectId = await makeProject()
+      const { rows } = await pool.query('select address from purses where project_id = $1', [
+        projectId,
+      ])
+      const recipient = from === undefined ? {} : { recipient: rows[0].address }
+      const sales = await Promise.all(
+        Array.from({ length: 8 }, () => newSale({ projectId, ...recipient })),
+      )
+      const made = await Promise.all(sales.map(({ id }) => refund(id, 1_000n, 'shared')))
+      expect(made.map(({ kind }) => kind).toSorted()).toEqual([
+        'ok',
+        ...Array(7).fill('other_request'),
+      ])
+    },
+  )
+
   test('a refund by hand needs a final payment of a project that is not deleted', async () => {
     const projectId = await newProject(pool)
     const waiting = await newPayment(pool, { projectId })
