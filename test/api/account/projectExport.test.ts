@@ -191,6 +191,22 @@ test('a project export contains the mandates and purchases of the purse, and the
   ])
 })
 
+test('a project export contains the refunds that the seller sends by hand', async () => {
+  const agent = await service.newAgent()
+  const { id } = await newSettled(pool, { projectId: agent.project.id })
+  await pool.query('update payments set finalized_at = clock_timestamp() where id = $1', [id])
+  const made = await service.platform.post(
+    `/v0/payments/${id}/refund`,
+    { amount: '0.001' },
+    { 'idempotency-key': 'export' },
+  )
+  expect([made.status, made.body.message]).toEqual([200, undefined])
+  const lines = linesOf(await (await open(agent)).text())
+  expect(lines.filter(({ kind }) => kind === 'refund')).toMatchObject([
+    { refundId: made.body.refundId, paymentId: id, amountAtomic: '1000', state: 'expected' },
+  ])
+})
+
 test('a mail without a Message-ID has the same id in the exported mbox and in the exported JSON line', async () => {
   const agent = await service.newAgent()
   const bare = 'From: a@b.example\r\nSubject: bare\r\n\r\nno id'
