@@ -87,6 +87,14 @@ export async function takePendingText(
 }
 
 /**
+ * Limits how many attachments {@link nextTextAt} looks at. A project reads far fewer attachments at once, so that one of
+ * them is free.
+ */
+const LOOKED_AT_MAX = 1_000
+const PENDING = `from attachment_texts x join messages m on m.row = x.message_row
+         where x.project_id = $1 and x.state = 'pending'`
+
+/**
  * Returns the time at which the reading job may read a project's next attachment. The time is later if the project has
  * used up its daily limits, or if another job run is reading the attachment. @returns null if no attachment of the
  * project waits for reading.
@@ -105,13 +113,11 @@ export async function nextTextAt(
                        or r.cpu_ms >= 1000 * coalesce(l.daily_text_seconds, $3::bigint))
           then ((r.day + 1)::timestamp at time zone 'UTC') end) as at
       from (
-        select x.project_id, greatest(
-          x.claimed_at + interval '${CLAIM_SECONDS} seconds',
-          case when m.delivery_status = 'scheduled' then
-            greatest(m.send_at, clock_timestamp()) + interval '${SCHEDULED_SECONDS} seconds' end) as free_at
-        from attachment_texts x join messages m on m.row = x.message_row
-        where x.project_id = $1 and x.state = 'pending' and (m.delivery_status = 'scheduled' or ${IS_ON_ITS_WAY})
-        limit 1000) x
+        (select x.project_id, x.claimed_at + interval '${CLAIM_SECONDS} seconds' as free_at
+         ${PENDING} and ${IS_ON_ITS_WAY} limit ${LOOKED_AT_MAX})
+        union all
+        (select x.project_id, greatest(m.send_at, clock_timestamp()) + interval '${SCHEDULED_SECONDS} seconds'
+         ${PENDING} and m.delivery_status = 'scheduled' order by m.send_at limit 1)) x
       left join attachment_reading r
         on r.project_id = x.project_id and r.day = (clock_timestamp() at time zone 'UTC')::date
       left join project_limits l on l.project_id = x.project_id

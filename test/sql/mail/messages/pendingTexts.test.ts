@@ -141,6 +141,26 @@ describe('a project reads its next attachment', () => {
     expect(await at(projectId)).toBe(sendAt.getTime() + 1_000)
   })
 
+  test('a thousand attachments of scheduled mail delay no other attachment', async () => {
+    const projectId = await newProject(pool)
+    const sendAt = (minutes: number) => new Date(Date.now() + minutes * MINUTE_MS)
+    const schedule = (row: string, time: Date) =>
+      pool.query('update messages set send_at = $2 where row = $1', [row, time])
+    const late = await waiting(projectId, 'scheduled')
+    await schedule(late, sendAt(60))
+    await pool.query(
+      `insert into attachment_texts (project_id, message_row, attachment_id)
+       select project_id, message_row, 'more_' || n from attachment_texts, generate_series(1, 1000) n
+       where message_row = $1`,
+      [late],
+    )
+    const soon = sendAt(5)
+    await schedule(await waiting(projectId, 'scheduled'), soon)
+    expect(await at(projectId)).toBe(soon.getTime() + 1_000)
+    await waiting(projectId)
+    expect(await at(projectId)).toBe(0)
+  })
+
   test.each([
     ['below both limits', { bytes: 9, cpuMs: 1_999 }, false],
     ['at the limit of bytes', { bytes: 10 }, true],
