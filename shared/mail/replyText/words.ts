@@ -109,6 +109,7 @@ export const MESSAGE_RUNS: readonly string[] = phrases(`
 export const ORIGINAL_RUNS: readonly string[] = phrases(`
   origin|ursprüng|oorspronkelijk|oryginal|původní|pôvodn|izvorn|исходн|оригинал|първоначал|ursprunglig
   |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
+  |оригінал|початков|izvirn|algne|upprun|iniţial|inițial|asli|اصلی|ต้นฉบับ|मूल|原邮件|原郵件|replied|reply message
 `)
 
 /**
