@@ -271,11 +271,14 @@ function linksOfHtml(html: string): Found[] {
 }
 
 /**
- * Returns the URL of a link if the URL is a web address. @returns undefined if the URL is not a web address, or if it
- * is too long.
+ * Returns the URL of a link if the URL is a web address. A browser drops tabs and line ends in a URL, and encodes the
+ * spaces inside (WHATWG URL §4.4). @returns undefined if the URL is not a web address, or if it is too long.
  */
 function cleanHref(text: string): string | undefined {
-  const href = text.replace(/[\s\p{Cc}]+/gu, '')
+  const href = text
+    .replace(/[\t\r\n]+/g, '')
+    .replace(/^[\s\p{Cc}]+|[\s\p{Cc}]+$/gu, '')
+    .replace(/[\s\p{Cc}]/gu, encodeURIComponent)
   return /^https?:\/\/[^/]/i.test(href) && href.length <= HREF_MAX_CHARS
     ? href.toWellFormed()
     : undefined
@@ -290,17 +293,31 @@ function linksOfText(text: string): Found[] {
   const input = text.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
   let free = 0
-  for (const match of input.matchAll(/https?:\/\/[^\s<>"]{1,4100}/gi)) {
+  for (const match of input.matchAll(/https?:\/\/[^\s<>"，。、；：！？）」』】》]{1,4100}/gi)) {
     // Programs that turn HTML into text write `Reset [https://…]`, sometimes with the next word directly behind.
     const bracketEnd = input[match.index - 1] === '[' ? match[0].indexOf(']') : -1
     const url = bracketEnd === -1 ? match[0] : match[0].slice(0, bracketEnd)
-    const href = cleanHref(url.replace(/[.,;:!?'*)\]}。、，）」】]+$/u, ''))
+    const href = cleanHref(withoutEnd(url))
     const before = input.slice(Math.max(free, match.index - CONTEXT_MAX_CHARS), match.index)
     free = match.index + url.length
     if (href !== undefined) found.push({ href, text: '', context: () => nearLines(before) })
     if (found.length === LINKS_READ) break
   }
   return found
+}
+
+/**
+ * Returns a URL without the punctuation of its sentence. A closing bracket belongs to the URL if the URL also holds the
+ * opening bracket.
+ */
+function withoutEnd(url: string): string {
+  const end = /[.,;:!?'*)\]}]+$/.exec(url)?.index ?? url.length
+  let own = url.slice(0, end)
+  for (const mark of url.slice(end)) {
+    if (mark !== ')' || own.split('(').length <= own.split(')').length) break
+    own += mark
+  }
+  return own
 }
 
 /**

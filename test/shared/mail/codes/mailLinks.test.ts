@@ -170,6 +170,26 @@ describe('the service reads a link of a mail', () => {
     ])
   })
 
+  test('a link in plain text keeps a bracket that it opens itself', () => {
+    expect(
+      linksOf(null, { text: `See ${at('/wiki/Mail_(post)')}, (or ${at('/a_(b)?c=d')}).` }),
+    ).toMatchObject([{ href: at('/wiki/Mail_(post)') }, { href: at('/a_(b)?c=d') }])
+  })
+
+  test('a link in plain text ends before a punctuation mark of a Chinese or Japanese sentence', () => {
+    for (const mark of '\uff0c\u3002\u3001\uff1b\uff1a\uff01\uff1f\uff09\u300d\u300f\u3011\u300b') {
+      const text = `\u8bf7\u70b9\u51fb${personal('/v')}${mark}\u5982\u679c\u4e0d\u662f\u60a8\u672c\u4eba`
+      expect(linksOf(null, { text })).toMatchObject([{ href: personal('/v') }])
+    }
+  })
+
+  test('a space inside the href of a link is written as a browser writes it, and line ends are dropped', () => {
+    const [{ href }] = linksOf(
+      anchor(` ${at('/v?name=Ada Lovelace&')}\r\n\tt=${TOKEN} `, 'Verify'),
+    ) as any
+    expect(href).toBe(at(`/v?name=Ada%20Lovelace&t=${TOKEN}`))
+  })
+
   test('a link in square brackets ends at the closing bracket, even if a word stands directly behind', () => {
     expect(
       linksOf(null, { text: `Reset [${at('/x?a=b')}]If not, see [${at('/y')}].` }),
