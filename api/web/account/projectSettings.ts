@@ -1,4 +1,4 @@
-import { ask, at } from '../kit/ask.ts'
+import { ask, at, changesOf } from '../kit/ask.ts'
 import { check, confirmByTyping, field, openDialog, showOnce } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { bytes, moment } from '../kit/format.ts'
@@ -190,7 +190,7 @@ const changeDailyLimits = (project: Project): void => {
         dailyTextBytes: given('dailyTextBytes'),
         dailyTextSeconds: given('dailyTextSeconds'),
       }
-      return change(project, { limits }, 'Daily limits changed')
+      return change(project, { limits: changesOf(project.limits, limits) }, 'Daily limits changed')
     },
   })
 }
@@ -210,8 +210,11 @@ const changeScopes = (project: Project): void =>
     body: scopeChoice(project.scopes),
     act: (form) => {
       const chosen = form.getAll('scopes').map(String)
-      const removeScopes = SCOPES.map(([scope]) => scope).filter((scope) => !chosen.includes(scope))
-      return change(project, { addScopes: chosen, removeScopes }, 'Scopes changed')
+      const addScopes = chosen.filter((scope) => !project.scopes.includes(scope))
+      const removeScopes = SCOPES.map(([scope]) => scope).filter(
+        (scope) => project.scopes.includes(scope) && !chosen.includes(scope),
+      )
+      return change(project, { addScopes, removeScopes }, 'Scopes changed')
     },
   })
 
@@ -234,7 +237,8 @@ const changePayments = (project: Project): void =>
       if (paymentsEnabled && payTo === '') {
         throw new FieldError('payTo', 'Enter the address that receives the payments')
       }
-      return change(project, { payTo: payTo === '' ? null : payTo, paymentsEnabled }, 'Saved')
+      const given = { payTo: payTo === '' ? null : payTo, paymentsEnabled }
+      return change(project, changesOf(project, given), 'Saved')
     },
   })
 
