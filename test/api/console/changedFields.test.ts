@@ -142,4 +142,17 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
       ...least,
     })
   })
+
+  test('an active mandate is shown, although a hundred newer mandates have ended', async () => {
+    const agent = await till.service.newAgent()
+    await till.service.platform.post(`${pathOf(agent)}/purse`, {})
+    await giveMandate(agent, 'Weather')
+    for (let n = 0; n < 100; n++) {
+      const id = await giveMandate(agent, `Old ${n}`)
+      await till.service.platform.delete(`${pathOf(agent)}/mandates/${id}`)
+    }
+    await desk.open(`projects/${agent.project.id}/purse`)
+    await page.getByRole('button', { name: 'Give a mandate' }).waitFor()
+    expect(await page.getByRole('button', { name: 'Change Weather' }).count()).toBe(1)
+  })
 })
