@@ -224,7 +224,8 @@ export const BOUNCE_STARTS: readonly string[] = phrases(`
   delivery has failed to these recipients|this is the mail system at host|mail delivery failed
   |this message was created automatically by mail delivery software|delivery status notification
   |your message couldn't be delivered|your message wasn't delivered|hi. this is the qmail-send
-  |the following addresses had permanent|the following address failed|the following recipient
+  |the following addresses had permanent|the following address failed|the following recipient(s)
+  |the following recipient could|the following recipient cannot|the following recipients could|the following recipients cannot
   |i'm sorry to have to inform you that your message|undelivered mail returned
   |an error occurred while trying to deliver|could not deliver the following|message not delivered
   |final-recipient:|reporting-mta:|diagnostic-code:|original-recipient:|action: failed|remote-mta:

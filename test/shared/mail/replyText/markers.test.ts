@@ -122,6 +122,19 @@ describe('the service finds the reply text of a whole mail', () => {
     )
   })
 
+  test('a sentence about recipients makes no bounce, and a report about them does', () => {
+    const own = 'The following recipients get the invoice: Ann and Bob.'
+    expect(replyText(`${own}\n\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> Who?`)).toBe(own)
+    for (const start of [
+      'The following recipient(s) cannot be reached:',
+      'The following recipient(s) could not be reached:',
+      'The following recipients could not be reached:',
+    ]) {
+      const report = `${start}\n\na@x.test\n\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> Who?`
+      expect(replyText(report)).toBe(report)
+    }
+  })
+
   test.each([
     '--- Email settings ---',
     '--- Mailing address ---',
