@@ -114,7 +114,9 @@ const storage = ({ usage, limits }: Project): string =>
 
 const MB = 1024 * 1024
 
-const changeStorage = (project: Project): void =>
+const changeStorage = (project: Project): void => {
+  const { storageBytes: present } = project.limits
+  const shown = present === null ? '' : String(Math.ceil(present / MB))
   openDialog({
     title: 'Change storage',
     action: 'Save',
@@ -125,17 +127,19 @@ const changeStorage = (project: Project): void =>
         type: 'number',
         min: 0,
         max: 1_000_000_000,
-        value:
-          project.limits.storageBytes === null ? '' : Math.ceil(project.limits.storageBytes / MB),
+        value: shown,
       },
       "A full inbox takes no mail and sends none. Empty: the service's limit.",
     ),
-    act: (form) => {
+    act: async (form) => {
       const text = String(form.get('megabytes') ?? '').trim()
+      // The shown value may be the service's default, and it is rounded.
+      if (text === shown) return
       const storageBytes = text === '' ? null : Number(text) * MB
-      return change(project, { limits: { storageBytes } }, 'Storage changed')
+      await change(project, { limits: { storageBytes } }, 'Storage changed')
     },
   })
+}
 
 const ofLimit = (used: number, limit: number | null): string =>
   limit === null

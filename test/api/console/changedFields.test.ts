@@ -121,6 +121,21 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect((await agent.get('/v0/vault/bank')).status).toBe(403)
   })
 
+  test('a form that shows a default of the service does not make the default a limit of the project', async () => {
+    const agent = await till.service.newAgent()
+    await desk.open(`projects/${agent.project.id}/settings`)
+    await press('Change storage')
+    await save()
+    await press('Change daily limits')
+    await page.getByLabel('Payments a day').fill('500')
+    await save()
+    const { rows } = await till.service.database.pool.query(
+      'select storage_bytes, daily_settlements::int, daily_gas from project_limits where project_id = $1',
+      [agent.project.id],
+    )
+    expect(rows).toEqual([{ storage_bytes: null, daily_settlements: 500, daily_gas: null }])
+  })
+
   test('a new name of a person does not give back a right that the person has lost meanwhile', async () => {
     const agent = await till.service.newAgent()
     const headers = { 'x-purser-console': '1' }
