@@ -294,17 +294,29 @@ function linksOfText(text: string): Found[] {
   const found: Found[] = []
   let free = 0
   for (const match of input.matchAll(/https?:\/\/[^\s<>"，。、；：！？）」』】》]{1,4100}/gi)) {
+    if (match.index < free) continue
     // Programs that turn HTML into text write `Reset [https://…]`, sometimes with the next word directly behind.
     const bracketEnd = input[match.index - 1] === '[' ? match[0].indexOf(']') : -1
     const url = bracketEnd === -1 ? match[0] : match[0].slice(0, bracketEnd)
-    const href = cleanHref(withoutEnd(url))
+    const end = match.index + url.length
+    const rest = input[match.index - 1] === '<' ? wrappedRest(input, end) : ''
+    const href = cleanHref(withoutEnd(url + rest.replace(/\s+/g, '')))
     const before = input.slice(Math.max(free, match.index - CONTEXT_MAX_CHARS), match.index)
-    free = match.index + url.length
+    free = end + rest.length
     if (href !== undefined) found.push({ href, text: '', context: () => nearLines(before) })
     if (found.length === LINKS_READ) break
   }
   return found
 }
+
+/**
+ * Matches the further lines of a URL that angle brackets enclose. Line ends and the blanks around them do not belong to
+ * the URL (RFC 3986, Appendix C).
+ */
+const WRAPPED = /^(?:[ \t]*\r?\n[ \t]*(?!https?:)[^\s<>"]{1,998}){1,20}(?=[ \t]*>)/i
+
+const wrappedRest = (text: string, end: number): string =>
+  WRAPPED.exec(text.slice(end, end + HREF_MAX_CHARS))?.[0] ?? ''
 
 /**
  * Returns a URL without the punctuation of its sentence. A closing bracket belongs to the URL if the URL also holds the
