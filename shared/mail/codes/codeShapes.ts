@@ -77,8 +77,8 @@ const AFTER = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_@&=/\\
 const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
 
-/** Matches the next sentence after a full stop without a space, as in `482913.Do not share it`. */
-const NEXT_SENTENCE = /^\.\p{Lu}(?:\p{Ll}{1,6} |\p{Ll}{7})/u
+/** Matches the next words after a mark without a space, as in `482913.Do not share it` and `482913,valid for an hour`. */
+const NEXT_WORDS = /^(?:\.\p{Lu}|,\p{L})(?:\p{Ll}{1,6} |\p{Ll}{7})/u
 
 /**
  * Matches a long number or word. A long candidate counts only alone on its line or directly after a label, because
@@ -117,7 +117,7 @@ export function candidatesOf(line: string): Candidate[] {
     if (BEFORE.test(before) || AFTER.test(after)) continue
     const candidate = read(shown, match.groups!)
     if (candidate === undefined) continue
-    const isEnded = candidate.kind === 'numeric' && NEXT_SENTENCE.test(after)
+    const isEnded = candidate.kind === 'numeric' && NEXT_WORDS.test(after)
     const goesOn = !isEnded && AFTER_NUMBER.test(after)
     if (candidate.kind !== 'words' && (BEFORE_NUMBER.test(before) || goesOn)) continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue

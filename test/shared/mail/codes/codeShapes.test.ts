@@ -131,6 +131,8 @@ describe('a number has the shape of a code', () => {
       '482913\u2014your sign-in code',
       'Your OTP is 482913.Do not share it',
       'Your OTP is:-482913',
+      'Your code is 482913,valid for 5 minutes',
+      '482913,it expires soon',
       'OTP:-482913',
     ])
       expect([line, valuesOf(line)]).toEqual([line, ['482913']])
