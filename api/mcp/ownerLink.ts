@@ -14,6 +14,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { type Approval, findApprovalOf } from '../../sql/account/approvals.ts'
 import { requestHash } from '../http/input/idempotencyKey.ts'
+import { findTool } from './naming.ts'
 import type { Connection } from './server.ts'
 import { acceptedText } from './tools/mailTools.ts'
 
@@ -60,6 +61,8 @@ export async function linkForOwner(
   },
 ): Promise<InputRequiredResult | null> {
   const data = result.structuredContent
+  // A tool that only reads or labels a held mail has the mail itself as its result.
+  if (!findTool(name)?.hints.openWorldHint) return null
   if (data?.deliveryStatus !== 'held' || !showsLinks(context)) return null
   const approval = await findHeld(connection, data)
   if (approval?.state !== 'waiting') return null
@@ -91,6 +94,9 @@ export async function afterOwner(
   if (state === 'waiting') return answer({ ...sent, deliveryStatus })
   if (state === 'approved') {
     const labels = (sent.labels as string[]).filter((label) => label !== 'held')
+    if (Date.parse(String(sent.sendAt)) > Date.now()) {
+      return answer({ ...sent, labels: [...labels, 'scheduled'], deliveryStatus: 'scheduled' })
+    }
     return answer({ ...sent, labels })
   }
   return refusal(`The mail is ${state ?? 'gone'} and is not sent. Do not send it again unasked`)

@@ -36,7 +36,9 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
       const answer = await post(config, message, version, abort.signal)
       if (call === null || abort.signal.aborted) return
       if (call.method === 'initialize') version = negotiated(answer)
-      await host.send(answer ?? failure(call, 'The service gave no answer'))
+      await host.send(
+        answer === null ? failure(call, 'The service gave no answer') : named(call, answer),
+      )
     } catch (error) {
       if (call === null || abort.signal.aborted) return
       await host.send(failure(call, reasonOf(error, config)))
@@ -121,6 +123,16 @@ function failure({ id, method }: Call, text: string): JSONRPCMessage {
     return { jsonrpc: '2.0', id, error: { code: SERVER_ERROR, message: text } }
   }
   return { jsonrpc: '2.0', id, result: { isError: true, content: [{ type: 'text', text }] } }
+}
+
+/**
+ * Returns the service's response with the id of the call. The service refuses some requests before it reads their id,
+ * and its error then has the id null (JSON-RPC 2.0 §5). A host would wait forever for the response to its call.
+ */
+function named(call: Call, answer: JSONRPCMessage): JSONRPCMessage {
+  if (!('error' in answer) || (answer.id ?? null) !== null) return answer
+  const { message } = answer.error
+  return call.method === 'tools/call' ? failure(call, message) : { ...answer, id: call.id }
 }
 
 const isCall = (message: JSONRPCMessage): message is Call => 'method' in message && 'id' in message

@@ -8,7 +8,7 @@ import {
 import { answerInvite, RsvpBody } from '../../mail/calendar/rsvp.ts'
 import { RepliedMessage } from '../../mail/messages/messageDocs.ts'
 import { MessageParams } from '../../mail/messages/messageRoutes.ts'
-import { acceptedText, KeyInput, PageInput, SENDS } from './mailTools.ts'
+import { acceptedText, KeyInput, moreText, PageInput, SENDS } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
@@ -36,7 +36,10 @@ const list = defineTool({
     )
     return {
       data: { ...page, ...UNTRUSTED },
-      text: page.count === 0 ? 'No events.' : fence(lines.join('\n')),
+      text:
+        page.count === 0
+          ? 'No events.'
+          : `${page.count} events.${moreText(page)}\n${fence(lines.join('\n'))}`,
     }
   },
 })

@@ -12,7 +12,7 @@ import {
 import { RepliedMessage, WholeMessage } from '../../mail/messages/messageDocs.ts'
 import { MessageParams } from '../../mail/messages/messageRoutes.ts'
 import { cancel } from '../../mail/outbound/cancelRoutes.ts'
-import { acceptedText, PageInput, pageOf, SENDS } from './mailTools.ts'
+import { acceptedText, moreText, PageInput, pageOf, SENDS } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
@@ -39,7 +39,7 @@ const listDrafts = defineTool({
     const lines = page.drafts.map(
       ({ draftId, to = [], subject = '' }) => `${draftId} to ${to.join(', ')}: ${subject}`,
     )
-    return { data: page, text: [`${page.count} drafts.`, ...lines].join('\n') }
+    return { data: page, text: [`${page.count} drafts.${moreText(page)}`, ...lines].join('\n') }
   },
 })
 

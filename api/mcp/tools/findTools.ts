@@ -9,7 +9,7 @@ import { MessageFilterQuery, readMessageFilter } from '../../mail/messages/messa
 import { MessagePage, MessageParams, readMessages } from '../../mail/messages/messageRoutes.ts'
 import { waitForMessage } from '../../mail/messages/messageWaitRoutes.ts'
 import { attachmentText, messageLine, wholeMessage } from './mailText.ts'
-import { PageInput, pageOf, shortened } from './mailTools.ts'
+import { moreText, PageInput, pageOf, shortened } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
@@ -38,9 +38,7 @@ const search = defineTool({
       ...readMessageFilter(withLabels(filter)),
       ...pageOf({ ...(limit && { limit }), ...(pageToken && { pageToken }) }),
     })
-    const more =
-      page.nextPageToken === undefined ? '' : ` More: pass pageToken "${page.nextPageToken}".`
-    const head = `${page.count} messages found, newest first.${more}`
+    const head = `${page.count} messages found, newest first.${moreText(page)}`
     return {
       data: { ...page, messages: page.messages.map(shortened), ...UNTRUSTED },
       text:

@@ -39,6 +39,10 @@ export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: strin
     ...(pageToken === undefined ? {} : { pageToken }),
   })
 
+/** Tells a language model how it gets the next page of a list. The text is empty if the list has no further page. */
+export const moreText = ({ nextPageToken }: { nextPageToken?: string | undefined }): string =>
+  nextPageToken === undefined ? '' : ` More: pass pageToken "${nextPageToken}".`
+
 /**
  * Holds the MCP hints of the tools that send mail. The hints warn MCP hosts that nobody can recall a sent mail and that
  * a repeated call sends a second mail.
@@ -123,9 +127,7 @@ const listMessages = defineTool({
       before: null,
       ...pageOf(input),
     })
-    const more =
-      page.nextPageToken === undefined ? '' : ` More: pass pageToken "${page.nextPageToken}".`
-    const head = `${page.count} messages, newest first.${more}`
+    const head = `${page.count} messages, newest first.${moreText(page)}`
     return {
       data: { ...page, messages: page.messages.map(shortened), ...UNTRUSTED },
       text:

@@ -12,7 +12,7 @@ import {
   removeSuppression,
   SuppressionPage,
 } from '../../mail/outbound/suppressionRoutes.ts'
-import { PageInput, pageOf } from './mailTools.ts'
+import { moreText, PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 
 const CHANGES = {
@@ -34,7 +34,7 @@ const listRules = defineTool({
   async run({ services, projectId }, input) {
     const page = await readRulePage(services.pool, { projectId, ...pageOf(input) })
     const lines = page.rules.map((rule) => `${rule.id} ${rule.type} ${rule.scope} ${rule.value}`)
-    return { data: page, text: [`${page.count} rules.`, ...lines].join('\n') }
+    return { data: page, text: [`${page.count} rules.${moreText(page)}`, ...lines].join('\n') }
   },
 })
 
@@ -82,7 +82,10 @@ const listSuppressions = defineTool({
   async run({ services, projectId }, input) {
     const page = await readSuppressions(services.pool, { projectId, ...pageOf(input) })
     const lines = page.suppressions.map(({ address, reason }) => `${address} (${reason})`)
-    return { data: page, text: [`${page.count} suppressed addresses.`, ...lines].join('\n') }
+    return {
+      data: page,
+      text: [`${page.count} suppressed addresses.${moreText(page)}`, ...lines].join('\n'),
+    }
   },
 })
 

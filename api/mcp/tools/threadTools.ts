@@ -9,7 +9,7 @@ import {
   WholeThread,
 } from '../../mail/messages/threadRoutes.ts'
 import { messageBlock } from './mailText.ts'
-import { PageInput, pageOf } from './mailTools.ts'
+import { moreText, PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
@@ -28,9 +28,7 @@ const listThreads = defineTool({
       (thread) =>
         `${thread.threadId} | ${thread.updatedAt} | ${thread.messageCount} messages | ${thread.subject.replace(/\s+/g, ' ')}`,
     )
-    const more =
-      page.nextPageToken === undefined ? '' : ` More: pass pageToken "${page.nextPageToken}".`
-    const head = `${page.count} threads, the most recently updated first.${more}`
+    const head = `${page.count} threads, the most recently updated first.${moreText(page)}`
     return {
       data: { ...page, ...UNTRUSTED },
       text: lines.length === 0 ? head : `${head}\n${fence(lines.join('\n'))}`,

@@ -9,7 +9,7 @@ import {
 } from '../../vault/vault.ts'
 import { ProtectionFields } from '../../vault/vaultBounds.ts'
 import { ItemSchema, NameParams, OpenSchema, StoredSchema } from '../../vault/vaultDocs.ts'
-import { PageInput } from './mailTools.ts'
+import { moreText, PageInput } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 
 export const Name = t.String({
@@ -55,9 +55,10 @@ const list = defineTool({
       ({ name, type, expiresAt }) =>
         `${JSON.stringify(name)} (${type}${expiresAt === null ? '' : `, expires ${expiresAt}`})`,
     )
-    const more =
-      page.nextPageToken === undefined ? '' : `\nMore: pass pageToken "${page.nextPageToken}".`
-    return { data: page, text: `${page.count} credentials.\n${lines.join('\n')}${more}`.trim() }
+    return {
+      data: page,
+      text: [`${page.count} credentials.${moreText(page)}`, ...lines].join('\n'),
+    }
   },
 })
 

@@ -1,5 +1,5 @@
 /** Shows operators the people who sign in to the console. */
-import { ask, at } from '../kit/ask.ts'
+import { ask, at, changesOf } from '../kit/ask.ts'
 import { checks, choice, confirmByTyping, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
@@ -119,7 +119,7 @@ const readForm = (form: FormData) => {
     name: form.get('name'),
     ...(email === '' ? {} : { email }),
     role,
-    projectIds: role === 'operator' ? [] : form.getAll('projectIds'),
+    projectIds: role === 'operator' ? [] : form.getAll('projectIds').map(String).toSorted(),
   }
 }
 
@@ -142,7 +142,9 @@ async function changePerson(person: Person, refresh: () => Promise<void>): Promi
     action: 'Save',
     body: await personForm(person),
     act: async (form) => {
-      await ask(at`/people/${person.personId}`, { method: 'PATCH', body: readForm(form) })
+      const shown = { ...person, projectIds: person.projectIds.toSorted() }
+      const body = changesOf(shown, { email: person.email, ...readForm(form) })
+      await ask(at`/people/${person.personId}`, { method: 'PATCH', body })
       await refresh()
     },
   })

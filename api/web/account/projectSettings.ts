@@ -1,4 +1,4 @@
-import { ask, at } from '../kit/ask.ts'
+import { ask, at, changesOf } from '../kit/ask.ts'
 import { check, confirmByTyping, field, openDialog, showOnce } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { bytes, moment } from '../kit/format.ts'
@@ -114,7 +114,9 @@ const storage = ({ usage, limits }: Project): string =>
 
 const MB = 1024 * 1024
 
-const changeStorage = (project: Project): void =>
+const changeStorage = (project: Project): void => {
+  const { storageBytes: present } = project.limits
+  const shown = present === null ? '' : String(Math.ceil(present / MB))
   openDialog({
     title: 'Change storage',
     action: 'Save',
@@ -125,17 +127,19 @@ const changeStorage = (project: Project): void =>
         type: 'number',
         min: 0,
         max: 1_000_000_000,
-        value:
-          project.limits.storageBytes === null ? '' : Math.ceil(project.limits.storageBytes / MB),
+        value: shown,
       },
       "A full inbox takes no mail and sends none. Empty: the service's limit.",
     ),
-    act: (form) => {
+    act: async (form) => {
       const text = String(form.get('megabytes') ?? '').trim()
+      // The shown value may be the service's default, and it is rounded.
+      if (text === shown) return
       const storageBytes = text === '' ? null : Number(text) * MB
-      return change(project, { limits: { storageBytes } }, 'Storage changed')
+      await change(project, { limits: { storageBytes } }, 'Storage changed')
     },
   })
+}
 
 const ofLimit = (used: number, limit: number | null): string =>
   limit === null
@@ -190,7 +194,7 @@ const changeDailyLimits = (project: Project): void => {
         dailyTextBytes: given('dailyTextBytes'),
         dailyTextSeconds: given('dailyTextSeconds'),
       }
-      return change(project, { limits }, 'Daily limits changed')
+      return change(project, { limits: changesOf(project.limits, limits) }, 'Daily limits changed')
     },
   })
 }
@@ -210,8 +214,11 @@ const changeScopes = (project: Project): void =>
     body: scopeChoice(project.scopes),
     act: (form) => {
       const chosen = form.getAll('scopes').map(String)
-      const removeScopes = SCOPES.map(([scope]) => scope).filter((scope) => !chosen.includes(scope))
-      return change(project, { addScopes: chosen, removeScopes }, 'Scopes changed')
+      const addScopes = chosen.filter((scope) => !project.scopes.includes(scope))
+      const removeScopes = SCOPES.map(([scope]) => scope).filter(
+        (scope) => project.scopes.includes(scope) && !chosen.includes(scope),
+      )
+      return change(project, { addScopes, removeScopes }, 'Scopes changed')
     },
   })
 
@@ -234,7 +241,8 @@ const changePayments = (project: Project): void =>
       if (paymentsEnabled && payTo === '') {
         throw new FieldError('payTo', 'Enter the address that receives the payments')
       }
-      return change(project, { payTo: payTo === '' ? null : payTo, paymentsEnabled }, 'Saved')
+      const given = { payTo: payTo === '' ? null : payTo, paymentsEnabled }
+      return change(project, changesOf(project, given), 'Saved')
     },
   })
 

@@ -1,4 +1,5 @@
 /** Shows under which conditions a project may send mail. */
+import { changesOf } from '../kit/ask.ts'
 import { choice, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import type { Project } from '../kit/types.ts'
@@ -55,14 +56,12 @@ const change = (project: Project, save: Save): void => {
     ],
     act: (form) => {
       const approverEmail = String(form.get('approverEmail') ?? '').trim()
-      return save(
-        {
-          sendPolicy: form.get('sendPolicy'),
-          approverEmail: approverEmail === '' ? null : approverEmail,
-          approvalHours: Number(form.get('approvalHours')),
-        },
-        'Sending changed',
-      )
+      const given = {
+        sendPolicy: form.get('sendPolicy'),
+        approverEmail: approverEmail === '' ? null : approverEmail,
+        approvalHours: Number(form.get('approvalHours')),
+      }
+      return save(changesOf(project, given), 'Sending changed')
     },
   })
 }

@@ -74,6 +74,20 @@ export const askBytes = async (path: string): Promise<Blob> => (await request(pa
 export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 
+/**
+ * Returns the fields of a form that differ from the values that the form showed first. A form sends only these fields,
+ * because another person may have changed other fields since the form opened.
+ */
+export const changesOf = <Name extends string>(
+  shown: Record<NoInfer<Name>, unknown>,
+  given: Record<Name, unknown>,
+): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(given).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(shown[name as NoInfer<Name>]),
+    ),
+  )
+
 /** Downloads a file. The browser saves the bytes of the file, and never renders or runs these bytes. */
 export async function save(path: string, filename: string): Promise<void> {
   const bytes = await askBytes(path)

@@ -93,7 +93,7 @@ export async function readAll<Name extends string, Item>(
 }
 
 /** Returns the items of the first pages of a list, and the token of the page after these pages. */
-async function readPages<Name extends string, Item>(
+export async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },
 ): Promise<{ items: Item[]; next: string | null }> {

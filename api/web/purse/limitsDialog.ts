@@ -1,4 +1,4 @@
-import { ask } from '../kit/ask.ts'
+import { ask, changesOf } from '../kit/ask.ts'
 import { field, openDialog } from '../kit/dialog.ts'
 import { toast } from '../kit/ui.ts'
 import type { Purse } from './types.ts'
@@ -33,16 +33,16 @@ export const limitsDialog = (base: string, purse: Purse, refresh: () => Promise<
         const text = String(form.get(name) ?? '').trim()
         return text === '' ? null : text
       }
-      const payoutAddress = given('payoutAddress')
-      const isSame = payoutAddress === (purse.payout.next?.address ?? purse.payout.address)
-      await ask(`${base}/purse`, {
-        method: 'PATCH',
-        body: {
-          low: given('low'),
-          max: given('max'),
-          ...(isSame ? {} : { payoutAddress }),
+      const body = changesOf(
+        {
+          low: purse.lowUsdc,
+          max: purse.maxUsdc,
+          payoutAddress: purse.payout.next?.address ?? purse.payout.address,
         },
-      })
+        { low: given('low'), max: given('max'), payoutAddress: given('payoutAddress') },
+      )
+      if (Object.keys(body).length === 0) return
+      await ask(`${base}/purse`, { method: 'PATCH', body })
       await refresh()
       return () => toast('Saved')
     },

@@ -1,4 +1,4 @@
-import { ask, at } from '../kit/ask.ts'
+import { ask, at, changesOf } from '../kit/ask.ts'
 import { field, openDialog, textArea } from '../kit/dialog.ts'
 import type { Project } from '../kit/types.ts'
 import { toast } from '../kit/ui.ts'
@@ -107,7 +107,10 @@ export const mandateDialog = (
       }
       const path = at`/v0/platform/projects/${project.projectId}/mandates`
       if (mandate === null) await ask(path, { method: 'POST', body })
-      else await ask(`${path}/${mandate.mandateId}`, { method: 'PATCH', body })
+      else {
+        const changes = changesOf(mandate, body)
+        await ask(`${path}/${mandate.mandateId}`, { method: 'PATCH', body: changes })
+      }
       await refresh()
       return () => toast(mandate === null ? 'The mandate is given' : 'Saved')
     },

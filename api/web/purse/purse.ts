@@ -7,7 +7,7 @@ import { openDialog } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
 import { list } from '../kit/list/list.ts'
-import { type LiveList, live } from '../kit/live.ts'
+import { type LiveList, live, readPages } from '../kit/live.ts'
 import { plot } from '../kit/plot.ts'
 import { ofProject } from '../kit/screen.ts'
 import type { Project } from '../kit/types.ts'
@@ -31,6 +31,8 @@ import type { AskedPayment, Mandate, Purchase, Purse, Spending } from './types.t
 const REFRESH_MS = 3_000
 const DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
+/** Sets the maximum number of pages of mandates, because ended mandates stay in the list of mandates. */
+const MANDATE_PAGES_MAX = 100
 
 type Seen = { purse: Purse; asked: AskedPayment[]; mandates: Mandate[]; spending: Spending }
 
@@ -42,10 +44,13 @@ export const purse = ofProject('purse', (project, { signal }) => {
       const found = await ask<Purse>(`${base}/purse`, options)
       const [asked, mandates, spending] = await Promise.all([
         ask<{ asked: AskedPayment[] }>(`${base}/purse/asked`, options),
-        ask<{ mandates: Mandate[] }>(`${base}/mandates?limit=100`, options),
+        readPages<'mandates', Mandate>(
+          { name: 'mandates', path: `${base}/mandates`, query: { limit: '100' }, signal },
+          { pages: MANDATE_PAGES_MAX, watching },
+        ),
         ask<Spending>(`${base}/purse/spending?days=${DAYS}`, options),
       ])
-      return { purse: found, asked: asked.asked, mandates: mandates.mandates, spending }
+      return { purse: found, asked: asked.asked, mandates: mandates.items, spending }
     } catch (error) {
       if (error instanceof AskError && error.status === 404) return null
       throw error

@@ -50,7 +50,11 @@ export const plainForm = (text: string): string =>
     )
     .replace(/[٠-٩۰-۹०-९০-৯๐-๙０-９]/g, asciiDigit)
     .replace(/[Ａ-Ｚａ-ｚ]/g, (letter) => String.fromCharCode(letter.charCodeAt(0) - 0xfee0))
+    // A long dash without spaces separates a code from a sentence, and joins no groups of a code.
+    .replace(/(?<=\S)[\u2014\u2015](?=\S)/g, ' - ')
     .replace(/[\u2010-\u2015\u2212－]/g, '-')
+    // In India, many senders write a colon and a dash before a code, as in `OTP:-482913`.
+    .replace(/([:：]) ?-(?=[\dA-Z]{2})/g, '$1 ')
     .replace(/\t/g, '   ')
     .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
 
@@ -72,6 +76,9 @@ const BEFORE_NUMBER =
 const AFTER = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_@&=/\\$€£¥₹₽₺₩%°-]/u
 const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
+
+/** Matches the next words after a mark without a space, as in `482913.Do not share it` and `482913,valid for an hour`. */
+const NEXT_WORDS = /^(?:\.\p{Lu}|,\p{L})(?:\p{Ll}{1,6} |\p{Ll}{7})/u
 
 /**
  * Matches a long number or word. A long candidate counts only alone on its line or directly after a label, because
@@ -110,8 +117,9 @@ export function candidatesOf(line: string): Candidate[] {
     if (BEFORE.test(before) || AFTER.test(after)) continue
     const candidate = read(shown, match.groups!)
     if (candidate === undefined) continue
-    if (candidate.kind !== 'words' && (BEFORE_NUMBER.test(before) || AFTER_NUMBER.test(after)))
-      continue
+    const isEnded = candidate.kind === 'numeric' && NEXT_WORDS.test(after)
+    const goesOn = !isEnded && AFTER_NUMBER.test(after)
+    if (candidate.kind !== 'words' && (BEFORE_NUMBER.test(before) || goesOn)) continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
     if (candidate.isYear && /(?:©|\(c\)) ?$/i.test(before)) continue
     const isUnlikely = candidate.isJumble === true || LONG.test(shown)

@@ -271,11 +271,14 @@ function linksOfHtml(html: string): Found[] {
 }
 
 /**
- * Returns the URL of a link if the URL is a web address. @returns undefined if the URL is not a web address, or if it
- * is too long.
+ * Returns the URL of a link if the URL is a web address. A browser drops tabs and line ends in a URL, and encodes the
+ * spaces inside (WHATWG URL §4.4). @returns undefined if the URL is not a web address, or if it is too long.
  */
 function cleanHref(text: string): string | undefined {
-  const href = text.replace(/[\s\p{Cc}]+/gu, '')
+  const href = text
+    .replace(/[\t\r\n]+/g, '')
+    .replace(/^[\s\p{Cc}]+|[\s\p{Cc}]+$/gu, '')
+    .replace(/[\s\p{Cc}]/gu, encodeURIComponent)
   return /^https?:\/\/[^/]/i.test(href) && href.length <= HREF_MAX_CHARS
     ? href.toWellFormed()
     : undefined
@@ -290,17 +293,43 @@ function linksOfText(text: string): Found[] {
   const input = text.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
   let free = 0
-  for (const match of input.matchAll(/https?:\/\/[^\s<>"]{1,4100}/gi)) {
+  for (const match of input.matchAll(/https?:\/\/[^\s<>"，。、；：！？）」』】》]{1,4100}/gi)) {
+    if (match.index < free) continue
     // Programs that turn HTML into text write `Reset [https://…]`, sometimes with the next word directly behind.
     const bracketEnd = input[match.index - 1] === '[' ? match[0].indexOf(']') : -1
     const url = bracketEnd === -1 ? match[0] : match[0].slice(0, bracketEnd)
-    const href = cleanHref(url.replace(/[.,;:!?'*)\]}。、，）」】]+$/u, ''))
+    const end = match.index + url.length
+    const rest = input[match.index - 1] === '<' ? wrappedRest(input, end) : ''
+    const href = cleanHref(withoutEnd(url + rest.replace(/\s+/g, '')))
     const before = input.slice(Math.max(free, match.index - CONTEXT_MAX_CHARS), match.index)
-    free = match.index + url.length
+    free = end + rest.length
     if (href !== undefined) found.push({ href, text: '', context: () => nearLines(before) })
     if (found.length === LINKS_READ) break
   }
   return found
+}
+
+/**
+ * Matches the further lines of a URL that angle brackets enclose. Line ends and the blanks around them do not belong to
+ * the URL (RFC 3986, Appendix C).
+ */
+const WRAPPED = /^(?:[ \t]*\r?\n[ \t]*(?!https?:)[^\s<>"]{1,998}){1,20}(?=[ \t]*>)/i
+
+const wrappedRest = (text: string, end: number): string =>
+  WRAPPED.exec(text.slice(end, end + HREF_MAX_CHARS))?.[0] ?? ''
+
+/**
+ * Returns a URL without the punctuation of its sentence. A closing bracket belongs to the URL if the URL also holds the
+ * opening bracket.
+ */
+function withoutEnd(url: string): string {
+  const end = /[.,;:!?'*)\]}]+$/.exec(url)?.index ?? url.length
+  let own = url.slice(0, end)
+  for (const mark of url.slice(end)) {
+    if (mark !== ')' || own.split('(').length <= own.split(')').length) break
+    own += mark
+  }
+  return own
 }
 
 /**

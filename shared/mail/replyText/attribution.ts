@@ -50,6 +50,8 @@ const QUOTE_MARK = /\s>\s*$/
  * Matches the severity level in a line of a log, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`.
  */
 const LOG_LEVEL = /\p{Nd}\s\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|NOTICE)(?!\p{L})/u
+/** Matches the writer's own sentence about an earlier mail, as in `On 5 June at 14:00 we wrote to bob@x.test:`. */
+const OWN_VERB = /(?<!\p{L})(?:I|[Ww]e) (?:\p{Ll}{2,12} )?(?:wrote|write|written)(?!\p{L})/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
 /** Tells whether a line contains a verb such as "wrote", and whether the verb stands at the end of the line. */
@@ -76,6 +78,7 @@ function isAttribution(joined: string, following: Following): boolean {
   const dashed = joined.endsWith('--') && (joined.startsWith('--') || isDashedBehindText(joined))
   const closed = /[:：\u2024]$/.test(text) || dashed
   if (!closed && following === 'other') return false
+  if (following === 'other' && OWN_VERB.test(text)) return false
   const hasEmail = EMAIL.test(text)
   const hasTime = TIME.test(text)
   const numbers = text.match(/\p{Nd}+/gu)?.length ?? 0

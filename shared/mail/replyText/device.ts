@@ -100,8 +100,12 @@ const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\
  * capital letter inside the word.
  */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
+/**
+ * Matches a short device line with an unlisted device, such as `Sent from my Foo`. The pattern does not match what a
+ * writer says of a payment or a parcel, such as `Sent from my side` and `Sent from my account`.
+ */
 const ANY_DEVICE =
-  /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
+  /^(?:sent|typed|written) (?:from|on|via) my (?!(?:side|end|account|bank|office|part)(?![\p{L}-]))(?:[^\s:]+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
 /**
  * Tells whether a line names a device and also ends the mail or a paragraph. A long line with a device name counts as

@@ -30,7 +30,7 @@ export function beforeHistory(
 ): string | { forward: true } | undefined {
   // A line that starts with `>` is a quote, so the line holds no new text of the sender.
   if (line.startsWith('>')) return undefined
-  const rule = ruleWithin(line)
+  const rule = ruleWithin(line, below)
   if (rule?.forward) return { forward: true }
   if (rule) return line.slice(0, rule.index).trim()
   if (!/[:：]/.test(line)) return undefined
@@ -40,11 +40,18 @@ export function beforeHistory(
   return headers === undefined ? undefined : withoutRule(trimDecoration(line.slice(0, headers)))
 }
 
+/** Tells whether the lines below a title are those of a quoted message: its headers, or lines with quote marks. */
+export const isHistory = ([first = '']: readonly string[]): boolean =>
+  first.startsWith('>') || headerKind(first) !== undefined
+
 /**
  * Finds a separator of a quoted message within a line. A separator without a title must follow the end of a sentence,
  * but a separator with a title may follow any word.
  */
-function ruleWithin(line: string): { index: number; forward: boolean } | undefined {
+function ruleWithin(
+  line: string,
+  below: readonly string[],
+): { index: number; forward: boolean } | undefined {
   if (line.length > 10 * MAX_MARKER_LENGTH) return undefined
   for (const { index } of line.matchAll(/-{3,}|[_=*]{5,}/g).take(MAX_RULES)) {
     const tail = line.slice(index, index + MAX_MARKER_LENGTH).trim()
@@ -52,7 +59,8 @@ function ruleWithin(line: string): { index: number; forward: boolean } | undefin
     const title = TITLE.exec(tail)?.[0] ?? tail
     const rest = tail.slice(title.length).trim()
     const announced = rest === '' || headerKind(rest) ? announcedMessage(title) : undefined
-    if (announced !== undefined) return { index, forward: announced === 'forwarded' }
+    const isHeading = announced === 'titled' && rest === '' && !isHistory(below)
+    if (announced !== undefined && !isHeading) return { index, forward: announced === 'forwarded' }
     if (!/[\p{L}\p{N}]/u.test(own)) return undefined
     if (LONG_RULE.test(tail) && SENTENCE_ENDS.test(own)) return { index, forward: false }
   }

@@ -90,7 +90,11 @@ export function fold(text: string): string {
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
-const BOUNCE_LINE = new RegExp(`^(?:${oneOf(BOUNCE_STARTS)}|status: [45]\\.\\d)`, 'i')
+/** A status of a report has a class, a subject and a detail (RFC 3463 §2). */
+const BOUNCE_LINE = new RegExp(
+  `^(?:${oneOf(BOUNCE_STARTS)}|status: [45]\\.\\d{1,3}\\.\\d{1,3}(?![\\d.]))`,
+  'i',
+)
 
 /** Returns `text` without the dashes, stars and underscores that clients and Markdown put around a text. */
 export function trimDecoration(text: string): string {
@@ -101,8 +105,11 @@ export function trimDecoration(text: string): string {
   return text.slice(start, end)
 }
 
-/** Returns the kind of message that a line such as `-----Original Message-----` announces. */
-export function announcedMessage(view: string): 'original' | 'forwarded' | undefined {
+/**
+ * Returns the kind of message that a line such as `-----Original Message-----` announces. The kind `titled` is
+ * uncertain, because a writer's own heading such as `--- Email settings ---` also names a message.
+ */
+export function announcedMessage(view: string): 'original' | 'titled' | 'forwarded' | undefined {
   const bare = view.startsWith('*-') && view.endsWith('-*') ? view.slice(1, -1) : view
   const dashed = DASHED.exec(bare)?.[1]
   const inner = dashed ?? (/[:：]$/.test(view) && view.length <= 60 ? view : '')
@@ -112,7 +119,8 @@ export function announcedMessage(view: string): 'original' | 'forwarded' | undef
   const message = MESSAGE_RUNS.some((run) => lower.includes(run))
   if (dashed === undefined) return forwarded && message ? 'forwarded' : undefined
   if (forwarded) return 'forwarded'
-  return message ? 'original' : undefined
+  if (!message) return undefined
+  return ORIGINAL_RUNS.some((run) => lower.includes(run)) ? 'original' : 'titled'
 }
 
 /** Recognises a title without dashes above the headers of a quoted message, such as `Original Message:`. */

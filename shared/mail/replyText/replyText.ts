@@ -24,7 +24,7 @@ import { attributionEndingAt, type Following } from './attribution.ts'
 import { beforeCutOff } from './cutOff.ts'
 import { isClosingAddress, isClosingDeviceLine } from './device.ts'
 import { headerKind, isHeaderBlock, MAX_HEADER_LINES } from './headers.ts'
-import { beforeHistory, withoutRule } from './joined.ts'
+import { beforeHistory, isHistory, withoutRule } from './joined.ts'
 import {
   announcedMessage,
   isBounceLine,
@@ -209,7 +209,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
     const announced = announcedMessage(view)
     if (!attributed && (announced === 'forwarded' || isBounceLine(view))) return undefined
     if (!attributed && isForwardSubject(view) && isHeaderBlock(views, i + 1)) return undefined
-    if (announced !== undefined || isHeaderBlock(views, i)) {
+    const isTitle =
+      announced !== undefined && (announced !== 'titled' || isHistory(linesBelow(views, i)))
+    if (isTitle || isHeaderBlock(views, i)) {
       return { lines, views, kinds, end: i, attributed }
     }
     inSignature ||= startsSignature(views, i)

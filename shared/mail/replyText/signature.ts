@@ -12,6 +12,8 @@ const MAX_FOOTER_LINES = 40
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
 const SURE_NOTICE =
   /^this (?:e-?mail|message|communication) (?:and any .{0,40} )?(?:is|are|may be|may contain|contains) (?:strictly |highly |legally |private and )?(?:confidential|privileged|intended)/
+/** Matches the end of a sentence, but not of an abbreviation such as `Inc.` in a signature. */
+const SENTENCE_END = /\p{Ll}{4}[.!?]$/u
 /**
  * Matches the first line of a signature that has the delimiter and the name on one line: `-- Owen` or `--Owen Hale`.
  */
@@ -47,6 +49,7 @@ export function startsSignature(views: readonly string[], index: number): boolea
     if (++count > MAX_SIGNATURE_LINES || line.length > 80) return false
     contact ||= CONTACT.test(line)
     brief &&= line.split(' ').length <= 4 && !/^(?:[-*•]|\p{Nd}+[.)]|p\.?\s?s)/iu.test(line)
+    brief &&= !SENTENCE_END.test(line)
   }
   return contact || (brief && count > 0 && count <= 4)
 }

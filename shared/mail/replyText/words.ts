@@ -109,6 +109,7 @@ export const MESSAGE_RUNS: readonly string[] = phrases(`
 export const ORIGINAL_RUNS: readonly string[] = phrases(`
   origin|ursprüng|oorspronkelijk|oryginal|původní|pôvodn|izvorn|исходн|оригинал|първоначал|ursprunglig
   |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
+  |оригінал|початков|izvirn|algne|upprun|iniţial|inițial|asli|اصلی|ต้นฉบับ|मूल|原邮件|原郵件|replied|reply message
 `)
 
 /**
@@ -223,7 +224,8 @@ export const BOUNCE_STARTS: readonly string[] = phrases(`
   delivery has failed to these recipients|this is the mail system at host|mail delivery failed
   |this message was created automatically by mail delivery software|delivery status notification
   |your message couldn't be delivered|your message wasn't delivered|hi. this is the qmail-send
-  |the following addresses had permanent|the following address failed|the following recipient
+  |the following addresses had permanent|the following address failed|the following recipient(s)
+  |the following recipient could|the following recipient cannot|the following recipients could|the following recipients cannot
   |i'm sorry to have to inform you that your message|undelivered mail returned
   |an error occurred while trying to deliver|could not deliver the following|message not delivered
   |final-recipient:|reporting-mta:|diagnostic-code:|original-recipient:|action: failed|remote-mta:

@@ -24,10 +24,16 @@ afterAll(async () => {
 const MAIL = { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I?' }
 const URLS = { elicitation: { url: {} } }
 
-type Call = { capabilities?: object; key?: string; state?: string; args?: object }
+type Call = { capabilities?: object; key?: string; state?: string; args?: object; name?: string }
 
-/** Calls the MCP tool `mail.send` once, in revision 2026-07-28 of MCP. */
-async function send({ capabilities = URLS, key = agent.key, state, args = MAIL }: Call = {}) {
+/** Calls an MCP tool once, in revision 2026-07-28 of MCP. The default tool is `mail.send`. */
+async function send({
+  capabilities = URLS,
+  key = agent.key,
+  state,
+  args = MAIL,
+  name = 'mail.send',
+}: Call = {}) {
   const response = await fetch(`${service.url}/mcp`, {
     method: 'POST',
     headers: {
@@ -36,14 +42,14 @@ async function send({ capabilities = URLS, key = agent.key, state, args = MAIL }
       accept: 'application/json, text/event-stream',
       'mcp-protocol-version': '2026-07-28',
       'mcp-method': 'tools/call',
-      'mcp-name': 'mail.send',
+      'mcp-name': name,
     },
     body: JSON.stringify({
       jsonrpc: '2.0',
       id: 1,
       method: 'tools/call',
       params: {
-        name: 'mail.send',
+        name,
         arguments: args,
         ...(state === undefined
           ? {}
@@ -84,6 +90,34 @@ test('an MCP host that can show links gets a link to the console, and learns the
   expect(approved.structuredContent.deliveryStatus).toBeUndefined()
   // Repeating the MCP call has not sent the mail a second time.
   expect(await sentMails()).toBe(before)
+})
+
+test('a tool that reads or labels a held mail returns the mail, and asks for no link', async () => {
+  const sent = (await send({ capabilities: {} })).result.structuredContent
+  const { messageId } = sent
+  const { result } = await send({ name: 'mail.get_message', args: { messageId } })
+  expect(result.resultType).not.toBe('input_required')
+  expect(result.structuredContent).toMatchObject({ deliveryStatus: 'held', text: 'Shall I?' })
+  const labelled = await send({
+    name: 'mail.update_labels',
+    args: { messageId, addLabels: ['seen'] },
+  })
+  expect(labelled.result.structuredContent.labels).toContain('seen')
+})
+
+test('an approved mail with a later time of sending is scheduled, and not on its way', async () => {
+  const args = { ...MAIL, sendAt: new Date(Date.now() + 3_600_000).toISOString() }
+  const { result } = await send({ args })
+  const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
+  const held = (await service.platform.get(heldPath(agent, approvalId))).body
+  await service.platform.post(`${heldPath(agent, approvalId)}/approve`, { sha256: held.sha256 })
+  const approved = (await send({ args, state: result.requestState })).result
+  const { messageId, labels, deliveryStatus } = approved.structuredContent
+  expect([deliveryStatus, labels]).toEqual(['scheduled', ['sent', 'scheduled']])
+  expect(approved.content[0].text).toStartWith('Accepted for its time')
+  expect((await agent.get(`/v0/messages/${encodeURIComponent(messageId)}`)).body).toMatchObject({
+    deliveryStatus,
+  })
 })
 
 test('a repeated call for a mail that the owner rejected gets an error that names the rejection', async () => {

@@ -174,6 +174,19 @@ describe('the relay reports an error of the service to the host', () => {
     expect(await answerTo(call, { status: 400, body: JSON.stringify(error) })).toEqual([error])
   })
 
+  test('an error without an id gets the id of its call, so that the host does not wait for ever', async () => {
+    const error = { code: -32_000, message: 'Bad Request: Unsupported protocol version' }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: null, error })
+    expect(await answerTo(call, { status: 400, body })).toEqual([{ jsonrpc: '2.0', id: 1, error }])
+    const tool = { id: 7, method: 'tools/call', params: { name: 'whoami' } }
+    const [answer] = await answerTo(tool, { status: 400, body })
+    expect([answer.id, answer.result.isError, answer.result.content[0].text]).toEqual([
+      7,
+      true,
+      error.message,
+    ])
+  })
+
   test('the relay reports an error if the service gives no answer to a call', async () => {
     expect(await messageOf({ status: 202, body: '' })).toBe('The service gave no answer')
   })

@@ -1,4 +1,4 @@
-import { ask, at } from '../../kit/ask.ts'
+import { ask, at, changesOf } from '../../kit/ask.ts'
 import { choice, field, openDialog } from '../../kit/dialog.ts'
 import { toast } from '../../kit/ui.ts'
 import type { Credential } from './credential.ts'
@@ -57,17 +57,19 @@ export const protectCredential = (
       ),
     ],
     act: async (form) => {
-      const bounds: Record<string, string[]> = {}
-      for (const { bound } of BOUND_FIELDS) {
-        const entries = String(form.get(bound) ?? '')
+      const entries = (bound: string) =>
+        String(form.get(bound) ?? '')
           .split(/[\s,]+/)
           .filter((entry) => entry !== '')
-        if (entries.join(' ') !== credential[bound].join(' ')) bounds[bound] = entries
-      }
-      await ask(at`/projects/${projectId}/v0/vault/-?name=${name}`, {
-        method: 'PATCH',
-        body: { reveal: form.get('reveal'), ...bounds },
+      const body = changesOf(credential, {
+        reveal: form.get('reveal'),
+        allowedHosts: entries('allowedHosts'),
+        allowedMethods: entries('allowedMethods'),
+        allowedPaths: entries('allowedPaths'),
+        placement: entries('placement'),
       })
+      if (Object.keys(body).length === 0) return
+      await ask(at`/projects/${projectId}/v0/vault/-?name=${name}`, { method: 'PATCH', body })
       await refresh()
       return () => toast('Saved')
     },

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
-import { callTool, connectMcp } from '../../../support/mcp.ts'
+import { callTool, connectMcp, textOf } from '../../../support/mcp.ts'
 import {
   type Agent,
   messagePath,
@@ -292,4 +292,18 @@ test('MCP tools announce events, list the events of the calendar, and answer inv
     untrusted: true,
     events: [{ uid: sent.event.uid, answer: 'tentative' }],
   })
+})
+
+test('the text of calendar.list tells a host without structured results how to get the next page', async () => {
+  const [host, guest] = [await service.newAgent(), await service.newAgent()]
+  await using mcp = await connectMcp(service.url, host.key)
+  for (const summary of ['One', 'Two']) {
+    const mail = { to: [guest.address], text: 'Come', event: { ...EVENT, summary } }
+    await sendMail(host, mail)
+  }
+  await untilCalendar(host, 'both events', ({ length }) => length === 2)
+  const span = { from: '2030-03-01T00:00:00Z', to: '2030-03-31T00:00:00Z', limit: 1 }
+  const page: any = await mcp.callTool({ name: 'calendar.list', arguments: span })
+  const { nextPageToken } = page.structuredContent
+  expect(textOf(page)).toContain(`1 events. More: pass pageToken "${nextPageToken}".`)
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { callTool, connectMcp, failTool } from '../../../support/mcp.ts'
+import { callTool, connectMcp, failTool, textOf } from '../../../support/mcp.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 
 let service: TestService
@@ -46,4 +46,30 @@ test('MCP tools list and remove suppressed addresses', async () => {
   expect(await failTool(mcp, 'mail.remove_suppression', { address: 'gone@example.com' })).toContain(
     'Suppression not found',
   )
+})
+
+test('the text of each list tells a host without structured results how to get the next page', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  for (const value of ['a@x.example', 'b@x.example']) {
+    await callTool(mcp, 'mail.add_rule', { type: 'BLOCK', scope: 'RECEIVE', value })
+    await callTool(mcp, 'mail.create_draft', { subject: value })
+    await service.database.pool.query(
+      `insert into suppressions (project_id, address, reason, detail) values ($1, $2, 'bounce', '550')`,
+      [agent.project.id, value],
+    )
+  }
+  for (const name of ['mail.list_rules', 'mail.list_drafts', 'mail.list_suppressions']) {
+    const page: any = await mcp.callTool({ name, arguments: { limit: 1 } })
+    const { nextPageToken } = page.structuredContent
+    expect([name, textOf(page)]).toEqual([
+      name,
+      expect.stringContaining(`More: pass pageToken "${nextPageToken}".`),
+    ])
+    const last: any = await mcp.callTool({
+      name,
+      arguments: { limit: 1, pageToken: nextPageToken },
+    })
+    expect([name, textOf(last)]).toEqual([name, expect.not.stringContaining('More:')])
+  }
 })

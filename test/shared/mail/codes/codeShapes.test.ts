@@ -125,6 +125,21 @@ describe('a number has the shape of a code', () => {
     expect(valuesOf(line)).toEqual([])
   })
 
+  test('a number is a candidate for a code if a long dash, or the next sentence, follows without a space', () => {
+    for (const line of [
+      'Your code\u2014482913',
+      '482913\u2014your sign-in code',
+      'Your OTP is 482913.Do not share it',
+      'Your OTP is:-482913',
+      'Your code is 482913,valid for 5 minutes',
+      '482913,it expires soon',
+      'OTP:-482913',
+    ])
+      expect([line, valuesOf(line)]).toEqual([line, ['482913']])
+    expect(valuesOf('4829.Pdf')).toEqual([])
+    expect(valuesOf('4829.com')).toEqual([])
+  })
+
   test('a number before a full stop, a comma or a bracket is a candidate for a code', () => {
     for (const line of [
       '4829.',

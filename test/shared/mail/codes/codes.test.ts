@@ -27,6 +27,13 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('We have 482913 members.')).toEqual([])
   })
 
+  test('a code beside a long dash, or before a sentence without a space, is found', () => {
+    expect(valuesOf('', '482913\u2014your Acme verification code')).toEqual(['482913'])
+    expect(valuesOf('Your verification code\u2014482913')).toEqual(['482913'])
+    expect(valuesOf('Your OTP is 482913.Do not share it with anyone.')).toEqual(['482913'])
+    expect(valuesOf('Your OTP for login is:-482913')).toEqual(['482913'])
+  })
+
   test('a number that stands alone below a title such as Confirm your e-mail is a code', () => {
     const text = 'Confirm your e-mail\n\n7719'
     expect(findCodes({ subject: 'Mail', text, html: null }).map(({ value }) => value)).toEqual([

@@ -170,6 +170,43 @@ describe('the service reads a link of a mail', () => {
     ])
   })
 
+  test('a link in plain text keeps a bracket that it opens itself', () => {
+    expect(
+      linksOf(null, { text: `See ${at('/wiki/Mail_(post)')}, (or ${at('/a_(b)?c=d')}).` }),
+    ).toMatchObject([{ href: at('/wiki/Mail_(post)') }, { href: at('/a_(b)?c=d') }])
+  })
+
+  test('a link between angle brackets may be broken over lines', () => {
+    const href = at(`/verify?id=1&t=${TOKEN}&next=home`)
+    const text = `Verify your email: <${href.slice(0, 30)}\r\n  ${href.slice(30, 44)}\r\n${href.slice(44)}>\r\nBye`
+    expect(linksOf(null, { text })).toMatchObject([{ href, purpose: 'verify' }])
+    for (const open of [
+      `<${at('/a')}\nRead it soon>`,
+      `<${at('/a')}\n\nBye>`,
+      `<${at('/a')}\nBye`,
+      `${at('/a')}\nBye>`,
+    ])
+      expect([open, linksOf(null, { text: open })]).toMatchObject([open, [{ href: at('/a') }]])
+    const nested = `<${at('/a?b=c')}\n&next=${at('/d')}>`
+    expect(linksOf(null, { text: nested })).toMatchObject([{ href: at(`/a?b=c&next=${at('/d')}`) }])
+    const two = `<${at('/a')}\n${at('/b')}>`
+    expect(linksOf(null, { text: two })).toMatchObject([{ href: at('/a') }, { href: at('/b') }])
+  })
+
+  test('a link in plain text ends before a punctuation mark of a Chinese or Japanese sentence', () => {
+    for (const mark of '\uff0c\u3002\u3001\uff1b\uff1a\uff01\uff1f\uff09\u300d\u300f\u3011\u300b') {
+      const text = `\u8bf7\u70b9\u51fb${personal('/v')}${mark}\u5982\u679c\u4e0d\u662f\u60a8\u672c\u4eba`
+      expect(linksOf(null, { text })).toMatchObject([{ href: personal('/v') }])
+    }
+  })
+
+  test('a space inside the href of a link is written as a browser writes it, and line ends are dropped', () => {
+    const [{ href }] = linksOf(
+      anchor(` ${at('/v?name=Ada Lovelace&')}\r\n\tt=${TOKEN} `, 'Verify'),
+    ) as any
+    expect(href).toBe(at(`/v?name=Ada%20Lovelace&t=${TOKEN}`))
+  })
+
   test('a link in square brackets ends at the closing bracket, even if a word stands directly behind', () => {
     expect(
       linksOf(null, { text: `Reset [${at('/x?a=b')}]If not, see [${at('/y')}].` }),

@@ -81,3 +81,13 @@ describe('behind the own text', () => {
     expect(replyText(withOwn(template))).toBe(withOwn(template)),
   )
 })
+
+test.each([
+  'Plan\n\n***\n\nStep one: call.\n\n***\n\nStep two: write.',
+  'Done.\n\nSent from my side.\n\nBest\nAnn',
+  'Sent from my account: two parcels\n\nBest\nAnn',
+  'I wrote to Ann at 9:14 on 3/5/2026:\n\nDear Ann, we agree.',
+  'Hello,\n\nOn 5 June 2026 at 14:00 we wrote to bob@x.test:\n\nThe offer stands.',
+])('the writer’s own line stays in the reply text: %s', (text) => {
+  expect(replyText(text)).toBe(text)
+})

@@ -122,6 +122,44 @@ describe('the service finds the reply text of a whole mail', () => {
     )
   })
 
+  test('a sentence about recipients makes no bounce, and a report about them does', () => {
+    const own = 'The following recipients get the invoice: Ann and Bob.'
+    expect(replyText(`${own}\n\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> Who?`)).toBe(own)
+    for (const start of [
+      'The following recipient(s) cannot be reached:',
+      'The following recipient(s) could not be reached:',
+      'The following recipients could not be reached:',
+    ]) {
+      const report = `${start}\n\na@x.test\n\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> Who?`
+      expect(replyText(report)).toBe(report)
+    }
+  })
+
+  test.each([
+    '--- Email settings ---',
+    '--- Mailing address ---',
+    '--- Abbreviations ---',
+    '--- Прайс-лист ---',
+    '===== E-mail =====',
+  ])('a heading of the writer does not end the reply text: %s', (heading) => {
+    const own = `Here it is.\n\n${heading}\n\nHost mx.test, port 25.`
+    expect(replyText(own)).toBe(own)
+    expect(replyText(`${own}\n\n-----Original Message-----\nold`)).toBe(own)
+  })
+
+  test('a title without the word original ends the reply text if headers or quote marks follow', () => {
+    expect(below('----- Reply message -----|From: Bob|To: Ann|old')).toBe(OWN)
+    expect(below('----- Message from bob@x.test -----||> old')).toBe(OWN)
+    expect(below('----- Pesan Asli -----||lama')).toBe(OWN)
+  })
+
+  test('a status of a report has three numbers, so a version in the own text makes no bounce', () => {
+    const report = 'Status: 5.1.1 (bad destination mailbox address)\n\n> old'
+    expect(replyText(report)).toBe(report)
+    const own = 'Status: 5.2 is live since noon.\n\nAll tests pass.'
+    expect(replyText(`${own}\n\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> Done?`)).toBe(own)
+  })
+
   test.each([
     '> only\n> quotes',
     'On Mon, 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> only',

@@ -1,0 +1,173 @@
+/**
+ * Tests in a browser that a form saves only the changed fields, if another person has changed other fields since the
+ * form opened.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import {
+  type ConsolePage,
+  hasBrowser,
+  openConsole,
+  startBrowser,
+} from '../../support/console/browser.ts'
+import { startPurseTill } from '../../support/purse/purseScene.ts'
+import type { Agent } from '../../support/service.ts'
+import type { TestTill } from '../../support/till/till.ts'
+import '../../support/whole.ts'
+
+let till: TestTill
+let browser: Browser
+let desk: ConsolePage
+let page: Page
+beforeAll(async () => {
+  if (!hasBrowser) return
+  ;[till, browser] = await Promise.all([startPurseTill(), startBrowser()])
+  desk = await openConsole(browser, till.service)
+  page = desk.page
+})
+afterAll(async () => {
+  await browser?.close()
+  await till?.[Symbol.asyncDispose]()
+})
+
+const pathOf = ({ project }: Agent) => `/v0/platform/projects/${project.id}`
+const press = (name: string) => page.getByRole('button', { name, exact: true }).click()
+const save = async (name = 'Save') => {
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name, exact: true }).click()
+  await dialog.waitFor({ state: 'detached' })
+}
+const change = async (path: string, body: object) => {
+  const { status } = await till.service.platform.patch(path, body)
+  expect(status).toBe(200)
+}
+const read = async (path: string) => (await till.service.platform.get(path)).body as any
+
+describe.skipIf(!hasBrowser)('two people change the same settings at the console', () => {
+  const TERMS = { hosts: ['a.example'], maxPerPayment: '0.05', maxPerDay: '5' }
+  const giveMandate = async (agent: Agent, name: string): Promise<string> => {
+    const given = { ...TERMS, name }
+    const { body } = await till.service.platform.post(`${pathOf(agent)}/mandates`, given)
+    return (body as any).mandateId
+  }
+
+  test('a new name of a mandate does not undo a lower limit', async () => {
+    const agent = await till.service.newAgent()
+    await till.service.platform.post(`${pathOf(agent)}/purse`, {})
+    const path = `${pathOf(agent)}/mandates/${await giveMandate(agent, 'Weather')}`
+    await desk.open(`projects/${agent.project.id}/purse`)
+    await press('Change Weather')
+    await change(path, { maxPerDay: '0.1' })
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Tides')
+    await save()
+    expect(await read(path)).toMatchObject({ name: 'Tides', maxPerDay: '0.1' })
+  })
+
+  test('a new low limit of a purse does not undo its new highest balance', async () => {
+    const agent = await till.service.newAgent()
+    const path = `${pathOf(agent)}/purse`
+    await till.service.platform.post(path, {})
+    await desk.open(`projects/${agent.project.id}/purse`)
+    await press('Limits')
+    await change(path, { max: '7' })
+    await page.getByLabel('Low, in USDC').fill('2')
+    await save()
+    expect(await read(path)).toMatchObject({ lowUsdc: '2', maxUsdc: '7' })
+  })
+
+  test('payments that are turned on go to the address that another person has set meanwhile', async () => {
+    const agent = await till.service.newAgent()
+    const [old, present] = ['1d', '2e'].map((byte) => `0x${byte.repeat(20)}`)
+    await change(pathOf(agent), { payTo: old })
+    await desk.open(`projects/${agent.project.id}/settings`)
+    await press('Change payments')
+    await change(pathOf(agent), { payTo: present })
+    await page.getByRole('checkbox', { name: 'Accept payments' }).check()
+    await save()
+    const { payTo, paymentsEnabled } = await read(pathOf(agent))
+    expect([payTo.toLowerCase(), paymentsEnabled]).toEqual([present, true])
+  })
+
+  test('a scope that another person has removed meanwhile stays removed', async () => {
+    const agent = await till.service.newAgent()
+    await desk.open(`projects/${agent.project.id}/settings`)
+    await press('Change scopes')
+    await change(pathOf(agent), { removeScopes: ['mail:send'] })
+    await page.getByRole('checkbox', { name: 'vault:write' }).uncheck()
+    await save('Change scopes')
+    const { scopes } = await read(pathOf(agent))
+    expect([scopes.includes('mail:send'), scopes.includes('vault:write')]).toEqual([false, false])
+  })
+
+  test('other hours of an approval do not allow mail that needs an approval meanwhile', async () => {
+    const agent = await till.service.newAgent()
+    await desk.open(`projects/${agent.project.id}/settings`)
+    await press('Change sending')
+    await change(pathOf(agent), { sendPolicy: 'approve' })
+    await page.getByLabel('Hours until a request expires').fill('5')
+    await save()
+    expect(await read(pathOf(agent))).toMatchObject({ sendPolicy: 'approve', approvalHours: 5 })
+  })
+
+  test('a new host of a secret does not let the agent read a secret that is withheld meanwhile', async () => {
+    const agent = await till.service.newAgent()
+    await agent.put('/v0/vault/bank', { type: 'LOGIN', data: { password: 'correct horse' } })
+    await desk.open(`projects/${agent.project.id}/vault`)
+    await press('Protect')
+    const { status } = await agent.patch('/v0/vault/bank', { reveal: 'owner' })
+    expect(status).toBe(200)
+    await page.getByLabel('Allowed hosts').fill('bank.example')
+    await save()
+    expect((await agent.get('/v0/vault/bank')).status).toBe(403)
+  })
+
+  test('a form that shows a default of the service does not make the default a limit of the project', async () => {
+    const agent = await till.service.newAgent()
+    await desk.open(`projects/${agent.project.id}/settings`)
+    await press('Change storage')
+    await save()
+    await press('Change daily limits')
+    await page.getByLabel('Payments a day').fill('500')
+    await save()
+    const { rows } = await till.service.database.pool.query(
+      'select storage_bytes, daily_settlements::int, daily_gas from project_limits where project_id = $1',
+      [agent.project.id],
+    )
+    expect(rows).toEqual([{ storage_bytes: null, daily_settlements: 500, daily_gas: null }])
+  })
+
+  test('a new name of a person does not give back a right that the person has lost meanwhile', async () => {
+    const agent = await till.service.newAgent()
+    const headers = { 'x-purser-console': '1' }
+    const people = `${till.service.url}/console/api/people`
+    const { request } = desk.context
+    const data = { name: 'Ada', email: 'ada@ada.example', role: 'operator', projectIds: [] }
+    const added = await request.post(people, { headers, data })
+    const { personId } = await added.json()
+    await desk.open('people')
+    await press('Change Ada')
+    const least = { role: 'viewer', projectIds: [agent.project.id] }
+    const lost = await request.patch(`${people}/${personId}`, { headers, data: least })
+    expect(lost.status()).toBe(200)
+    await page.getByRole('textbox', { name: 'Name' }).fill('Ada L.')
+    await save()
+    const found = await (await request.get(people, { headers })).json()
+    expect(found.people.find((one: any) => one.personId === personId)).toMatchObject({
+      name: 'Ada L.',
+      ...least,
+    })
+  })
+
+  test('an active mandate is shown, although a hundred newer mandates have ended', async () => {
+    const agent = await till.service.newAgent()
+    await till.service.platform.post(`${pathOf(agent)}/purse`, {})
+    await giveMandate(agent, 'Weather')
+    for (let n = 0; n < 100; n++) {
+      const id = await giveMandate(agent, `Old ${n}`)
+      await till.service.platform.delete(`${pathOf(agent)}/mandates/${id}`)
+    }
+    await desk.open(`projects/${agent.project.id}/purse`)
+    await page.getByRole('button', { name: 'Give a mandate' }).waitFor()
+    expect(await page.getByRole('button', { name: 'Change Weather' }).count()).toBe(1)
+  })
+})
