@@ -23,7 +23,7 @@ export const UNTRUSTED = { untrusted: true, notice: NOTICE } as const
 export const fence = (text: string): string => `${NOTICE}\n${fenceOf('MAIL', readableText(text))}`
 
 /** Puts a stranger's text between delimiters that the stranger cannot forge. */
-export function fenceOf(kind: 'MAIL' | 'SELLER', text: string): string {
+export function fenceOf(kind: 'MAIL' | 'SELLER' | 'SERVER', text: string): string {
   const boundary = randomBytes(12).toString('hex')
   return `<<<BEGIN UNTRUSTED ${kind} ${boundary}>>>\n${text}\n<<<END UNTRUSTED ${kind} ${boundary}>>>`
 }

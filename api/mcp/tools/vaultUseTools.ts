@@ -4,6 +4,7 @@ import { signWithCredential } from '../../vault/vaultSign.ts'
 import { readUse, useCredential } from '../../vault/vaultUse.ts'
 import { RequestSchema, SignedSchema, SignFields, UseSchema } from '../../vault/vaultUseRoutes.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
+import { fenceOf } from './untrusted.ts'
 import { fixes, Name } from './vaultTools.ts'
 
 const WAIT_MS = 25_000
@@ -32,7 +33,7 @@ function textOf(use: Static<typeof UseSchema>): string {
   if (response === null) return `${state}: ${error}`
   const head = `${response.status} ${response.statusText}`.trim()
   const body = response.body ?? `(no body: ${response.bodyOmitted})`
-  return `${head}\n${JSON.stringify(response.headers)}\n\n${body}`
+  return fenceOf('SERVER', `${head}\n${JSON.stringify(response.headers)}\n\n${body}`)
 }
 
 const use = defineTool({

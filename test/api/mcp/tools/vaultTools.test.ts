@@ -195,7 +195,8 @@ test('the tool vault.use returns the response of the remote server without the s
       },
     },
   })
-  expect(textOf(answer)).toContain('you said [masked]')
+  const [before, inside, after] = textOf(answer).split(/^.*UNTRUSTED SERVER.*$/m)
+  expect([before, inside!.includes('you said [masked]'), after]).toEqual(['', true, ''])
   expect(JSON.stringify(answer)).not.toContain('correct horse')
   const { useId } = answer.structuredContent as { useId: string }
   expect(await callTool(mcp, 'vault.get_use', { name: 'n', useId })).toEqual(
