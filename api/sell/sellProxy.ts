@@ -57,7 +57,7 @@ export function createSellProxy(
   return async (request, from) => {
     try {
       const path = normalPath(new URL(request.url).pathname)
-      if (request.headers.get('upgrade') !== null) {
+      if (/\bwebsocket\b/i.test(request.headers.get('upgrade') ?? '')) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
       // To check an endpoint, the service itself requests each registered path without a payment. If the registered

@@ -269,6 +269,14 @@ test('the paywall refuses a WebSocket request and states the reason', async () =
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
 })
 
+test('the paywall ignores an upgrade to HTTP/2, and sells the response over HTTP/1.1', async () => {
+  // The clients of Java and curl ask for this upgrade. A server may ignore it (RFC 9110 §7.8).
+  const headers =
+    'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'
+  expect(await raw('/weather', headers)).toBe(402)
+  expect(await raw('/weather', 'Upgrade: h2c, WebSocket\r\n')).toBe(501)
+})
+
 test('the command bun run sell needs only one URL and one price, and an error names each missing or wrong argument', async () => {
   await using one = (await sell([`${origin.url}/weather`, '0.01'])).process
   const [, at = ''] = await printed(one, /at (http:\S+)/)
