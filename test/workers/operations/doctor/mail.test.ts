@@ -250,6 +250,25 @@ test('a report host of another organisation below the same public suffix must gi
   expect((await dmarc()).verdict).toBe('ok')
 })
 
+test('the CAA records of the mail host are judged by the certificate of the listener, and not by that of BASE_URL', async () => {
+  // The issuer of a self-signed certificate has the first name of the certificate.
+  const web = await serveTls(newCertificate('amazon.test'), (_request, response) => response.end())
+  const { http } = service.config
+  const found = await lookAt({ http: { ...http, baseUrl: `https://127.0.0.1:${web}` } })
+  expect(of(found, `CAA of ${MX}`)).toMatchObject({
+    verdict: 'ok',
+    found: `${D} allows letsencrypt.org`,
+  })
+  const smtp = await startSink({ certificate: newCertificate('buypass.test', MX) })
+  const ports = { smtp: smtp.port, https }
+  const judged = of(await lookAt({}, { ports }), `CAA of ${MX}`)
+  await smtp[Symbol.asyncDispose]()
+  expect(judged).toMatchObject({
+    verdict: 'broken',
+    found: `${D} forbids buypass.com, which issued the certificate`,
+  })
+})
+
 test('a missing reverse name, and a mail host that is an alias, are reported as broken', async () => {
   records.push(
     { type: 'CNAME', name: MX, data: 'other.a.example' },
