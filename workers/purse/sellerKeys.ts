@@ -80,7 +80,11 @@ export function createSellerKeys(
   return (host) =>
     async (kid): Promise<KnownKey | null> => {
       const [did = ''] = kid.split('#')
-      const jwk = (await methodsOf(did))?.find(({ id }) => id === kid)?.publicKeyJwk
+      const methods = await methodsOf(did)
+      // A relative DID URL such as `#key` belongs to the DID of the document (DID Core §3.2.2).
+      const jwk = methods?.find(
+        ({ id }) => id === kid || (id.startsWith('#') && did + id === kid),
+      )?.publicKeyJwk
       if (jwk === undefined) return null
       const ofHost = `did:web:${host.replace(':', '%3A')}`
       const own = await methodsOf(ofHost)
