@@ -126,6 +126,21 @@ test('the origin server gets neither the payment header nor a hop-by-hop header'
   expect([headers.get('x-kept'), headers.get('host')]).toEqual(['k', new URL(origin.url).host])
 })
 
+test('the origin server gets no header by which a buyer could name another path or address', async () => {
+  // Some frameworks serve the path in X-Original-URL or X-Rewrite-URL in place of the path that the buyer paid for.
+  const forged = {
+    'x-original-url': '/reports/2026',
+    'x-rewrite-url': '/reports/2026',
+    'x-forwarded-prefix': '/reports',
+    'x-forwarded-port': '1',
+    'x-real-ip': '6.6.6.6',
+  }
+  const { response } = await buy('/weather', { headers: forged })
+  expect(response.status).toBe(200)
+  const [{ headers }] = origin.seen as [Seen]
+  for (const name of Object.keys(forged)) expect([name, headers.get(name)]).toEqual([name, null])
+})
+
 test('the paywall streams response bodies, and serves a byte range after payment', async () => {
   const gate = Promise.withResolvers<void>()
   origin.answer = () =>
