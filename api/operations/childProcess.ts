@@ -35,6 +35,10 @@ export async function startProcess(
   })
   const ended = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => resolve(`${name} ended (${signal ?? `exit ${code}`})`))
+    // A process that cannot be started, for example during an update of its program, causes no event `exit`.
+    child.on('error', ({ message }) => {
+      if (child.pid === undefined) resolve(`${name} could not start: ${message}`)
+    })
   })
   const facts = await untilReady(name, child, ended)
   return {

@@ -213,7 +213,8 @@ export function createMetrics({
     }
     for (const [n, [, , read]] of GAUGES.entries()) {
       const value = read(backlog)
-      if (value === null) gauges[n]!.reset()
+      // The function `reset` would set the gauge to 0, as if a worker had asked the RPC node just now.
+      if (value === null) gauges[n]!.remove()
       else gauges[n]!.set(value)
     }
     for (const [state, count] of Object.entries({

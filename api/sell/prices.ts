@@ -1,5 +1,6 @@
 /** Reads the price of each path for `bun run sell`. */
 import { z } from 'zod'
+import { normalEncoding } from './sellPath.ts'
 
 /**
  * Holds the price of a path, and the path for which the seller registers the price. The registered path is the exact
@@ -64,10 +65,10 @@ export function readPrices(json: string): Prices {
       `${where}: ${message}; a file is {"/weather": "0.01", "/reports/**": {"amount": "0.05"}}`,
     )
   }
-  const prices = Object.entries(parsed.data).map(([text, found]) => ({
-    glob: new Bun.Glob(text),
-    price: { ...found, registered: fixedPart(text) },
-  }))
+  const prices = Object.entries(parsed.data).map(([text, found]) => {
+    const pattern = encoded(text)
+    return { glob: new Bun.Glob(pattern), price: { ...found, registered: fixedPart(pattern) } }
+  })
   const amounts = new Map<string, string>()
   for (const { price: one } of prices) {
     const other = amounts.get(one.registered)
@@ -90,6 +91,13 @@ export const onePrice = (path: string, text: string): Prices => {
   const of: PriceOf = (asked) => (asked === path ? only : null)
   return { all: [only], of, registeredAt: of }
 }
+
+/**
+ * Returns a glob with the percent-encoding that a path has in its normal form. Without this encoding, a glob such as
+ * `/münchen/*` would match no path.
+ */
+const encoded = (glob: string): string =>
+  normalEncoding(glob.toWellFormed().replace(/[^\x21-\x7e]|["<>`]/gu, encodeURIComponent))
 
 /**
  * Returns the path segments of a glob that stand before the segment with the first wildcard. Returns the whole glob if

@@ -17,6 +17,13 @@ const UNRESERVED = /^[A-Za-z0-9._~-]$/
  */
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 
+/** Decodes the characters that need no percent-encoding, and writes the other codes in upper case (RFC 3986 §6.2.2). */
+export const normalEncoding = (text: string): string =>
+  text.replace(/%[0-9a-f]{2}/gi, (code) => {
+    const char = String.fromCharCode(Number.parseInt(code.slice(1), 16))
+    return UNRESERVED.test(char) ? char : code.toUpperCase()
+  })
+
 /**
  * Normalises the path of a URL (RFC 3986 §6.2.2). The normalisation removes dot segments, and decodes the characters
  * that need no encoding.
@@ -32,10 +39,7 @@ export function normalPath(pathname: string): string {
   if (/%(?![0-9a-f]{2})/i.test(pathname)) {
     throw new PathError('the path must not hold a % without two digits')
   }
-  const decoded = pathname.replace(/%[0-9a-f]{2}/gi, (code) => {
-    const char = String.fromCharCode(Number.parseInt(code.slice(1), 16))
-    return UNRESERVED.test(char) ? char : code.toUpperCase()
-  })
+  const decoded = normalEncoding(pathname)
   // When %2e is decoded, a new dot segment can appear in the path.
   if (/\/\.{1,2}(?:\/|$)/.test(decoded)) throw new PathError('the path must not hold dot segments')
   if (decoded.includes('//')) throw new PathError('the path must not hold an empty segment')

@@ -35,7 +35,18 @@ const PAYMENT_HEADERS = [
   'sign-in-with-x',
 ]
 /** Names the request headers that a caller can forge and that the server behind the proxy must not trust. */
-const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
+const FORGEABLE = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-prefix',
+  'x-forwarded-proto',
+  'x-real-ip',
+  // Some frameworks serve the path in one of these headers in place of the path that the buyer paid for.
+  'x-original-url',
+  'x-rewrite-url',
+]
 
 /** Creates a function that answers one request to the proxy. @param from is the IP address of the client. */
 export function createSellProxy(
@@ -57,7 +68,7 @@ export function createSellProxy(
   return async (request, from) => {
     try {
       const path = normalPath(new URL(request.url).pathname)
-      if (request.headers.get('upgrade') !== null) {
+      if (/\bwebsocket\b/i.test(request.headers.get('upgrade') ?? '')) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
       // To check an endpoint, the service itself requests each registered path without a payment. If the registered
@@ -88,7 +99,7 @@ async function forward(
 ): Promise<Response> {
   const { search, host, protocol } = new URL(request.url)
   const headers = new Headers(request.headers)
-  for (const name of [...PAYMENT_HEADERS, ...FORWARDED, 'host']) headers.delete(name)
+  for (const name of [...PAYMENT_HEADERS, ...FORGEABLE, 'host']) headers.delete(name)
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))

@@ -89,15 +89,21 @@ export function judgeTlsReports(
   return ok(check, `reports go to ${shown(places[0]!)}`)
 }
 
-/** Maps each organisation that issues certificates to the organisation's name in CAA records. */
-const AUTHORITIES: readonly [organisation: RegExp, name: string][] = [
-  [/let's encrypt|internet security research group/i, 'letsencrypt.org'],
-  [/google trust services/i, 'pki.goog'],
-  [/zerossl|sectigo|comodo/i, 'sectigo.com'],
-  [/digicert|geotrust|thawte/i, 'digicert.com'],
-  [/globalsign/i, 'globalsign.com'],
-  [/amazon/i, 'amazon.com'],
-  [/buypass/i, 'buypass.com'],
+/**
+ * Maps each organisation that issues certificates to the names in CAA records that allow the organisation. The doctor
+ * suggests the first name.
+ */
+const AUTHORITIES: readonly [organisation: RegExp, names: readonly string[]][] = [
+  [/let's encrypt|internet security research group/i, ['letsencrypt.org']],
+  [/google trust services/i, ['pki.goog']],
+  [
+    /zerossl|sectigo|comodo/i,
+    ['sectigo.com', 'comodoca.com', 'comodo.com', 'usertrust.com', 'trust-provider.com'],
+  ],
+  [/digicert|geotrust|thawte/i, ['digicert.com']],
+  [/globalsign/i, ['globalsign.com']],
+  [/amazon/i, ['amazon.com', 'amazontrust.com', 'awstrust.com', 'amazonaws.com']],
+  [/buypass/i, ['buypass.com']],
 ]
 
 export type CaaRecord = { tag: string; value: string }
@@ -120,15 +126,17 @@ export function judgeCaa(
     .filter(({ tag }) => tag.toLowerCase() === 'issue')
     .map(({ value }) => value.split(';')[0]!.trim().toLowerCase())
   if (allowed.length === 0) return ok(check, 'no record names an authority')
-  const authority = AUTHORITIES.find(([organisation]) => organisation.test(issuer))?.[1]
+  const names = AUTHORITIES.find(([organisation]) => organisation.test(issuer))?.[1] ?? []
+  const [authority] = names
   if (authority === undefined) {
     return ok(
       check,
       `${set.at} allows ${allowed.map((one) => (one === '' ? 'none' : one)).join(', ')}`,
     )
   }
-  return allowed.includes(authority)
-    ? ok(check, `${set.at} allows ${authority}`)
+  const named = allowed.find((one) => names.includes(one))
+  return named !== undefined
+    ? ok(check, `${set.at} allows ${named}`)
     : broken(
         check,
         `${set.at} forbids ${authority}, which issued the certificate`,

@@ -20,6 +20,8 @@ export function secretsOf(config: Config): string[] {
     bootstrap.platformKey,
     bootstrap.projectKey,
     config.metricsToken,
+    ...(config.smtp.http?.secrets ?? []).flatMap(({ secret }) => forms(Buffer.from(secret))),
+    config.company?.clientSecret ?? undefined,
   ]
   return texts.filter((text) => text !== undefined && text.length >= SECRET_CHARS_MIN) as string[]
 }

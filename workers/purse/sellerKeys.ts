@@ -81,9 +81,9 @@ export function createSellerKeys(
     async (kid): Promise<KnownKey | null> => {
       const [did = ''] = kid.split('#')
       const methods = await methodsOf(did)
-      // A key's id may be relative to the DID of the document (DID Core §3.2.2).
+      // A relative DID URL such as `#key` belongs to the DID of the document (DID Core §3.2.2).
       const jwk = methods?.find(
-        ({ id }) => (id.startsWith('#') ? did + id : id) === kid,
+        ({ id }) => id === kid || (id.startsWith('#') && did + id === kid),
       )?.publicKeyJwk
       if (jwk === undefined) return null
       const ofHost = `did:web:${host.replace(':', '%3A')}`

@@ -125,11 +125,20 @@ export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFa
   if (Array.isArray(value)) {
     return (
       countFault(schema, value.length, 'Items', path) ??
-      firstOf(value.entries(), ([n, one]) => valueFault(schema.items, one, at(path, `${n}`)))
+      firstOf(value.entries(), ([n, one]) =>
+        n < firstItems(schema) ? null : valueFault(schema.items, one, at(path, `${n}`)),
+      )
     )
   }
   return isObject(value) ? objectFault(schema, value, path) : null
 }
+
+/**
+ * Returns the number of first items that `items` does not describe, because `prefixItems` describes them (JSON Schema
+ * 2020-12 §10.3.1.2).
+ */
+const firstItems = ({ prefixItems }: Json): number =>
+  Array.isArray(prefixItems) ? prefixItems.length : 0
 
 function isOfType(value: unknown, type: unknown): boolean {
   if (type === 'null') return value === null
@@ -163,12 +172,11 @@ function objectFault(schema: Json, value: Json, path: string): SchemaFault | nul
     : undefined
   if (missing !== undefined) return { path: at(path, missing), must: 'be there' }
   const known = isObject(properties) ? properties : {}
+  // A name that fits a pattern of `patternProperties` is no additional property. The check runs no patterns of a
+  // stranger, so it cannot tell which properties are additional.
+  const others = isObject(schema.patternProperties) ? true : additionalProperties
   return firstOf(Object.entries(value), ([name, inner]) =>
-    valueFault(
-      Object.hasOwn(known, name) ? known[name] : additionalProperties,
-      inner,
-      at(path, name),
-    ),
+    valueFault(Object.hasOwn(known, name) ? known[name] : others, inner, at(path, name)),
   )
 }
 

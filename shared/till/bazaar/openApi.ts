@@ -85,7 +85,7 @@ type FoundPath = { item: Json; template: string | null; pathParams: Record<strin
  */
 function findPath(root: Json, pathname: string): FoundPath | null {
   const servers = asList(root.servers).slice(0, SERVERS_MAX)
-  const bases = new Set([...servers.map((server) => basePath(asObject(server).url)), ''])
+  const bases = new Set([...servers.map((server) => basePath(asObject(server))), ''])
   const wanted = pathname.split('/')
   let templated: FoundPath | null = null
   for (const [path, item] of Object.entries(asObject(root.paths)).slice(0, PATHS_MAX)) {
@@ -101,8 +101,17 @@ function findPath(root: Json, pathname: string): FoundPath | null {
   return templated
 }
 
-function basePath(url: unknown): string {
-  if (typeof url !== 'string' || !URL.canParse(url, 'https://server.invalid')) return ''
+const SERVER_CHARS_MAX = 2_048
+
+/** Returns the path in the URL of a server. Each variable in the URL has its default value (OpenAPI 3.1 §4.8.6). */
+function basePath({ url: given, variables }: Json): string {
+  if (typeof given !== 'string' || given.length > SERVER_CHARS_MAX) return ''
+  const known = asObject(variables)
+  const url = given.replace(/\{([^{}]+)\}/g, (whole, name: string) => {
+    const usual = Object.hasOwn(known, name) ? asObject(known[name]).default : undefined
+    return typeof usual === 'string' && usual.length <= SERVER_CHARS_MAX ? usual : whole
+  })
+  if (!URL.canParse(url, 'https://server.invalid')) return ''
   return new URL(url, 'https://server.invalid').pathname.replace(/\/$/, '')
 }
 

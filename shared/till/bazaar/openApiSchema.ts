@@ -46,7 +46,9 @@ export function readSchema(root: Json, schema: unknown): Json {
           .map(([name, inner]) => [name, read(inner, depth + 1)]),
       )
     }
-    if (found.items !== undefined) kept.items = read(found.items, depth + 1)
+    // With `prefixItems`, `items` describes only the later items, so the kept schema would refuse the first items.
+    const describesAll = found.items !== undefined && found.prefixItems === undefined
+    if (describesAll) kept.items = read(found.items, depth + 1)
     return kept
   }
   return read(schema, 0)

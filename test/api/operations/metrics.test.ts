@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 
 const TOKEN = 'a-token-of-some-length'
@@ -33,6 +34,22 @@ test('the metrics count queued work by task and state', async () => {
   expect(found.get('purser_jobs{task="send_mail",state="running"}')).toBe(0)
   expect(found.get('purser_jobs_oldest_due_seconds{task="send_mail"}')).toBeGreaterThan(0)
   expect(found.get('purser_outbound_mails_pending')).toBe(1)
+})
+
+test('a metric about the RPC node has no value before a payment worker has reported', async () => {
+  const { pool } = service.database
+  await pool.query('delete from chain_status')
+  const names = ['purser_rpc_report_age_seconds', 'purser_chain_head']
+  const values = async () => {
+    const found = await samples()
+    return names.map((name) => found.get(name) !== undefined)
+  }
+  expect(await values()).toEqual([false, false])
+  const head = { network: 'base-sepolia', chainId: 84532, number: 7n, hash: '0x7' } as const
+  await recordHead(pool, head)
+  expect(await values()).toEqual([true, true])
+  await pool.query('delete from chain_status')
+  expect(await values()).toEqual([false, false])
 })
 
 test('the metrics time HTTP requests by route, never by the requested path', async () => {

@@ -126,6 +126,21 @@ test('the origin server gets neither the payment header nor a hop-by-hop header'
   expect([headers.get('x-kept'), headers.get('host')]).toEqual(['k', new URL(origin.url).host])
 })
 
+test('the origin server gets no header by which a buyer could name another path or address', async () => {
+  // Some frameworks serve the path in X-Original-URL or X-Rewrite-URL in place of the path that the buyer paid for.
+  const forged = {
+    'x-original-url': '/reports/2026',
+    'x-rewrite-url': '/reports/2026',
+    'x-forwarded-prefix': '/reports',
+    'x-forwarded-port': '1',
+    'x-real-ip': '6.6.6.6',
+  }
+  const { response } = await buy('/weather', { headers: forged })
+  expect(response.status).toBe(200)
+  const [{ headers }] = origin.seen as [Seen]
+  for (const name of Object.keys(forged)) expect([name, headers.get(name)]).toEqual([name, null])
+})
+
 test('the paywall streams response bodies, and serves a byte range after payment', async () => {
   const gate = Promise.withResolvers<void>()
   origin.answer = () =>
@@ -267,6 +282,14 @@ test('the fixed part of a path pattern (glob) is not for sale itself, and a paym
 
 test('the paywall refuses a WebSocket request and states the reason', async () => {
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
+})
+
+test('the paywall ignores an upgrade to HTTP/2, and sells the response over HTTP/1.1', async () => {
+  // The clients of Java and curl ask for this upgrade. A server may ignore it (RFC 9110 §7.8).
+  const headers =
+    'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'
+  expect(await raw('/weather', headers)).toBe(402)
+  expect(await raw('/weather', 'Upgrade: h2c, WebSocket\r\n')).toBe(501)
 })
 
 test('the command bun run sell needs only one URL and one price, and an error names each missing or wrong argument', async () => {

@@ -184,6 +184,20 @@ describe('the doctor command judges the CAA records', () => {
     })
   })
 
+  test.each([
+    ['Amazon', 'amazonaws.com'],
+    ['Amazon', 'amazontrust.com'],
+    ['Sectigo Limited', 'comodoca.com'],
+  ])(
+    'a CAA record may name the certificate authority of %p by its other name %p',
+    (issuer, name) => {
+      expect(judged(issuer, ['issue', name])).toMatchObject({
+        verdict: 'ok',
+        found: `${D} allows ${name}`,
+      })
+    },
+  )
+
   test('if the issuer of the certificate is unknown or absent, the CAA finding lists the authorities that are allowed', () => {
     for (const issuer of ['', 'An Own Authority'])
       expect(judged(issuer, ['issue', ';'], ['issue', 'A.example; x=1'])).toMatchObject({

@@ -55,6 +55,10 @@ test('a finding of the doctor command does not contain a secret in any form', ()
     SETTLEMENT_KEYS: `0x${'1f'.repeat(32)}`,
     MASTER_KEYS: `a:${seed.toString('base64')}`,
     METRICS_TOKEN: 'metrics-token-of-24-signs',
+    INBOUND_SECRETS: `b:${Buffer.alloc(32, 9).toString('base64')}`,
+    OIDC_ISSUER: 'https://login.example.com',
+    OIDC_CLIENT_ID: 'purser',
+    OIDC_CLIENT_SECRET: 'company-secret',
   }
   const secrets = secretsOf(parseConfig(env))
   const forms = [
@@ -67,6 +71,8 @@ test('a finding of the doctor command does not contain a secret in any form', ()
     seed.toString('base64'),
     seed.toString('hex'),
     env.METRICS_TOKEN,
+    Buffer.alloc(32, 9).toString('base64'),
+    env.OIDC_CLIENT_SECRET,
   ]
   const finding: Finding = {
     area: 'chain',

@@ -25,7 +25,7 @@ const CERTIFICATE_FIX =
 export async function lookAtMailIn(
   tools: DoctorTools,
   served: readonly ServedDomain[],
-  outside: Promise<Outside>,
+  { outside, listeners }: { outside: Promise<Outside>; listeners: Promise<Listeners> },
 ): Promise<Finding[]> {
   const { config, dns, database } = tools
   return takeLooks('mail in', [
@@ -39,7 +39,7 @@ export async function lookAtMailIn(
       },
     })),
     { check: `address of ${config.mailHostname}`, run: () => mailHost(tools, outside) },
-    { check: 'listener', run: () => listener(tools) },
+    { check: 'listener', run: async () => judgeListeners(tools, await listeners) },
     {
       check: 'reports',
       run: async () => {
@@ -80,8 +80,11 @@ async function mailHost(tools: DoctorTools, outside: Promise<Outside>): Promise<
   })
 }
 
-/** Examines the SMTP listener from this machine: at the public addresses, and at SMTP_HOST and SMTP_PORT. */
-async function listener({ config, dns, ports, ca }: DoctorTools): Promise<Finding[]> {
+/** Holds what the SMTP listener answered at SMTP_HOST and SMTP_PORT, and at the public addresses of MAIL_HOSTNAME. */
+type Listeners = { own: SmtpLook; others: { address: string; look: SmtpLook }[] }
+
+/** Asks the SMTP listener from this machine: at the public addresses, and at SMTP_HOST and SMTP_PORT. */
+export async function lookAtListeners({ config, dns, ports, ca }: DoctorTools): Promise<Listeners> {
   const { mailHostname, smtp } = config
   const look = (host: string, port: number) =>
     lookAtSmtp({
@@ -92,23 +95,46 @@ async function listener({ config, dns, ports, ca }: DoctorTools): Promise<Findin
       ...(ca === undefined ? {} : { ca }),
     })
   const addresses = await inTime(dns.addresses(mailHostname)).catch(() => [])
-  const [own, ...others] = await Promise.all([
+  const [own, others] = await Promise.all([
     look(localHost(smtp), smtp.port),
-    ...addresses.slice(0, ADDRESSES_MAX).map((address) => look(address, ports.smtp)),
+    Promise.all(
+      addresses
+        .slice(0, ADDRESSES_MAX)
+        .map(async (address) => ({ address, look: await look(address, ports.smtp) })),
+    ),
   ])
-  const local = { at: `${smtp.host}:${smtp.port}`, reached: own!.reached }
-  const reached = others.map((other, n) =>
-    judgeListener({ address: addresses[n]!, port: ports.smtp, reached: other.reached, local }),
-  )
-  return [...reached, ...judgeTls(config, [...others, own!])]
+  return { own, others }
 }
+
+function judgeListeners({ config, ports }: DoctorTools, { own, others }: Listeners): Finding[] {
+  const { smtp } = config
+  const local = { at: `${smtp.host}:${smtp.port}`, reached: own.reached }
+  const reached = others.map(({ address, look }) =>
+    judgeListener({ address, port: ports.smtp, reached: look.reached, local }),
+  )
+  return [...reached, ...judgeTls(config, answeringOf({ own, others }))]
+}
+
+type Answering = Extract<SmtpLook, { reached: 'answered' }>
+
+/** Returns the first SMTP listener that answers. */
+const answeringOf = ({ own, others }: Listeners): Answering | undefined =>
+  [...others.map(({ look }) => look), own].find(
+    (look): look is Answering => look.reached === 'answered',
+  )
+
+/**
+ * Returns the organisation that issued the certificate of the SMTP listener. The name is an empty text if the listener
+ * showed no certificate.
+ */
+export const listenerIssuer = (listeners: Listeners): string =>
+  answeringOf(listeners)?.certificate?.issuer ?? ''
 
 const localHost = ({ host }: Config['smtp']): string =>
   host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
 
-/** Judges the certificate of the first SMTP listener that answers. */
-function judgeTls({ mailHostname }: Config, looks: readonly SmtpLook[]): Finding[] {
-  const answered = looks.find((look) => look.reached === 'answered')
+/** Judges the certificate of the SMTP listener. */
+function judgeTls({ mailHostname }: Config, answered: Answering | undefined): Finding[] {
   if (answered === undefined) return []
   const offered = judgeStartTls(answered.extensions.includes('STARTTLS'))
   if (answered.certificate === null) return [offered]

@@ -179,43 +179,94 @@ async function spfOf(
 }
 
 /**
- * Judges the first DMARC record that is found from the domain upward (RFC 9989 §4.10). Also judges whether each host in
- * the tag `rua` confirms that it wants the DMARC reports (RFC 9990 §4).
+ * Judges the DMARC record whose policy applies to a domain (RFC 9989 §4.10). Also judges whether each host in the tag
+ * `rua` confirms that it wants the DMARC reports (RFC 9990 §4).
  */
 async function dmarcOf({ dns, config }: DoctorTools, domain: string): Promise<Finding> {
-  const labels = domain.split('.')
-  const walk = labels.map((_, n) => labels.slice(n).join('.')).filter((name) => name.includes('.'))
-  const names = walk.length > WALK_MAX ? [walk[0]!, ...walk.slice(1 - WALK_MAX)] : walk
-  const found = await Promise.all(
-    names.map(async (at) => ({ at, records: await versionedTexts(dns, `_dmarc.${at}`, 'DMARC1') })),
-  ).catch(() => null)
-  if (found === null) return dnsAway('mail out', `DMARC of ${domain}`)
-  const first = found.find(({ records }) => records.length > 0) ?? null
-  const strangers = first === null ? [] : reportHosts(first.records[0]!, first.at)
+  const walked = await walkOf(dns, domain).catch(() => null)
+  if (walked === null) return dnsAway('mail out', `DMARC of ${domain}`)
+  const found = applying(walked)
+  const strangers =
+    found === null
+      ? []
+      : await reportHosts(dns, found.records[0]!, organisation(from(walked, found)))
   const confirmed = await Promise.all(
     strangers.map(async (host) => {
-      const name = `${first!.at}._report._dmarc.${host}`
+      const name = `${found!.at}._report._dmarc.${host}`
       return (await versionedTexts(dns, name, 'DMARC1').catch(() => ['unknown'])).length > 0
     }),
   )
   return judgeDmarc({
     domain,
-    found: first,
+    found,
     unconfirmed: strangers.filter((_, n) => !confirmed[n]),
     mailDomain: config.mailDomain,
   })
 }
 
-/** Returns the domains of report addresses in a DMARC record, but only the domains outside the examined domain. */
-function reportHosts(record: string, domain: string): string[] {
+/** Holds the DMARC records of one name of a DNS tree walk. */
+type Walked = { at: string; records: readonly string[] }
+
+/** Reads the DMARC records of a domain and of its parent domains (the DNS tree walk of RFC 9989). */
+function walkOf(dns: DoctorTools['dns'], domain: string): Promise<Walked[]> {
+  const labels = domain.split('.')
+  const walk = labels.map((_, n) => labels.slice(n).join('.')).filter((name) => name.includes('.'))
+  const names = walk.length > WALK_MAX ? [walk[0]!, ...walk.slice(1 - WALK_MAX)] : walk
+  return Promise.all(
+    names.map(async (at) => ({ at, records: await versionedTexts(dns, `_dmarc.${at}`, 'DMARC1') })),
+  )
+}
+
+/** Returns the part of a DNS tree walk that begins at one of its names. */
+const from = (walked: readonly Walked[], { at }: Walked): Walked[] =>
+  walked.slice(walked.findIndex((one) => one.at === at))
+
+const psdOf = ({ records }: Walked): string => tagOf(records[0]!, 'psd').toLowerCase()
+
+/** Returns the organisational domain of the first name of a DNS tree walk (RFC 9989 §4.10.2). */
+function organisation(walked: readonly Walked[]): string {
+  const [{ at: start } = { at: '' }] = walked
+  // Several DMARC records at one name count as none.
+  const valid = walked.filter(({ records }) => records.length === 1)
+  const marked = valid.find((one) => psdOf(one) === 'n' || (psdOf(one) === 'y' && one.at !== start))
+  if (marked === undefined) return valid.at(-1)?.at ?? start
+  const depth = marked.at.split('.').length + (psdOf(marked) === 'n' ? 0 : 1)
+  return start.split('.').slice(-depth).join('.')
+}
+
+/**
+ * Returns the DMARC records that apply to the first name of a DNS tree walk: its own records, or the records of its
+ * organisational domain, or the records of its public suffix.
+ */
+function applying(walked: readonly Walked[]): Walked | null {
+  const found = walked.filter(({ records }) => records.length > 0)
+  const above = organisation(walked)
+  return (
+    found.find(({ at }) => at === walked[0]!.at) ??
+    found.find(({ at }) => at === above) ??
+    found.find((one) => psdOf(one) === 'y') ??
+    found[0] ??
+    null
+  )
+}
+
+/**
+ * Returns the hosts of report addresses in a DMARC record, but only the hosts of other organisations.
+ * @param own is the organisational domain of the domain with the DMARC record.
+ */
+async function reportHosts(
+  dns: DoctorTools['dns'],
+  record: string,
+  own: string,
+): Promise<string[]> {
   const places = tagOf(record, 'rua').split(',').slice(0, REPORT_PLACES_MAX)
-  const hosts = places.map(
-    (place) => /^mailto:[^@]+@([^!]+)/i.exec(place)?.[1]?.toLowerCase() ?? '',
+  const hosts = places.flatMap(
+    (place) => /^mailto:[^@]+@([^!]+)/i.exec(place)?.[1]?.toLowerCase() ?? [],
   )
-  const organisation = domain.split('.').slice(-2).join('.')
-  return hosts.filter(
-    (host) => host !== '' && host !== organisation && !host.endsWith(`.${organisation}`),
+  const owners = await Promise.all(
+    hosts.map((host) => walkOf(dns, host).then(organisation, () => own)),
   )
+  return hosts.filter((_, n) => owners[n] !== own)
 }
 
 async function relayFacts({ config, ca }: DoctorTools, host: string): Promise<RelayFacts> {

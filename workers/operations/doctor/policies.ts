@@ -22,13 +22,13 @@ import { stsIdOf } from './served.ts'
 
 /**
  * Examines MTA-STS, TLS reports, and the certificate authorities that the CAA records allow.
- * @param webIssuer is the certificate authority that issued the certificate of BASE_URL. An empty `webIssuer` means
- * that the certificate authority is not known.
+ * @param issuers names the certificate authorities that issued the certificates of BASE_URL and of the SMTP listener. An
+ * empty name means that the certificate authority is not known.
  */
 export async function lookAtPolicies(
   tools: DoctorTools,
   served: readonly ServedDomain[],
-  webIssuer: Promise<string>,
+  issuers: Record<'web' | 'mail', Promise<string>>,
 ): Promise<Finding[]> {
   const { config } = tools
   const webHost = new URL(config.http.baseUrl).hostname
@@ -51,7 +51,7 @@ export async function lookAtPolicies(
     ]),
     ...hosts.map((host) => ({
       check: `CAA of ${host}`,
-      run: async () => caaOf(tools, host, await webIssuer),
+      run: async () => caaOf(tools, host, await issuers[host === webHost ? 'web' : 'mail']),
     })),
   ])
 }

@@ -7,7 +7,7 @@ import type { Section } from '../../../shared/doctor/report.ts'
 import { lookAtChain } from './chain.ts'
 import { lookAtDatabase, lookAtSettings } from './database.ts'
 import type { DoctorTools } from './look.ts'
-import { lookAtMailIn } from './mailIn.ts'
+import { listenerIssuer, lookAtListeners, lookAtMailIn } from './mailIn.ts'
 import { lookAtMailOut } from './mailOut.ts'
 import { askOutside } from './outside.ts'
 import { lookAtPolicies } from './policies.ts'
@@ -31,12 +31,16 @@ export const LOOKS: Record<Section, (tools: DoctorTools) => Promise<Finding[]>> 
     const outside = askOutside(tools)
     const states = { states: ['verified'], limit: DOMAINS_MAX } as const
     const served = await servedDomains(tools.config, tools.database.pool, states)
-    const issuer = webCertificate(tools).then((certificate) => certificate?.issuer ?? '')
+    const listeners = lookAtListeners(tools)
+    const issuers = {
+      web: webCertificate(tools).then((certificate) => certificate?.issuer ?? ''),
+      mail: listeners.then(listenerIssuer),
+    }
     const areas = [
       lookAtStorage(tools),
-      lookAtMailIn(tools, served, outside),
+      lookAtMailIn(tools, served, { outside, listeners }),
       lookAtMailOut(tools, served, outside),
-      lookAtPolicies(tools, served, issuer),
+      lookAtPolicies(tools, served, issuers),
     ]
     return (await Promise.all(areas)).flat()
   },

@@ -20,12 +20,16 @@ class RpcRest extends RpcTrouble {
   readonly seconds: number
   constructor(retryAfter: string | null) {
     super('HTTP 429')
-    const asked = Number(retryAfter ?? REST_SECONDS)
+    const asked = secondsOf(retryAfter ?? '')
     this.seconds = Number.isFinite(asked)
       ? Math.min(REST_MAX_SECONDS, Math.max(REST_SECONDS, asked))
       : REST_SECONDS
   }
 }
+
+/** Reads the header Retry-After, which holds a number of seconds or a date (RFC 9110 §10.2.3). */
+const secondsOf = (retryAfter: string): number =>
+  /^\d+$/.test(retryAfter) ? Number(retryAfter) : (Date.parse(retryAfter) - Date.now()) / 1000
 
 export type RpcCall = { method: string; params: readonly unknown[] }
 

@@ -257,6 +257,9 @@ export async function broadcast(
   return new Map(outcomes.map(({ hash, error }) => [hash, error]))
 }
 
+/** Tells whether a payment still waits for its settlement. */
+export const isWaiting = ({ state }: Payment): boolean => state === 'verified'
+
 /**
  * Replaces a transaction by another one with the same nonce and a higher fee. The replacement transaction contains the
  * payments of the stuck transaction that still wait. If no payment waits, the replacement transaction is an empty
@@ -271,7 +274,7 @@ export async function reprice(
 ): Promise<boolean> {
   const fees = raisedFees(chain, stuck)
   if (fees.maxFeeWei <= stuck.maxFeeWei) return false
-  const waiting = payments.filter(({ state }) => state === 'verified')
+  const waiting = payments.filter(isWaiting)
   const wasGroup = stuck.paymentIds.length > 1
   const load = wasGroup || waiting.length === 0 ? groupLoad(waiting) : anew(waiting[0]!, stuck)
   const signed = await sign(chain, account, { nonce: stuck.nonce, load, fees })

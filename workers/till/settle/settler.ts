@@ -11,7 +11,7 @@ import { tryGroup } from '../trial/groupTrial.ts'
 import { highestGas, nextAccount, senderOf, type Trial, tryTransfers } from '../trial/trial.ts'
 import { holdUnproven, sortDeployments } from '../wallets/walletsToDeploy.ts'
 import { findReverted } from '../watch/revertedPayments.ts'
-import { broadcast, type Sending, sendGroup, sendPayments } from './gasWallet.ts'
+import { broadcast, marketFees, type Sending, sendGroup, sendPayments } from './gasWallet.ts'
 import { GROUP_MAX, groupGas } from './paymentGroup.ts'
 import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdict.ts'
 
@@ -168,7 +168,31 @@ async function sendPassing(
   chain.gasOutage.answered()
   const { free, held } = await holdUnproven(chain, sendable)
   if (held.length > 0) await postpone(chain, held, 'the first payment of this wallet is under way')
-  if (free.length === 0) return
+  const payable = affordable(chain, account, free)
+  if (payable.length < free.length) {
+    const unpaid = free.slice(payable.length).map(({ payment }) => payment)
+    await postpone(chain, unpaid, 'the gas wallet has too little ether for all payments')
+  }
+  if (payable.length === 0) return
   chain.batches++
-  await sendPayments(chain, account, free)
+  await sendPayments(chain, account, payable)
+}
+
+/**
+ * Returns the first payments whose transactions the gas wallet can pay together. A chain node refuses a transaction that
+ * exceeds the balance of the wallet. The payments of a refused transaction cannot move to another gas wallet.
+ */
+function affordable(
+  chain: KnownChain,
+  { address }: PrivateKeyAccount,
+  sendings: readonly Sending[],
+): readonly Sending[] {
+  let leftWei = chain.balances.get(address.toLowerCase())
+  if (leftWei === undefined) return sendings
+  const { maxFeeWei } = marketFees(chain)
+  for (const [n, { gas }] of sendings.entries()) {
+    leftWei -= maxFeeWei * gas
+    if (leftWei < 0n) return sendings.slice(0, n)
+  }
+  return sendings
 }

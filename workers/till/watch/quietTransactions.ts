@@ -9,7 +9,7 @@ import {
 } from '../../../sql/till/watch/openTransactions.ts'
 import { readCode } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
-import { broadcast, reprice } from '../settle/gasWallet.ts'
+import { broadcast, isWaiting, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
@@ -35,8 +35,14 @@ export async function tendQuiet(
   const found = await findQuietTransactions(chain.pool, wallet, { quietMs, limit: BATCH_MAX })
   const quiet = highestFeePerNonce(found.filter(({ nonce }) => nonce >= used))
   const errors = await broadcast(chain, quiet)
+  let isPoor = false
   for (const stuck of quiet) {
-    const refusedForFee = isFeeError(errors.get(stuck.hash) ?? null)
+    const error = errors.get(stuck.hash) ?? null
+    if (!isPoor && isFundsError(error)) {
+      isPoor = true
+      chain.log.warn({ wallet: account.address, error }, 'a gas wallet has too little ether')
+    }
+    const refusedForFee = isFeeError(error)
     const passedBy = stuck.sentHead !== null && chain.head.number - stuck.sentHead >= STUCK_BLOCKS
     if (!refusedForFee && !(passedBy && stuck.sendCount > 1)) continue
     const stored = await findPayments(chain.pool, stuck.paymentIds)
@@ -44,6 +50,10 @@ export async function tendQuiet(
       stuck.paymentIds.length > 1
         ? await withoutCode(chain, stored)
         : await Promise.all(stored.map((payment) => withoutNeedlessDeployment(chain, payment)))
+    // A gas wallet with too little ether can pay a higher fee even less. If no payment waits, the replacement is an
+    // empty transfer, which costs less than the transaction.
+    const isCheaper = stuck.paymentIds.length > 0 && !payments.some(isWaiting)
+    if (isPoor && !isCheaper) continue
     const raised = await reprice(chain, account, { stuck, payments })
     chain.log.warn({ hash: stuck.hash, raised }, 'a transaction is stuck')
   }
@@ -81,6 +91,12 @@ async function withoutCode(chain: KnownChain, members: readonly Payment[]): Prom
 
 const isFeeError = (error: string | null): boolean =>
   error !== null && /underpriced|fee|too low to/i.test(error) && !/nonce/i.test(error)
+
+/**
+ * Tells whether a chain node refuses a transaction because the gas wallet has too little ether. While the node refuses
+ * such a transaction, each transaction of the wallet with a later nonce waits.
+ */
+const isFundsError = (error: string | null): boolean => /insufficient ?funds/i.test(error ?? '')
 
 /** Returns for each nonce the transaction with the highest fee. */
 function highestFeePerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {

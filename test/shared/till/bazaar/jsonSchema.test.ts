@@ -102,6 +102,9 @@ describe('a value follows a JSON schema', () => {
     [{ required: 'a' }, {}],
     [{ properties: { a: { type: 'string' } } }, { a: 'x', b: 1 }],
     [{ properties: [], additionalProperties: true }, { a: 1 }],
+    [{ prefixItems: [{ type: 'string' }], items: { type: 'number' } }, ['a', 1]],
+    [{ prefixItems: [{ type: 'string' }], items: false }, ['a']],
+    [{ patternProperties: { '^x-': {} }, additionalProperties: false }, { 'x-a': 1 }],
   ])('%j accepts %j', (schema, value) => expect(valueFault(schema, value)).toBeNull())
 })
 
@@ -130,6 +133,8 @@ describe('a value breaks a JSON schema', () => {
     [{ minItems: 1 }, [], '', 'have minItems 1'],
     [{ maxItems: 1 }, [1, 2], '', 'have maxItems 1'],
     [{ items: { type: 'string' } }, ['a', 1], '1', 'be of the type string'],
+    [{ prefixItems: [true], items: { type: 'string' } }, [1, 2], '1', 'be of the type string'],
+    [{ prefixItems: 1, items: { type: 'string' } }, [1], '0', 'be of the type string'],
     [{ required: ['a', 'b'] }, { a: 1 }, 'b', 'be there'],
     [{ required: ['toString'] }, {}, 'toString', 'be there'],
     [{ properties: { a: { items: { minimum: 1 } } } }, { a: [1, 0] }, 'a.1', 'be at least 1'],

@@ -97,6 +97,19 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     expect(() => at('/6/weather', paths, { servers: many })).toThrow('has no path')
   })
 
+  test('a variable in the URL of a server has its default value', () => {
+    const paths = { '/weather': { get: {} } }
+    const variables = { version: { default: 'v2', enum: ['v1', 'v2'] }, odd: { default: 7 } }
+    const servers = [
+      { url: 'https://{host}.example/{version}', variables },
+      { url: '/{odd}/{none}' },
+    ]
+    expect(at('/v2/weather', paths, { servers })).toEqual({ method: 'GET' })
+    expect(() => at('/v3/weather', paths, { servers })).toThrow('has no path')
+    const long = { url: '/{a}'.repeat(5_000), variables: { a: { default: 'x'.repeat(100_000) } } }
+    expect(at('/weather', paths, { servers: [long] })).toEqual({ method: 'GET' })
+  })
+
   test('when the path of a URL is searched, a server URL that is malformed is ignored', () => {
     const servers = [null, {}, { url: 7 }, { url: 'https://' }, 'text']
     expect(at('/weather', { '/weather': { get: {} } }, { servers })).toEqual({ method: 'GET' })

@@ -76,6 +76,12 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
     })
   })
 
+  test('the schema of the items is left out if other schemas describe the first items', () => {
+    // With `prefixItems`, the schema `items` describes only the later items (JSON Schema 2020-12 §10.3.1.2).
+    const pair = { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'number' } }
+    expect(read(pair)).toEqual({ type: 'array' })
+  })
+
   test('a nested schema is absent if there are no properties and no items', () => {
     for (const properties of [{}, [], null, 'city', undefined])
       expect(Object.keys(read({ type: 'object', properties }))).toEqual(['type'])

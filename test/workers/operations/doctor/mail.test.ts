@@ -213,6 +213,62 @@ test('a DMARC record that sends reports to another domain needs the consent of t
   expect(of(await lookAt(), `DMARC of ${D}`).verdict).toBe('ok')
 })
 
+test.each([
+  ['DMARC', `_dmarc.${D}`, 'v=dmarc1; p=reject'],
+  ['MTA-STS', `_mta-sts.${D}`, 'v=STSV1; id=1'],
+  ['TLS-RPT', `_smtp._tls.${D}`, `v=tlsrptv1; rua=mailto:tlsrpt@${D}`],
+])(
+  'a %s record at %s counts as missing if its version has wrong case',
+  async (kind, name, text) => {
+    without(name, 'TXT')
+    records.push(txt(name, text))
+    expect(wrong(await lookAt())).toContain(`${kind} of ${D}`)
+  },
+)
+
+test('a domain without a DMARC record has the policy of its organisation, and not of its nearest parent', async () => {
+  const name = `deep.sub.${D}`
+  records.push(txt(`_dmarc.sub.${D}`, 'v=DMARC1; p=quarantine'))
+  const dmarc = async () => of(await lookAt({ mailDomain: name }), `DMARC of ${name}`).found
+  expect(await dmarc()).toBe(`p=none, by ${D}`)
+  without(`_dmarc.sub.${D}`, 'TXT')
+  records.push(txt(`_dmarc.sub.${D}`, 'v=DMARC1; p=quarantine; psd=n'))
+  expect(await dmarc()).toBe(`p=quarantine, by sub.${D}`)
+  without(`_dmarc.${D}`, 'TXT')
+  without(`_dmarc.sub.${D}`, 'TXT')
+  records.push(txt(`_dmarc.${D}`, 'v=DMARC1; p=reject; psd=y'))
+  expect(await dmarc()).toBe(`p=reject, by ${D}`)
+})
+
+test('a report host of another organisation below the same public suffix must give its consent', async () => {
+  const name = 'shop.co.test'
+  records.push(txt(`_dmarc.${name}`, 'v=DMARC1; p=none; rua=mailto:x@vendor.co.test'))
+  const dmarc = async () => of(await lookAt({ mailDomain: name }), `DMARC of ${name}`)
+  expect((await dmarc()).fix).toBe(`${name}._report._dmarc.vendor.co.test. IN TXT "v=DMARC1"`)
+  without(`_dmarc.${name}`, 'TXT')
+  records.push(txt(`_dmarc.${name}`, `v=DMARC1; p=none; rua=mailto:x@reports.${name}`))
+  expect((await dmarc()).verdict).toBe('ok')
+})
+
+test('the CAA records of the mail host are judged by the certificate of the listener, and not by that of BASE_URL', async () => {
+  // The issuer of a self-signed certificate has the first name of the certificate.
+  const web = await serveTls(newCertificate('amazon.test'), (_request, response) => response.end())
+  const { http } = service.config
+  const found = await lookAt({ http: { ...http, baseUrl: `https://127.0.0.1:${web}` } })
+  expect(of(found, `CAA of ${MX}`)).toMatchObject({
+    verdict: 'ok',
+    found: `${D} allows letsencrypt.org`,
+  })
+  const smtp = await startSink({ certificate: newCertificate('buypass.test', MX) })
+  const ports = { smtp: smtp.port, https }
+  const judged = of(await lookAt({}, { ports }), `CAA of ${MX}`)
+  await smtp[Symbol.asyncDispose]()
+  expect(judged).toMatchObject({
+    verdict: 'broken',
+    found: `${D} forbids buypass.com, which issued the certificate`,
+  })
+})
+
 test('a missing reverse name, and a mail host that is an alias, are reported as broken', async () => {
   records.push(
     { type: 'CNAME', name: MX, data: 'other.a.example' },

@@ -103,6 +103,15 @@ test.each<[number, header: string, Record<string, string>]>([
   },
 )
 
+test('a node gets no request before the date in Retry-After', async () => {
+  // The header Retry-After holds a number of seconds or a date (RFC 9110 §10.2.3).
+  const headers = { 'retry-after': new Date(Date.now() + 40_000).toUTCString() }
+  using busy = node(() => new Response('', { status: 429, headers }))
+  const call = () => busy.rpc.call('eth_chainId', []).catch((error: Error) => error.message)
+  await call()
+  expect(await call()).toMatch(/^HTTP 429: it wants to rest for (?:3[5-9]|40) s more$/)
+})
+
 test('an RPC batch is split into requests of fifty calls, and each call gets its own answer', async () => {
   using fifty = node((messages) => results(messages, ({ params }) => params[0]).toReversed())
   const calls = Array.from({ length: 101 }, (_, n) => ({ method: 'echo', params: [n] }))

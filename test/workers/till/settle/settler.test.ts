@@ -4,6 +4,7 @@ import { toFunctionSelector } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { storeSigned, syncWallet } from '../../../../sql/till/settle/gasWallets.ts'
 import type { ChainView } from '../../../../workers/till/chain/chainView.ts'
+import { marketFees } from '../../../../workers/till/settle/gasWallet.ts'
 import { settlePayments } from '../../../../workers/till/settle/settler.ts'
 import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
 import { futureWallet } from '../../../support/till/smartWallet.ts'
@@ -18,6 +19,9 @@ import {
   WALLET,
 } from '../../../support/till/tillRows.ts'
 import { broadcastPayment } from '../../../support/till/tokenCalls.ts'
+
+/** Holds the gas limit of a payment from an account. */
+const ACCOUNT_GAS = 160_000n
 
 let till: HandTill
 beforeAll(async () => {
@@ -78,6 +82,23 @@ describe('the settler sends a payment', () => {
     chain.balances.delete(poor.address.toLowerCase())
     expect(await sent()).toBe(before + 2)
   })
+})
+
+test('a gas wallet signs only as many payments as its ether covers, and the other payments wait', async () => {
+  const ids: string[] = []
+  for (let n = 0; n < 4; n++) ids.push(await till.claim(await pay()))
+  const before = await sent()
+  // The ether covers two separate payments, and no group of four payments.
+  const { maxFeeWei } = marketFees(till.chain)
+  till.chain.balances.set(WALLET.address.toLowerCase(), maxFeeWei * ACCOUNT_GAS * 2n)
+  await run(...ids)
+  const payments = await Promise.all(ids.map((id) => till.payment(id)))
+  expect(await sent()).toBe(before + 2)
+  expect(payments.map(({ txHash }) => txHash !== null)).toEqual([true, true, false, false])
+  expect(await queuedPayments(till.pool)).toEqual(ids.slice(2).toSorted())
+  await till.look()
+  await run(...ids)
+  expect(await sent()).toBe(before + 3)
 })
 
 describe('the settler ends a payment', () => {

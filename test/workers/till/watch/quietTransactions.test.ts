@@ -71,6 +71,36 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect([await sendsOf(txHash), await sendsOf(raised!)]).toEqual([4, 2])
   })
 
+  test('the fee of a transaction does not rise while the chain node refuses the transaction because the gas wallet has too little ether', async () => {
+    const [first, second] = [await till.send(), await till.send()]
+    const message = 'insufficient funds for gas * price + value: balance 1, tx cost 2, overshot 1'
+    const { raw } = await transactionOf(first!.txHash)
+    till.proxy.errors.set('eth_sendRawTransaction', ([sent]) =>
+      sent === raw ? { code: -32000, message } : null,
+    )
+    for (let n = 0; n < 5; n++) {
+      till.chain.head = { ...till.chain.head, number: till.chain.head.number + 4n }
+      await reconcile(till.chain, memory, till.chain.head)
+    }
+    // The second transaction waits for the nonce of the first transaction, and not for a higher fee.
+    expect([await newestOf(first!.id), await newestOf(second!.id)]).toEqual([
+      first!.txHash,
+      second!.txHash,
+    ])
+    // The payment of the first transaction fails, so an empty transfer replaces the transaction. The empty transfer costs
+    // less than the transaction.
+    await till.pool.query(
+      `update payments set state = 'failed', failure_reason = 'insufficient_funds' where id = $1`,
+      [first!.id],
+    )
+    await reconcile(till.chain, memory, till.chain.head)
+    const { rows } = await till.pool.query(
+      'select max_fee_wei from chain_transactions where nonce = $1 and payment_id is null',
+      [(await transactionOf(first!.txHash)).nonce],
+    )
+    expect(rows).toHaveLength(1)
+  })
+
   test('a quiet transaction gets a higher market fee, but never above 100 gwei', async () => {
     const refuse = () => ({ code: -32000, message: 'transaction underpriced' })
     const { id } = await till.send()
