@@ -87,6 +87,7 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
        payout_address = case when $2::text is null then null else ${PAYOUT} end,
        payout_next = case when $2 = ${PAYOUT} then null else $2 end,
        payout_next_at = case when $2 = ${PAYOUT} or $2 is null then null
+         when $2 = p.payout_next then p.payout_next_at
          else clock_timestamp() + interval '${PAYOUT_WAIT}' end
      where p.project_id = $1`,
     [actor.projectId, address],

@@ -110,6 +110,19 @@ describe('a payout address', () => {
     expect(await stored(projectId)).toMatchObject({ payout: ONE, next: null, hours: null })
   })
 
+  test('that is set again while it waits does not wait longer', async () => {
+    const { projectId } = await newPurse(pool, keyring)
+    await set(projectId, { payoutAddress: ONE })
+    await pool.query(
+      `update purses set payout_next_at = payout_next_at - interval '20 hours' where project_id = $1`,
+      [projectId],
+    )
+    await set(projectId, { payoutAddress: ONE })
+    const again = await stored(projectId)
+    expect(again).toMatchObject({ payout: null, next: ONE })
+    expect(Number(again.hours)).toBeCloseTo(4, 1)
+  })
+
   test('is removed at once, with the address that waits', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
