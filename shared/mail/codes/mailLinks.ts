@@ -270,15 +270,20 @@ function linksOfHtml(html: string): Found[] {
   return found
 }
 
+const BLANK = /^[\s\p{Cc}]$/u
+
 /**
  * Returns the URL of a link if the URL is a web address. A browser drops tabs and line ends in a URL, and encodes the
  * spaces inside (WHATWG URL §4.4). @returns undefined if the URL is not a web address, or if it is too long.
  */
 function cleanHref(text: string): string | undefined {
-  const href = text
-    .replace(/[\t\r\n]+/g, '')
-    .replace(/^[\s\p{Cc}]+|[\s\p{Cc}]+$/gu, '')
-    .replace(/[\s\p{Cc}]/gu, encodeURIComponent)
+  const line = text.replace(/[\t\r\n]+/g, '')
+  let start = 0
+  let end = line.length
+  while (start < end && BLANK.test(line[start]!)) start++
+  while (end > start && BLANK.test(line[end - 1]!)) end--
+  if (end - start > HREF_MAX_CHARS) return undefined
+  const href = line.slice(start, end).replace(/[\s\p{Cc}]/gu, encodeURIComponent)
   return /^https?:\/\/[^/]/i.test(href) && href.length <= HREF_MAX_CHARS
     ? href.toWellFormed()
     : undefined
@@ -323,13 +328,12 @@ const wrappedRest = (text: string, end: number): string =>
  * opening bracket.
  */
 function withoutEnd(url: string): string {
-  const end = /[.,;:!?'*)\]}]+$/.exec(url)?.index ?? url.length
-  let own = url.slice(0, end)
-  for (const mark of url.slice(end)) {
-    if (mark !== ')' || own.split('(').length <= own.split(')').length) break
-    own += mark
-  }
-  return own
+  let end = url.length
+  while (".,;:!?'*)]}".includes(url[end - 1] ?? ' ')) end--
+  let open = 0
+  for (const char of url.slice(0, end)) open += char === '(' ? 1 : char === ')' ? -1 : 0
+  while (open-- > 0 && url[end] === ')') end++
+  return url.slice(0, end)
 }
 
 /**

@@ -54,6 +54,9 @@ import type { Reader } from '../reader.ts'
 import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
 
 const LINE_MAX = 400
+/** Writes each 4,000 characters of a text as an address. */
+const addresses = (text: string): string =>
+  (text.match(/[\s\S]{1,4000}/g) ?? []).map((part) => `https://a.example/${part}`).join('\n')
 /**
  * Names the functions that read a single line of a mail. All other functions read a whole text, or a line together with
  * the lines below it.
@@ -139,6 +142,13 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     // A mail can have 500 email addresses. Each email address has a context of 300 characters, which is read several
     // times.
     { budget: 1_500_000 },
+  ),
+  mailReader(
+    'codes/mailLinks.ts findLinks: addresses',
+    MAIL_MAX,
+    URL_TEXT,
+    (text) => findLinks({ subject: '', text: addresses(text), html: null }),
+    { budget: 3_000_000 },
   ),
   mailReader(
     'codes/mailLinks.ts findLinks: HTML',
