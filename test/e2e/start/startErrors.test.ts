@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -133,6 +133,14 @@ test('a start fails with one line if the database refuses it, does not exist, ca
       }),
     )
   }
+})
+
+test('a worker process that starts before the database ends so that systemd starts it again', async () => {
+  const env = { DATABASE_URL: 'postgres://purser:x@127.0.0.1:1/purser', MASTER_KEYS }
+  const { code, lines } = await failToStart('workers/main.ts', { ...env, LOG_LEVEL: 'fatal' })
+  expect(lines).toEqual([expect.stringMatching(/^DATABASE_URL: no database answers at 127/)])
+  const unit = readFileSync('deploy/systemd/purser-workers@.service', 'utf8')
+  expect(unit).not.toContain(`RestartPreventExitStatus=${code}\n`)
 })
 
 testWhole(
