@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { printed, startCommand } from '../../support/process/process.ts'
@@ -36,3 +36,39 @@ test('PostgreSQL ends soon after the process that started it is ended with kill 
     rmSync(dataDir, { recursive: true, force: true })
   }
 })
+
+/** Returns the process ids of the children of a process (proc_pid_task_children(5)). */
+const childrenOf = (pid: number): number[] =>
+  readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')
+      .split(' ')
+      .filter(Boolean)
+      .map(Number),
+  )
+
+test.skipIf(!existsSync('/proc/self/task'))(
+  'PostgreSQL starts although a power failure ended its very first start',
+  async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
+    try {
+      await using owner = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
+      const pid = owner.child.pid!
+      await waitFor('the first file of the cluster', () =>
+        readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).some((file) =>
+          /^postgres[^/]*\/PG_VERSION$/.test(file),
+        ),
+      )
+      const initdb = childrenOf(pid).filter((child) =>
+        readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('initdb'),
+      )
+      expect(initdb).toHaveLength(1)
+      owner.child.kill('SIGKILL')
+      process.kill(-initdb[0]!, 'SIGKILL')
+      await owner.exited
+      await using next = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
+      await printed(next, /started/)
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  },
+)
