@@ -77,6 +77,15 @@ test('the command npm start fails with one line if HOST is not an address of thi
   })
 })
 
+test('a part fails with one line if its HEALTH_PORT is taken', async () => {
+  const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal', SMTP_PORT: '0' }
+  const smtp = await failToStart('api/smtp/main.ts', { ...env, HEALTH_PORT: String(port) })
+  expect(smtp).toMatchObject({
+    code: 78,
+    lines: [expect.stringMatching(/^HEALTH_PORT: port \d+ of 127\.0\.0\.1 is taken/)],
+  })
+})
+
 testWhole('a part that is started alone fails with one line if its port is taken', async () => {
   const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
   const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
