@@ -12,6 +12,8 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -275,9 +277,7 @@ async function stopOrphan(cluster: string): Promise<void> {
   const isPostgres = () => {
     try {
       process.kill(pid, 0)
-      return (
-        !existsSync('/proc/self') || /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
-      )
+      return !existsSync('/proc/self') || runsOn(pid, cluster)
     } catch {
       return false
     }
@@ -287,6 +287,21 @@ async function stopOrphan(cluster: string): Promise<void> {
     process.kill(pid, 'SIGINT')
     await Bun.sleep(100)
   }
+}
+
+/**
+ * Tells whether a process is the PostgreSQL server of a cluster, whose folder is its working directory. After a crash of
+ * the machine, another program can have the process id, and even be another PostgreSQL.
+ */
+function runsOn(pid: number, cluster: string): boolean {
+  let folder: string
+  try {
+    folder = readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    // In a container, root may not read the working directory of another user's process.
+    return /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+  }
+  return folder === realpathSync(cluster)
 }
 
 function exitCode(child: ChildProcess): Promise<number | null> {

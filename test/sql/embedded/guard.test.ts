@@ -1,5 +1,13 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { printed, startCommand } from '../../support/process/process.ts'
@@ -72,3 +80,21 @@ test.skipIf(!existsSync('/proc/self/task'))(
     }
   },
 )
+
+test('a start kills no program that has got the process id of an earlier PostgreSQL', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
+  try {
+    // The command line of the program names another cluster of PostgreSQL.
+    await using other = startCommand(['bash', '-c', 'exec -a /usr/bin/postgres sleep 100'], {})
+    const pid = other.child.pid!
+    const cluster = join(dataDir, 'postgres')
+    mkdirSync(cluster)
+    writeFileSync(join(cluster, 'postmaster.pid'), `${pid}\n${cluster}\n`)
+    await using start = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
+    await start.exited
+    expect(other.child.signalCode).toBeNull()
+    expect(isAlive(pid)).toBe(true)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
