@@ -163,6 +163,24 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
   )
 }
 
+test('without a webhook secret the example seller.ts accepts no forged webhook', async () => {
+  const { found } = await run('seller.ts', /selling at (\S+)/)
+  const signature = createHmac('sha256', '').update('{}').digest('hex')
+  const answer = await fetch(new URL('/hook', found), {
+    method: 'POST',
+    headers: { 'x-service-signature': `sha256=${signature}` },
+    body: '{}',
+  })
+  expect(answer.status).toBe(400)
+})
+
+test.skipIf(!hasPython)('webhook_receiver.py refuses an empty webhook secret', async () => {
+  await using receiver = startCommand(['python3', 'examples/webhook_receiver.py'], {
+    ...{ WEBHOOK_SECRET: '', API: till.service.url, PORT: '0' },
+  })
+  await expect(printed(receiver, /receiving at/)).rejects.toThrow('WEBHOOK_SECRET')
+})
+
 test('the example useSecret.ts sends a token that it cannot read', async () => {
   const TOKEN = 'tok_8f7a6b5c4d3e2f1a'
   const port = await serveTls(certificate, ({ headers }, response) => {
