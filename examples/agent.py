@@ -3,6 +3,7 @@
 KEY is a project key, API the URL of the service.
 """
 
+import hashlib
 import json
 import os
 import urllib.request
@@ -60,7 +61,8 @@ def answer_mail():
                 # A stranger wrote the text: treat it as data, never as an instruction.
                 text = f"Thank you. You wrote:\n\n{message['extractedText']}"
                 # After a crash, a repeated call with the same key sends no second reply.
-                key = message_id.encode().hex()[-200:]
+                # A stranger chose the message id, which can be longer than a key.
+                key = hashlib.sha256(message_id.encode()).hexdigest()
                 call("mail.reply", messageId=message_id, text=text, idempotencyKey=key)
             call(
                 "mail.update_labels",

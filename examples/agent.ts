@@ -2,6 +2,7 @@
  * Runs an agent that replies to its mail. Set the environment variable KEY to a project key, and API to the URL of the
  * service.
  */
+import { createHash } from 'node:crypto'
 import { Purser } from 'purser/client'
 
 const { KEY = '', API = 'http://127.0.0.1:3000' } = process.env
@@ -19,8 +20,10 @@ for (;;) {
     if (!from.includes(email)) {
       // A stranger wrote the text of the mail, so treat the text as data, never as an instruction.
       const text = `Thank you. You wrote:\n\n${extractedText}`
-      // If the program crashes and repeats the call with the same idempotency key, the service sends no second reply.
-      await purser.messages.reply(messageId, { text }, { idempotencyKey: encodeURI(messageId) })
+      // If the program crashes and repeats the call with the same idempotency key, the service sends no second reply. A
+      // stranger chose the message id, which can be longer than an idempotency key.
+      const idempotencyKey = createHash('sha256').update(messageId).digest('hex')
+      await purser.messages.reply(messageId, { text }, { idempotencyKey })
     }
     const change = { addLabels: ['read'], removeLabels: ['unread'] }
     await purser.messages.updateLabels(messageId, change)

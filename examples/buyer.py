@@ -6,6 +6,7 @@ KEY is a project key with the scopes purse:read and purse:pay, API the URL of th
 import json
 import os
 import urllib.request
+import uuid
 
 KEY = os.environ.get("KEY", "")
 API = os.environ.get("API", "http://127.0.0.1:3000")
@@ -31,8 +32,9 @@ def call(tool, **arguments):
 
 
 price = call("purse.quote", url=URL)["terms"]["amountUsdc"]
-# The same key never pays twice, so repeat a call after a lost response.
-bought = call("purse.pay", url=URL, maxAmount=price, idempotencyKey=f"buyer-{os.getpid()}")
+# The same key never pays twice, so repeat a call after a lost response. A new purchase needs a new key.
+key = str(uuid.uuid4())
+bought = call("purse.pay", url=URL, maxAmount=price, idempotencyKey=key)
 while bought["endedAt"] is None:
     bought = call("purse.status", purchaseId=bought["purchaseId"])
 print(bought["state"], bought["reason"] or bought["response"]["body"])

@@ -24,7 +24,9 @@ const server = Bun.serve({
     if (pathname === '/hook') {
       const body = await request.text()
       const expected = `sha256=${createHmac('sha256', WEBHOOK_SECRET).update(body).digest('hex')}`
-      const genuine = request.headers.get('x-service-signature') === expected
+      // Anybody could sign with an empty secret.
+      const genuine =
+        WEBHOOK_SECRET !== '' && request.headers.get('x-service-signature') === expected
       console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
       return new Response(null, { status: genuine ? 200 : 400 })
     }

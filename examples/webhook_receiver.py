@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 # The receiver does not start without a secret, because anyone could sign with an empty secret.
 SECRET = os.environ["WEBHOOK_SECRET"].encode()
+if not SECRET:
+    raise SystemExit("WEBHOOK_SECRET must not be empty")
 API = os.environ.get("API", "http://127.0.0.1:3000")
 PORT = int(os.environ.get("PORT", "4006"))
 BODY_MAX_BYTES = 65536

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { ConfigError } from '../shared/config/config.ts'
+import { AwayError, ConfigError } from '../shared/config/configError.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
 /** Sets the lowest version of PostgreSQL that the service accepts, 15, in the format of `server_version_num`. */
@@ -56,7 +56,7 @@ function explain(
     )
   }
   if (isDatabaseUnavailable(error)) {
-    return new DatabaseAway(
+    return new AwayError(
       `DATABASE_URL: no database answers at ${at} (${code ?? message}); start it, or correct the address`,
     )
   }
@@ -75,10 +75,7 @@ export async function warnWhenAway(
   try {
     await checkDatabase(databaseUrl)
   } catch (error) {
-    if (!(error instanceof DatabaseAway)) throw error
+    if (!(error instanceof AwayError)) throw error
     log.warn(error.message)
   }
 }
-
-/** Reports that the database is unreachable. After a later restart, the service may reach the database again. */
-class DatabaseAway extends ConfigError {}

@@ -54,7 +54,7 @@ async function apply(client: pg.Client, folder: string, name: string): Promise<v
     if (text.startsWith(ONLINE)) await applyOnline(client, text, name)
     else await applyAtOnce(client, text, name)
   } catch (cause) {
-    throw new Error(`migration ${name} failed`, { cause })
+    throw new Error(`migration ${name} failed: ${(cause as Error).message}`, { cause })
   }
 }
 
@@ -70,10 +70,25 @@ const RECORD = 'insert into migrations (name) values ($1)'
  * transactions.
  */
 async function applyOnline(client: pg.Client, text: string, name: string): Promise<void> {
+  await dropHalfBuilt(client, text)
   for (const statement of text.split(/;\s*$/m)) {
     if (statement.trim() !== '') await client.query(statement)
   }
   await client.query(RECORD, [name])
+}
+
+/**
+ * Drops the indexes of a migration whose earlier build was interrupted. PostgreSQL keeps such an index as invalid, and
+ * `if not exists` would skip its build.
+ */
+async function dropHalfBuilt(client: pg.Client, text: string): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select indexrelid::regclass::text as name from pg_index join pg_class c on c.oid = indexrelid
+     where not indisvalid and c.relnamespace = 'public'::regnamespace
+       and $1 ~ ('concurrently if not exists ' || c.relname || '\\M')`,
+    [text],
+  )
+  for (const { name } of rows) await client.query(`drop index concurrently if exists ${name}`)
 }
 
 /**

@@ -7,6 +7,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { DEVNET_ACCOUNTS } from '../shared/till/devnetAccounts.ts'
 import { heldAgent, heldPath, requestOf } from './support/mail/held.ts'
+import { deliverRaw } from './support/mail/smtpTalk.ts'
 import { answering, closeServers } from './support/process/localServer.ts'
 import {
   printed,
@@ -93,6 +94,28 @@ for (const file of ['buyerWithMandate.ts', 'buyer.py']) {
   })
 }
 
+test.skipIf(!hasPython)(
+  'buyer.py buys again in a container, where its process id stays the same',
+  async () => {
+    const { found } = await run('sellerHono.ts', /selling at (\S+)/)
+    await agent.put('/v0/sellers/endpoints', { urlPattern: found, priceUsdc: '0.01' })
+    const buyer = await newBuyer(till)
+    await buyer.giveMandate({ hosts: [new URL(found).host] })
+    const container = "import os, runpy; os.getpid = lambda: 1; runpy.run_path('examples/buyer.py')"
+    for (const purchases of [1, 2]) {
+      await using again = startCommand(['python3', '-c', container], {
+        ...{ KEY: buyer.key, API: till.service.url, URL: found },
+      })
+      expect(await again.exited).toBe(0)
+      const { rows } = await till.service.database.pool.query(
+        `select from purchases where kind = 'payment' and project_id = $1`,
+        [buyer.project.id],
+      )
+      expect(rows).toHaveLength(purchases)
+    }
+  },
+)
+
 test('the example paidMcpTool.ts asks for a payment', async () => {
   const { found } = await run('paidMcpTool.ts', /the tool is at (\S+)/)
   const client = new Client({ name: 'buyer', version: '1' })
@@ -140,6 +163,24 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
   )
 }
 
+test('without a webhook secret the example seller.ts accepts no forged webhook', async () => {
+  const { found } = await run('seller.ts', /selling at (\S+)/)
+  const signature = createHmac('sha256', '').update('{}').digest('hex')
+  const answer = await fetch(new URL('/hook', found), {
+    method: 'POST',
+    headers: { 'x-service-signature': `sha256=${signature}` },
+    body: '{}',
+  })
+  expect(answer.status).toBe(400)
+})
+
+test.skipIf(!hasPython)('webhook_receiver.py refuses an empty webhook secret', async () => {
+  await using receiver = startCommand(['python3', 'examples/webhook_receiver.py'], {
+    ...{ WEBHOOK_SECRET: '', API: till.service.url, PORT: '0' },
+  })
+  await expect(printed(receiver, /receiving at/)).rejects.toThrow('WEBHOOK_SECRET')
+})
+
 test('the example useSecret.ts sends a token that it cannot read', async () => {
   const TOKEN = 'tok_8f7a6b5c4d3e2f1a'
   const port = await serveTls(certificate, ({ headers }, response) => {
@@ -183,6 +224,31 @@ for (const file of ['agent.ts', 'agent.py']) {
         return unread.messages.length === 0
       })
       expect(process.child.exitCode).toBeNull()
+    },
+  )
+}
+
+for (const file of ['agent.ts', 'agent.py']) {
+  test.skipIf(file.endsWith('.py') && !hasPython)(
+    `${file} answers two messages whose long ids differ only at their start`,
+    async () => {
+      const answering = await till.service.newAgent()
+      const id = `${'0'.repeat(250)}@mail.example`
+      for (const n of ['1', '2']) {
+        await deliverRaw(
+          till.service.smtp!.port,
+          answering.address,
+          `From: Ada <ada@example.com>\nMessage-ID: <${n}${id}>\nSubject: Offer ${n}\n\nHello.\n`,
+        )
+      }
+      await waitForMessages(answering, 2)
+      const { process } = await run(file, /answering the mail of (\S+)/, { KEY: answering.key })
+      await waitFor('both messages to be read', async () => {
+        expect(process.child.exitCode).toBeNull()
+        const { body: unread } = await answering.get('/v0/messages?labels=unread')
+        return unread.messages.length === 0
+      })
+      expect((await answering.get('/v0/messages?labels=sent')).body.messages).toHaveLength(2)
     },
   )
 }

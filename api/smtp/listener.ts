@@ -174,7 +174,10 @@ export function createListener(
       )
     },
   })
-  server.on('error', (error: Error) => parts.log.warn({ err: error }, 'smtp connection failed'))
+  // The log would take a field `err` with a network error, such as ECONNRESET, for an outage of the database.
+  server.on('error', ({ message }: Error) => {
+    parts.log.warn({ reason: message }, 'smtp connection failed')
+  })
   return server
 }
 

@@ -12,13 +12,13 @@ take() {
   fi
   key=${certificate%.crt}.key
   if cmp -s "$certificate" "$folder/cert.pem" && cmp -s "$key" "$folder/key.pem"; then return 0; fi
-  mkdir -p "$folder" && chown "$owner" "$folder"
+  mkdir -p "$folder" && chown "$owner" "$folder" || return 1
   # After a rename nobody reads half of a file. The listener waits while key and certificate do not match.
   for file in key cert; do
     if [ "$file" = key ]; then from=$key; else from=$certificate; fi
-    (umask 077 && cat "$from" > "$folder/$file.new")
-    chown "$owner" "$folder/$file.new"
-    mv "$folder/$file.new" "$folder/$file.pem"
+    # `set -e` has no effect in `take || true`, and a full disk must not replace the key by half of one.
+    (umask 077 && cat "$from" > "$folder/$file.new") || return 1
+    chown "$owner" "$folder/$file.new" && mv "$folder/$file.new" "$folder/$file.pem" || return 1
   done
   echo "took the certificate for $name"
 }

@@ -37,6 +37,13 @@ const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
 /**
+ * Returns the base URL without a slash at its end. The host is in lower case, because browsers and OAuth clients send it
+ * so, and OAuth compares URLs as texts.
+ */
+const baseUrl = ({ BASE_URL: given, HOST, PORT }: z.output<typeof variables>): string =>
+  given === undefined ? `http://${hostPort(HOST, PORT)}` : new URL(given).href.replace(/\/+$/, '')
+
+/**
  * Lists the environment variables that hold keys. A process that does not use a key does not even read the key's
  * variable.
  */
@@ -93,10 +100,7 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
     http: {
       port: values.PORT,
       host: values.HOST,
-      baseUrl: (values.BASE_URL ?? `http://${hostPort(values.HOST, values.PORT)}`).replace(
-        /\/+$/,
-        '',
-      ),
+      baseUrl: baseUrl(values),
     },
     health:
       values.HEALTH_PORT === undefined ? null : { port: values.HEALTH_PORT, host: values.HOST },

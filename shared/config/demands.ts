@@ -40,7 +40,7 @@ export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): F
     ],
     [
       'RPC_QUORUM',
-      (values.RPC_QUORUM ?? 1) > (values.RPC_URL?.length ?? 1),
+      secrets.includes('RPC_URL') && (values.RPC_QUORUM ?? 1) > (values.RPC_URL?.length ?? 1),
       'must be at most the number of URLs in RPC_URL',
     ],
     [

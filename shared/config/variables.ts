@@ -10,11 +10,13 @@ import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
 /**
  * Creates a schema for a whole number. The error message of the schema names the range of allowed values, because the
- * messages of zod do not name the range.
+ * messages of zod do not name the range. A blank text is refused, because JavaScript reads it as 0, which turns a limit
+ * off.
  */
 const whole = (min: number, max: number) => {
   const error = `must be a whole number of ${min} to ${max}`
-  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })
+  const number = z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })
+  return z.string().regex(/\S/, { error }).pipe(number)
 }
 const text = (max: number) =>
   z

@@ -1,23 +1,28 @@
+import { serve } from './serve.ts'
+
 /**
  * Serves the health of one process over HTTP, so that probes need no program in the container. The path `/healthz`
  * returns 200 `{"status":"ok"}` while `isUp` returns true, and 503 at any other time. If the event loop hangs, the
  * health server sends no response.
  *
- * @throws when another process uses the port.
+ * @throws {ConfigError} if the process cannot listen on the port.
  */
 export function serveHealth(
   { host, port }: { host: string; port: number },
   isUp: () => boolean,
 ): { port: number } {
-  const server = Bun.serve({
-    hostname: host,
-    port,
-    routes: {
-      '/healthz': () => {
-        const up = isUp()
-        return Response.json({ status: up ? 'ok' : 'not ready' }, { status: up ? 200 : 503 })
+  const server = serve(
+    {
+      hostname: host,
+      port,
+      routes: {
+        '/healthz': () => {
+          const up = isUp()
+          return Response.json({ status: up ? 'ok' : 'not ready' }, { status: up ? 200 : 503 })
+        },
       },
     },
-  })
+    'HEALTH_PORT',
+  )
   return { port: server.port! }
 }

@@ -1,5 +1,6 @@
 import type { Logger, LoggerOptions } from 'pino'
 import { type Config, ConfigError, parseConfig } from '../config/config.ts'
+import { AwayError } from '../config/configError.ts'
 import { misspeltLine, misspeltVariables } from '../config/misspelt.ts'
 import { ALL_SECRETS, type ReadSecret } from '../config/secrets.ts'
 import { serveHealth } from './healthPort.ts'
@@ -55,7 +56,8 @@ const FLUSH_LIMIT_MS = 1_000
 /**
  * Runs a service from its entry file. The function reads the configuration, starts the service, and tells a parent
  * process that the service is ready. On SIGTERM or SIGINT the service finishes accepted work and exits with code 0. A
- * wrong setting ends the process with one line on stderr and exit code 78 (EX_CONFIG).
+ * wrong setting ends the process with one line on stderr and exit code 78 (EX_CONFIG). An unreachable server ends the
+ * process with exit code 1, so that a process supervisor starts the process again.
  */
 export async function runService(
   host: Host,
@@ -139,7 +141,7 @@ export async function runService(
     host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {
     if (stopping) return
-    const isSetting = error instanceof ConfigError
+    const isSetting = error instanceof ConfigError && !(error instanceof AwayError)
     const line = startFailure(name, error)
     // A service with a parent process does not print its failed start, because the parent process prints the failure.
     // The parent process prints a failure only once, even if it starts the service several times.

@@ -3,19 +3,25 @@ import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
+  fsyncSync,
   lchownSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import pg from 'pg'
 import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
 import { guard } from './guard.ts'
@@ -69,15 +75,14 @@ export async function startEmbeddedPostgres(options: {
     account === null ? await packagedBinaries() : sharedBinaries(await packagedBinaries())
   await stopOrphan(cluster)
   const password = ensurePassword(dataDir)
-  mkdirSync(cluster, { recursive: true, mode: 0o700 })
-  chownCluster(cluster, account)
   let lastLine = ''
   const onLog = (line: string) => {
     lastLine = line
     options.onLog(line)
   }
   const launch = { binaries, cluster, account, onLog }
-  if (!existsSync(join(cluster, 'PG_VERSION'))) await initialise(launch, password)
+  if (!existsSync(join(cluster, 'PG_VERSION'))) await createCluster(launch, password)
+  else chownCluster(cluster, account)
 
   const port = options.port || (await freePort())
   const server = launchServer(launch, port, options.durable ?? true)
@@ -156,6 +161,24 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
   return child
 }
 
+/**
+ * Creates the PostgreSQL cluster in another folder, and then renames the folder. PostgreSQL writes PG_VERSION first, so
+ * an interrupted initdb in the final folder would look like a complete cluster.
+ */
+async function createCluster(launch: Launch, password: string): Promise<void> {
+  const { cluster, account } = launch
+  const building = `${cluster}.new`
+  rmSync(building, { recursive: true, force: true })
+  mkdirSync(building, { mode: 0o700 })
+  chownCluster(building, account)
+  await initialise({ ...launch, cluster: building }, password)
+  renameSync(building, cluster)
+  // Without fsync, a power failure could undo the rename after PostgreSQL has stored data.
+  const folder = openSync(dirname(cluster), 'r')
+  fsyncSync(folder)
+  closeSync(folder)
+}
+
 async function initialise(launch: Launch, password: string): Promise<void> {
   // The password file is in a temporary folder, because initdb runs as a user that may have no access to the data
   // directory.
@@ -176,6 +199,7 @@ async function initialise(launch: Launch, password: string): Promise<void> {
       '--locale-provider=builtin',
       '--locale=C.UTF-8',
     ])
+    guard(child, launch.account ?? undefined)
     const code = await exitCode(child)
     if (code === 0) return
     rmSync(launch.cluster, { recursive: true, force: true })
@@ -253,9 +277,7 @@ async function stopOrphan(cluster: string): Promise<void> {
   const isPostgres = () => {
     try {
       process.kill(pid, 0)
-      return (
-        !existsSync('/proc/self') || /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
-      )
+      return !existsSync('/proc/self') || runsOn(pid, cluster)
     } catch {
       return false
     }
@@ -265,6 +287,21 @@ async function stopOrphan(cluster: string): Promise<void> {
     process.kill(pid, 'SIGINT')
     await Bun.sleep(100)
   }
+}
+
+/**
+ * Tells whether a process is the PostgreSQL server of a cluster, whose folder is its working directory. After a crash of
+ * the machine, another program can have the process id, and even be another PostgreSQL.
+ */
+function runsOn(pid: number, cluster: string): boolean {
+  let folder: string
+  try {
+    folder = readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    // In a container, root may not read the working directory of another user's process.
+    return /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+  }
+  return folder === realpathSync(cluster)
 }
 
 function exitCode(child: ChildProcess): Promise<number | null> {

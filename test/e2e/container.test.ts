@@ -47,6 +47,20 @@ test('compose.yaml gives each part of the service only the secrets that this par
   }
 })
 
+test('each part behind Caddy believes the addresses that Caddy names, so that its limits tell strangers apart', () => {
+  const caddyfile = readFileSync(join(ROOT, 'deploy/caddy/Caddyfile'), 'utf8')
+  expect(caddyfile).toContain('reverse_proxy /v0/inbound/* {$PURSER_INBOUND')
+  for (const part of ['api', 'smtp'])
+    expect([part, compose.services[part].environment]).toEqual([
+      part,
+      expect.objectContaining({
+        TRUSTED_PROXIES: expect.stringMatching(/^\$\{TRUSTED_PROXIES:-}$/),
+      }),
+    ])
+  const page = readFileSync(join(ROOT, 'docs/going-live.md'), 'utf8')
+  expect(page).toMatch(/TRUSTED_PROXIES=127\.0\.0\.1.*>> \/etc\/purser\/common\.env/)
+})
+
 test('the profile caddy of compose.yaml copies the certificate of the mail domain to the folder of the SMTP listener', () => {
   const { caddy, certificate, smtp } = compose.services
   expect([caddy.profiles, certificate.profiles]).toEqual([['caddy'], ['caddy']])

@@ -77,9 +77,36 @@ test('an index is built while other statements write to the table', async () => 
   expect(rows).toEqual([{ indisvalid: true }])
 })
 
+test('a migration builds an index anew after a kill in the middle of the first build', async () => {
+  const text = 'create index concurrently if not exists projects_purpose on projects (purpose);'
+  write('900001_online.sql', `-- online: a test\n${text}`)
+  const { pool } = database
+  const writer = await pool.connect()
+  await writer.query('begin')
+  await writer.query('update projects set purpose = purpose')
+  const killed = migrate(database.url, folder).catch(() => 'killed')
+  await waitFor('the build to wait for the writer', async () => {
+    const { rowCount } = await pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = 'purser migrate' and query like '%concurrently%' and wait_event_type = 'Lock'`,
+    )
+    return rowCount === 1
+  })
+  expect(await killed).toBe('killed')
+  await writer.query('commit')
+  writer.release()
+  expect(await migrate(database.url, folder)).toEqual(['900001_online.sql'])
+  const { rows } = await pool.query(
+    `select indisvalid from pg_index where indexrelid = 'projects_purpose'::regclass`,
+  )
+  expect(rows).toEqual([{ indisvalid: true }])
+})
+
 test('a migration that fails changes nothing, and the error names the migration', async () => {
   write('900001_extra.sql', 'alter table messages add column extra text; select 1 / 0;')
-  await expect(migrate(database.url, folder)).rejects.toThrow('migration 900001_extra.sql failed')
+  await expect(migrate(database.url, folder)).rejects.toThrow(
+    'migration 900001_extra.sql failed: division by zero',
+  )
   expect(await columnExists()).toBe(false)
 })
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -77,6 +77,15 @@ test('the command npm start fails with one line if HOST is not an address of thi
   })
 })
 
+test('a part fails with one line if its HEALTH_PORT is taken', async () => {
+  const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal', SMTP_PORT: '0' }
+  const smtp = await failToStart('api/smtp/main.ts', { ...env, HEALTH_PORT: String(port) })
+  expect(smtp).toMatchObject({
+    code: 78,
+    lines: [expect.stringMatching(/^HEALTH_PORT: port \d+ of 127\.0\.0\.1 is taken/)],
+  })
+})
+
 testWhole('a part that is started alone fails with one line if its port is taken', async () => {
   const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
   const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
@@ -133,6 +142,14 @@ test('a start fails with one line if the database refuses it, does not exist, ca
       }),
     )
   }
+})
+
+test('a worker process that starts before the database ends so that systemd starts it again', async () => {
+  const env = { DATABASE_URL: 'postgres://purser:x@127.0.0.1:1/purser', MASTER_KEYS }
+  const { code, lines } = await failToStart('workers/main.ts', { ...env, LOG_LEVEL: 'fatal' })
+  expect(lines).toEqual([expect.stringMatching(/^DATABASE_URL: no database answers at 127/)])
+  const unit = readFileSync('deploy/systemd/purser-workers@.service', 'utf8')
+  expect(unit).not.toContain(`RestartPreventExitStatus=${code}\n`)
 })
 
 testWhole(

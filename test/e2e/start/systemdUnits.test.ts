@@ -41,6 +41,14 @@ test('each part of the service has a systemd unit that starts an existing progra
   }
 })
 
+test('systemd starts a part again however often the part ends while the database is away', () => {
+  for (const name of units) {
+    const text = readFileSync(join(UNITS, name), 'utf8')
+    if (!text.includes('\nRestart=')) continue
+    expect([name, text]).toEqual([name, expect.stringMatching(/^StartLimitIntervalSec=0$/m)])
+  }
+})
+
 test.skipIf(!hasSystemd)(
   'the program systemd-analyze accepts every unit, and rates the exposure of each unit to attacks at 2.0 or less',
   () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import pino from 'pino'
 import { ConfigError, parseConfig, readConfig } from '../../../shared/config/config.ts'
 import { misspeltVariables } from '../../../shared/config/misspelt.ts'
+import { isMcpResource } from '../../../shared/oauth/resource.ts'
 import { logOptions } from '../../../shared/process/logOptions.ts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 
@@ -330,4 +331,16 @@ test('mail over HTTP is open only with a secret, and mail of Amazon SES only wit
   expect(of({ INBOUND_SECRETS: `one:${SEED}`, INBOUND_SES_TOPICS: topic })?.ses).toMatchObject({
     topics: [topic],
   })
+})
+
+test('BASE_URL is written as browsers and OAuth clients write it, so that they can name this service', () => {
+  const urlOf = (BASE_URL: string) => parseConfig({ BASE_URL }).http.baseUrl
+  expect(urlOf('HTTPS://Mail.Example.com:443/')).toBe('https://mail.example.com')
+  expect(urlOf('https://mail.example.com:8443/Agents//')).toBe(
+    'https://mail.example.com:8443/Agents',
+  )
+  expect(isMcpResource('https://mail.example.com/mcp', urlOf('https://Mail.example.com'))).toBe(
+    true,
+  )
+  expect(parseConfig({ HOST: '::1' }).http.baseUrl).toBe('http://[::1]:3000')
 })

@@ -1,7 +1,7 @@
 /** Tests the rules for settings that depend on other settings, on production mode, or on the process. */
 import { describe, expect, test } from 'bun:test'
 import { brokenDemands, holdsDevnetKey } from '../../../shared/config/demands.ts'
-import { ALL_SECRETS, type ReadSecret } from '../../../shared/config/secrets.ts'
+import { ALL_SECRETS, type ReadSecret, readBy } from '../../../shared/config/secrets.ts'
 import { variables } from '../../../shared/config/variables.ts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 
@@ -98,6 +98,10 @@ test('the quorum of chain nodes must not exceed the number of chain nodes', () =
   expect(faults({ RPC_URL, RPC_QUORUM: '3' })).toEqual(rule)
   expect(faults({ RPC_QUORUM: '1' })).toEqual([])
   expect(faults({ RPC_QUORUM: '2' })).toEqual(rule)
+  // Only the payments workers read RPC_URL, so every other process lacks it beside a common RPC_QUORUM.
+  for (const part of ['api', 'smtp', 'migrate', 'outbound', 'purse'] as const)
+    expect(faults({ RPC_QUORUM: '2' }, readBy(part))).toEqual([])
+  expect(faults({ RPC_URL, RPC_QUORUM: '3' }, readBy('payments'))).toEqual(rule)
 })
 
 describe('some settings are valid only together', () => {

@@ -49,7 +49,12 @@ describe('the service reads a setting that is a number', () => {
     'the setting %s is a whole number of %d to %d, and by default %p',
     (name, min, max, usual) => {
       const message = `must be a whole number of ${min} to ${max}`
-      expectRule(name, message, [`${min}`, `${max}`], [`${min - 1}`, `${max + 1}`, '4.5', 'ten'])
+      expectRule(
+        name,
+        message,
+        [`${min}`, `${max}`],
+        [`${min - 1}`, `${max + 1}`, '4.5', 'ten', ' '],
+      )
       expect(read(name, `${max}`)).toBe(max)
       expect(read(name)).toBe(usual as never)
     },

@@ -1,5 +1,13 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { printed, startCommand } from '../../support/process/process.ts'
@@ -32,6 +40,60 @@ test('PostgreSQL ends soon after the process that started it is ended with kill 
     await waitFor('the end of PostgreSQL', () => !isAlive(pid))
     // PostgreSQL removed its pid file, so the shutdown was clean and the next start needs no crash recovery.
     expect(existsSync(pidFile)).toBe(false)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
+
+/** Returns the process ids of the children of a process (proc_pid_task_children(5)). */
+const childrenOf = (pid: number): number[] =>
+  readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')
+      .split(' ')
+      .filter(Boolean)
+      .map(Number),
+  )
+
+test.skipIf(!existsSync('/proc/self/task'))(
+  'PostgreSQL starts although a power failure ended its very first start',
+  async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
+    try {
+      await using owner = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
+      const pid = owner.child.pid!
+      await waitFor('the first file of the cluster', () =>
+        readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).some((file) =>
+          /^postgres[^/]*\/PG_VERSION$/.test(file),
+        ),
+      )
+      const initdb = childrenOf(pid).filter((child) =>
+        readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('initdb'),
+      )
+      expect(initdb).toHaveLength(1)
+      owner.child.kill('SIGKILL')
+      process.kill(-initdb[0]!, 'SIGKILL')
+      await owner.exited
+      await using next = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
+      await printed(next, /started/)
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  },
+)
+
+test('a start kills no program that has got the process id of an earlier PostgreSQL', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
+  try {
+    // The command line of the program names another cluster of PostgreSQL.
+    await using other = startCommand(['bash', '-c', 'exec -a /usr/bin/postgres sleep 100'], {})
+    const pid = other.child.pid!
+    const cluster = join(dataDir, 'postgres')
+    mkdirSync(cluster)
+    writeFileSync(join(cluster, 'postmaster.pid'), `${pid}\n${cluster}\n`)
+    await using start = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
+    await start.exited
+    expect(other.child.signalCode).toBeNull()
+    expect(isAlive(pid)).toBe(true)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }

@@ -1,0 +1,32 @@
+/** Tests the script that copies the certificate of Caddy to the SMTP listener. */
+import { expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { printed, startCommand } from '../../support/process/process.ts'
+
+const NAME = 'mail.example'
+
+test('a copy that fails leaves the old certificate, and the next copy takes the new one', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-certificate-'))
+  const [storage, taken] = [join(folder, 'caddy'), join(folder, 'tls')]
+  const source = join(storage, 'certificates/acme', NAME)
+  mkdirSync(source, { recursive: true })
+  mkdirSync(taken)
+  for (const file of ['cert.pem', 'key.pem']) writeFileSync(join(taken, file), `old ${file}`)
+  const files = () => ['cert.pem', 'key.pem'].map((file) => readFileSync(join(taken, file), 'utf8'))
+  try {
+    writeFileSync(join(source, `${NAME}.crt`), 'new certificate')
+    const owner = `${process.getuid!()}`
+    const words = ['deploy/caddy/takeCertificate.sh', NAME, storage, taken, owner, '0.2']
+    await using script = startCommand(['sh', ...words], {})
+    // The private key is missing. At the second line, the first copy has ended.
+    await printed(script, /No such file[\s\S]*No such file/)
+    expect(files()).toEqual(['old cert.pem', 'old key.pem'])
+    writeFileSync(join(source, `${NAME}.key`), 'new key')
+    await printed(script, /took the certificate/)
+    expect(files()).toEqual(['new certificate', 'new key'])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
