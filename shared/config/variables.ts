@@ -15,8 +15,8 @@ import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
  */
 const whole = (min: number, max: number) => {
   const error = `must be a whole number of ${min} to ${max}`
-  const number = z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })
-  return z.string().regex(/\S/, { error }).pipe(number)
+  const number = z.number({ error }).int({ error }).min(min, { error }).max(max, { error })
+  return z.string().regex(/\S/, { error }).transform(Number).pipe(number)
 }
 const text = (max: number) =>
   z
