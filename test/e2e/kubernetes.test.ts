@@ -141,6 +141,21 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
   })
 })
 
+test('a pod behind a Service waits before it stops, until no more connections are routed to it', () => {
+  const behind = ofKind('Service').map(({ spec }) => JSON.stringify(spec.selector))
+  const routed = workloads.filter(({ spec }) =>
+    behind.includes(JSON.stringify(spec.template.metadata.labels)),
+  )
+  expect(routed.map(partOf).toSorted()).toEqual(['api', 'smtp'])
+  for (const { spec } of routed) {
+    const { containers, terminationGracePeriodSeconds } = spec.template.spec
+    const [command, seconds] = containers[0].lifecycle?.preStop.exec.command ?? []
+    expect(command).toBe('sleep')
+    // The service itself may drain for 20 seconds (shared/process/service.ts).
+    expect(Number(seconds)).toBeWithin(1, terminationGracePeriodSeconds - 20)
+  }
+})
+
 /** The worker pool `mail` has two runners (workers/runners.ts). */
 const OUTBOUND_TASKS = [
   'send_mail',
