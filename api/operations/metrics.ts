@@ -5,6 +5,7 @@ import { RUNNER_NAMES, TASK_POOL } from '../../shared/tasks.ts'
 import { measureBlobs } from '../../sql/blobs/blobMetrics.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type ProcessReport, readReports } from '../../sql/operations/processReports.ts'
+import { readListeners } from '../../sql/operations/smtpListeners.ts'
 import {
   type Backlog,
   countJobs,
@@ -191,14 +192,22 @@ export function createMetrics({
     labelNames: ['state'],
     registers,
   })
+  const smtp = new Gauge({
+    name: 'purser_smtp_up',
+    help: 'Whether an SMTP listener takes mail; no value: none ever ran',
+    registers,
+  })
   const gauges = GAUGES.map(([name, help]) => new Gauge({ name, help, registers }))
 
   async function collect(): Promise<string> {
-    const [counts, backlog, use] = await Promise.all([
+    const [counts, backlog, use, listeners] = await Promise.all([
       countJobs(pool),
       readBacklog(pool),
       readBudgetUse(pool, limits),
+      readListeners(pool),
     ])
+    if (listeners === 'unused') smtp.remove()
+    else smtp.set(+(listeners === 'ok'))
     for (const [n, [, , read]] of BUDGET_GAUGES.entries()) budgetGauges[n]!.set(read(use))
     readers.set(events.size())
     jobs.reset()

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { forgetListener, reportListener } from '../../../sql/operations/smtpListeners.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 
@@ -50,6 +51,22 @@ test('a metric about the RPC node has no value before a payment worker has repor
   expect(await values()).toEqual([true, true])
   await pool.query('delete from chain_status')
   expect(await values()).toEqual([false, false])
+})
+
+test('a metric tells whether an SMTP listener takes mail, once a listener has reported', async () => {
+  const { pool } = service.database
+  const up = async () => (await samples()).get('purser_smtp_up')
+  expect(await up()).toBeUndefined()
+  await reportListener(pool, { id: 'one', trouble: null })
+  expect(await up()).toBe(1)
+  await reportListener(pool, { id: 'one', trouble: 'the disk is full' })
+  expect(await up()).toBe(0)
+  await pool.query(
+    `update smtp_listeners set trouble = null, reported_at = reported_at - interval '1 minute'`,
+  )
+  expect(await up()).toBe(0)
+  await forgetListener(pool, 'one')
+  expect(await up()).toBeUndefined()
 })
 
 test('the metrics time HTTP requests by route, never by the requested path', async () => {
