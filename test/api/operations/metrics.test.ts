@@ -55,17 +55,18 @@ test('a metric about the RPC node has no value before a payment worker has repor
 
 test('a metric tells whether an SMTP listener takes mail, once a listener has reported', async () => {
   const { pool } = service.database
+  const id = crypto.randomUUID()
   const up = async () => (await samples()).get('purser_smtp_up')
   expect(await up()).toBeUndefined()
-  await reportListener(pool, { id: 'one', trouble: null })
+  await reportListener(pool, { id, trouble: null })
   expect(await up()).toBe(1)
-  await reportListener(pool, { id: 'one', trouble: 'the disk is full' })
+  await reportListener(pool, { id, trouble: 'the disk is full' })
   expect(await up()).toBe(0)
   await pool.query(
     `update smtp_listeners set trouble = null, reported_at = reported_at - interval '1 minute'`,
   )
   expect(await up()).toBe(0)
-  await forgetListener(pool, 'one')
+  await forgetListener(pool, id)
   expect(await up()).toBeUndefined()
 })
 
