@@ -14,9 +14,11 @@ import { type Content, draftKeeper } from './draftKeeper.ts'
 
 const RECIPIENTS = ['to', 'cc', 'bcc'] as const
 
+/** Matches one address of a list. A comma within quotes belongs to a name, such as `"Doe, Jane"` (RFC 5322 §3.2.4). */
+const ADDRESS = /(?:"(?:\\.|[^"\\])*"|[^,])+/gs
+
 const addresses = (text: FormDataEntryValue | null): string[] =>
-  String(text ?? '')
-    .split(',')
+  (String(text ?? '').match(ADDRESS) ?? [])
     .map((address) => address.trim())
     .filter((address) => address !== '')
 
@@ -146,6 +148,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       if (reply === null && addresses(form.get('to')).length === 0) {
         throw new FieldError('to', 'To must name an address')
       }
+      await files.whenRead()
       const { deliveryStatus } = await keeper.send()
       return () => toast(ENDS[deliveryStatus ?? ''] ?? 'Accepted; Outgoing shows its delivery')
     },
@@ -156,7 +159,10 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
         ['delete', 'Delete it', 'danger'],
         ['keep', 'Keep it', 'primary'],
       ])
-      if (way === 'keep') await keeper.keep()
+      if (way === 'keep') {
+        await files.whenRead()
+        if (!(await keeper.keep())) return false
+      }
       if (way === 'delete') await keeper.forget()
       if (way !== 'stay') toast(way === 'keep' ? 'The draft is kept' : 'The draft is deleted')
       return way !== 'stay'
