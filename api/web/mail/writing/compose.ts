@@ -140,6 +140,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       ...(files.read() === undefined ? {} : { attachments: files.read() }),
     }
   }
+  let sending: Promise<{ deliveryStatus?: string }> | null = null
   openDialog({
     title,
     action: 'Send',
@@ -148,12 +149,17 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       if (reply === null && addresses(form.get('to')).length === 0) {
         throw new FieldError('to', 'To must name an address')
       }
-      await files.whenRead()
-      const { deliveryStatus } = await keeper.send()
+      sending = files.whenRead().then(() => keeper.send())
+      const { deliveryStatus } = await sending
       return () => toast(ENDS[deliveryStatus ?? ''] ?? 'Accepted; Outgoing shows its delivery')
     },
     leaving: async () => {
-      if (!keeper.isBegun()) return true
+      // While the service sends the mail, the user can neither keep nor delete its draft.
+      const isSent = await sending?.then(
+        () => true,
+        () => false,
+      )
+      if (isSent || !keeper.isBegun()) return true
       const way = await askWay('Keep this draft?', 'A draft waits under Drafts until it is sent.', [
         ['stay', 'Go on writing'],
         ['delete', 'Delete it', 'danger'],

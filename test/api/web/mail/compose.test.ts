@@ -202,6 +202,31 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(sent.attachments).toMatchObject([{ filename: 'slow.txt', size: 4 }])
   })
 
+  test('an owner who presses Escape while a mail is sent is not asked about its draft', async () => {
+    const agent = await service.newAgent()
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    let arrive = () => {}
+    const held = new Promise<void>((resolve) => {
+      arrive = resolve
+    })
+    await page.route('**/send', async (route) => {
+      const response = await route.fetch()
+      await held
+      await route.fulfill({ response })
+    })
+    await console.open(`projects/${agent.project.id}/inbox`)
+    await press(page, 'Write')
+    await fill(page, 'To', 'ada@example.com')
+    await fill(page, 'Subject', 'On its way')
+    await inDialog(page, 'Send')
+    await waitFor('the mail', async () => (await agent.get('/v0/messages?q=way')).body.count === 1)
+    await page.keyboard.press('Escape')
+    arrive()
+    await page.getByText('Accepted; Outgoing shows its delivery').waitFor()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  })
+
   test('an owner deletes a draft of their own and a draft of the agent', async () => {
     const agent = await service.newAgent()
     await agent.post(DRAFTS, { subject: 'Of the agent', text: 'x' })
