@@ -119,6 +119,19 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     expect(await entries(agent, 'webhook.replay')).toHaveLength(4)
   })
 
+  test('an owner sees how many rows are chosen after the choice of all rows has failed', async () => {
+    const agent = await service.newAgent()
+    await addDeliveries(service, agent, { count: 130, status: 'aborted' })
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await page.route('**/deliveries?*limit=100&pageToken=*', (route) => route.abort())
+    await console.open(`projects/${agent.project.id}/webhooks`)
+    await page.getByRole('checkbox').first().check()
+    await press(page, 'Choose all that match')
+    await page.getByText('The service cannot be reached').waitFor()
+    await page.getByText('1 delivery chosen').waitFor()
+  })
+
   test('an owner labels all messages that match a filter, across all pages of the list', async () => {
     const agent = await service.newAgent()
     for (let n = 0; n < 103; n++) await write(agent, `tea ${n}`)
