@@ -35,7 +35,7 @@ export function markdownDocs(document: OpenApiDocument, baseUrl: string): Markdo
     `> ${document.info.description}`,
     'Send `Authorization: Bearer <key>` with every request: a project key (`loid-…`) acts as one agent, a platform ' +
       'key (`lopk-…`) manages projects. Errors are `{error, message, status}`; `message` says what to change. ' +
-      '200 requests a minute; a 429 carries `Retry-After` in seconds.',
+      '200 requests a minute, unless the operator sets another limit; a 429 carries `Retry-After` in seconds.',
     '## Guides',
     links(pages).join('\n'),
     '## Reference',

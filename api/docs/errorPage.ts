@@ -34,8 +34,9 @@ const ERRORS: Record<ErrorCode, { status: string; meaning: string; remedy: strin
   },
   expired: {
     status: '410',
-    meaning: 'The credential is past its `expiresAt`.',
-    remedy: 'Store a new one with PUT.',
+    meaning:
+      'A credential is past its `expiresAt`, the original of a mail is no longer kept, or an approval request expired.',
+    remedy: 'Store a new credential with PUT. The parsed message remains readable.',
   },
   request_timeout: {
     status: '408',
@@ -44,7 +45,7 @@ const ERRORS: Record<ErrorCode, { status: string; meaning: string; remedy: strin
   },
   payload_too_large: {
     status: '413',
-    meaning: 'The body is too large, or has too many values.',
+    meaning: 'The body, or the attachment to be shown, is too large.',
     remedy: 'Send less.',
   },
   unsupported_media_type: {

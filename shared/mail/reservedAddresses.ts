@@ -1,8 +1,9 @@
 /**
  * Lists the local parts of the mail addresses that are reserved for the operator. People write to these addresses (RFC
- * 2142), and other mail hosts send aggregate reports to these addresses.
+ * 2142), and other mail hosts send aggregate reports to these addresses. The service sends sign-in links and approval
+ * links from `no-reply`, so a project with this address could forge such mail, and could read the replies to it.
  */
-const RESERVED_NAMES = ['dmarc', 'tlsrpt', 'postmaster', 'abuse', 'hostmaster'] as const
+const RESERVED_NAMES = ['dmarc', 'tlsrpt', 'postmaster', 'abuse', 'hostmaster', 'no-reply'] as const
 
 /** Returns the addresses to which the DNS records of the service's domains direct aggregate reports. */
 export const reportAddresses = (mailDomain: string): string[] =>

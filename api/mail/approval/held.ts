@@ -112,7 +112,7 @@ export async function decide(
   if (end === null) throw notFound('Request not found')
   const { kind, approval } = end
   if (kind === 'changed') throw changedMeanwhile()
-  if (kind === 'late') throw new ApiError(410, 'expired', 'The request has expired')
+  if (kind === 'late' || approval.state === 'expired') throw late()
   const isSame =
     approval.state === decision.state &&
     (decision.state !== 'approved' || approval.contentHash?.equals(decision.hash) === true)
@@ -120,10 +120,12 @@ export async function decide(
   return await readHeldRequest(services, { projectId: actor.projectId, approvalId })
 }
 
+const late = () => new ApiError(410, 'expired', 'The request has expired')
+
 const changedMeanwhile = () =>
   conflict('sha256 must be that of the present bytes: read the request again')
 
-/** Changes the content of a held mail. @throws {ApiError} 400, 404, 409 */
+/** Changes the content of a held mail. @throws {ApiError} 400, 404, 409, 410 */
 export async function edit(
   services: Services,
   actor: Actor,
@@ -140,6 +142,11 @@ export async function edit(
   })
   if (end === null) throw notFound('Request not found')
   if (end === 'changed') throw changedMeanwhile()
-  if (end === 'decided') throw conflict('The request no longer waits')
-  return await readHeldRequest(services, { projectId: actor.projectId, approvalId })
+  const wanted = { projectId: actor.projectId, approvalId }
+  if (end === 'decided') {
+    const { state, isLate } = await requested(services, wanted)
+    if (state === 'expired' || (state === 'waiting' && isLate)) throw late()
+    throw conflict('The request no longer waits')
+  }
+  return await readHeldRequest(services, wanted)
 }

@@ -10,11 +10,14 @@ import type { EventWebhook, Project } from '../kit/types.ts'
 import { button, type Column, empty, section, toast } from '../kit/ui.ts'
 import { failureRates } from '../till/receivers.ts'
 
+/** Lists all events for which a person can register a webhook. A form that left out an event would remove it. */
 export const EVENTS: readonly (readonly [string, string])[] = [
   ['message.received', 'mail has come in'],
   ['message.code', 'mail with a one-time code has come in'],
   ['message.invite', 'mail with an invitation, a change or an answer was read'],
   ['attachment.read', 'the text of an attachment can be read, or never will be'],
+  ['message.held', 'mail waits for an approval'],
+  ['message.rejected', 'the owner has rejected mail, or nobody decided in time'],
   ['message.sent', 'mail was handed over'],
   ['message.failed', 'mail could not be sent'],
   ['message.bounced', 'mail came back'],

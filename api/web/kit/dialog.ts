@@ -61,7 +61,12 @@ export function openDialog(parts: DialogParts): void {
   const trouble = troubleOf(form, `${id}-trouble`)
   const made: HTMLDialogElement = h('dialog', { 'aria-labelledby': id }, form)
   async function leave(): Promise<void> {
-    if (await leaving()) made.close()
+    try {
+      if (await leaving()) made.close()
+    } catch (error) {
+      trouble.clear()
+      trouble.show(error)
+    }
   }
   made.addEventListener('cancel', (event) => {
     event.preventDefault()

@@ -32,15 +32,19 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   )
   let shown: string | null = null
   let timer: ReturnType<typeof setTimeout> | undefined
+  let looks = 0
   const look = async (watching: boolean) => {
+    const turn = ++looks
+    // The response of an earlier load may arrive after the response of a later load, and is then out of date.
+    const isOver = () => signal.aborted || turn !== looks
     try {
       const value = await load(watching)
       const seen = JSON.stringify(value)
-      if (signal.aborted || seen === shown) return
+      if (isOver() || seen === shown) return
       replaceContent(element, draw(value))
       shown = seen
     } catch (error) {
-      if (signal.aborted) return
+      if (isOver()) return
       // After a network error, the old content stays on the page. An error response of the service replaces the old
       // content.
       if (shown !== null && !(error instanceof AskError)) return

@@ -243,10 +243,12 @@ const edit = (message: Letter, { path, sha256 }: Seen): void =>
     ],
     act: async (form) => {
       const given = { subject: form.get('subject'), text: form.get('text') }
+      // A text area turns every line end into a line feed.
+      const shown = message.text.replace(/\r\n?/g, '\n')
       const body = {
         sha256,
         ...(given.subject === message.subject ? {} : { subject: given.subject }),
-        ...(given.text === message.text ? {} : { text: given.text }),
+        ...(given.text === shown ? {} : { text: given.text }),
       }
       await ask(path, { method: 'PATCH', body })
       return () => {

@@ -4,6 +4,7 @@
  */
 import { ask, at } from '../kit/ask.ts'
 import { h, replaceContent } from '../kit/dom.ts'
+import { connection, OfflineError } from '../kit/offline.ts'
 import type { HeldRequest, Project } from '../kit/types.ts'
 import { button, notice } from '../kit/ui.ts'
 
@@ -31,18 +32,30 @@ export function review(
   const element = h('div', { class: 'body' }, h('p', { class: 'loading' }, 'Loading…'))
   const path = at`/projects/${project.projectId}/held/${held.approvalId}/review`
   const show = async (page: number, seen: string) => {
+    const found = await ask<ReviewPage>(`${path}?page=${page}&seen=${encodeURIComponent(seen)}`, {
+      signal,
+    }).catch((error: unknown) => {
+      if (signal.aborted) return null
+      throw error
+    })
+    if (found === null) return
+    replaceContent(element, draw(project, message, found, show))
+    if (found.page === found.pages && found.obstacles.length === 0) whole(found.seal)
+  }
+  const begin = async (): Promise<void> => {
     try {
-      const found = await ask<ReviewPage>(`${path}?page=${page}&seen=${encodeURIComponent(seen)}`, {
-        signal,
-      })
-      replaceContent(element, draw(project, message, found, show))
-      if (found.page === found.pages && found.obstacles.length === 0) whole(found.seal)
+      await show(1, '')
     } catch (error) {
-      if (signal.aborted) return
-      replaceContent(element, notice('bad', error instanceof Error ? error.message : String(error)))
+      replaceContent(
+        element,
+        notice('bad', error instanceof Error ? error.message : String(error)),
+        button('Try again', begin, { keep: 'again' }),
+      )
+      if (!(error instanceof OfflineError)) return
+      connection.addEventListener('back', () => void begin(), { once: true, signal })
     }
   }
-  void show(1, '')
+  void begin()
   return element
 }
 

@@ -106,6 +106,7 @@ test('an invalid project field is refused with the name of the field', async () 
     [{ emailName: 'tlsrpt' }, 'emailName must be another'],
     [{ emailName: 'abuse' }, 'emailName must be another'],
     [{ emailName: 'hostmaster' }, 'emailName must be another'],
+    [{ emailName: 'No-Reply' }, 'emailName must be another: no-reply@mail.test is kept'],
     [{ emailName: 'x'.repeat(65) }, 'emailName must be'],
     [{ name: '' }, 'name must be one line of 1 to 200 characters'],
     [{ name: 'a\nb' }, 'name must be one line'],

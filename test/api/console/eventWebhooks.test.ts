@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import type { Browser, Page } from 'playwright-core'
+import { EVENT_TYPES } from '../../../shared/events/events.ts'
 import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
 import { type Receiver, startReceiver } from '../../support/events/receiver.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
@@ -99,6 +100,25 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console'
     await inDialog(page, 'Delete webhook')
     await page.getByText('No webhooks').waitFor()
     expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
+  })
+
+  test('an operator who changes only the URL of a webhook keeps every event of the webhook', async () => {
+    const agent = await service.newAgent()
+    const events = ['message.received', 'message.held', 'message.rejected']
+    await register(agent, 'https://hooks.example.com/old', events)
+    await using console = await open()
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/settings`)
+    await press(page, 'Change the webhook to https://hooks.example.com/old')
+    const boxes = page.getByRole('dialog').getByRole('checkbox')
+    const offered = await boxes.evaluateAll((all: any[]) => all.map(({ value }) => value))
+    await page.getByLabel('URL').fill('https://hooks.example.com/new')
+    await inDialog(page, 'Save')
+    await page.getByText('Saved').waitFor()
+    const [found] = (await agent.get('/v0/webhooks')).body.webhooks
+    expect(found.url).toBe('https://hooks.example.com/new')
+    expect(found.events.toSorted()).toEqual(events.toSorted())
+    expect(offered.toSorted()).toEqual(EVENT_TYPES.toSorted())
   })
 
   test('an operator rotates the secret of a webhook and sees the new secret once', async () => {

@@ -48,6 +48,8 @@ export function bulk({
   const bar = h('progress', { max: ids.length, value: 0, 'aria-label': action, hidden: true })
   const status = h('p', { class: 'note', role: 'status' })
   let isStopped = false
+  // A repeated action leaves out the objects on which the action has already succeeded.
+  const left = new Set(ids)
   openDialog({
     title,
     action,
@@ -56,17 +58,22 @@ export function bulk({
     act: async (form) => {
       rest.check?.(form)
       bar.hidden = false
-      const waiting = [...ids]
+      const waiting = [...left]
+      const number = waiting.length
+      bar.max = number
       const refused: unknown[] = []
       let ended = 0
       const work = async (): Promise<void> => {
         for (;;) {
           const id = isStopped ? undefined : waiting.shift()
           if (id === undefined) return
-          await act(id, form).catch((error: unknown) => refused.push(error))
+          await act(id, form).then(
+            () => left.delete(id),
+            (error: unknown) => refused.push(error),
+          )
           ended++
           bar.value = ended
-          status.textContent = `${count(ended)} of ${count(ids.length)}`
+          status.textContent = `${count(ended)} of ${count(number)}`
         }
       }
       await Promise.all(Array.from({ length: AT_ONCE }, work))

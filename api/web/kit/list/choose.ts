@@ -79,6 +79,9 @@ export function chooser<Item>(
       progress: (found) => {
         status.textContent = `${count(found)} found…`
       },
+    }).catch((error: unknown) => {
+      draw()
+      throw error
     })
     for (const item of items) {
       const one = take(item)

@@ -44,6 +44,12 @@ type Windowed<Item> = {
   signal: AbortSignal
 }
 
+/**
+ * Sets how many milliseconds a list waits after a network error. Without this pause, the list would send hundreds of
+ * requests a second while the service is unreachable.
+ */
+const AWAY_REST_MS = 2_000
+
 export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
@@ -116,12 +122,14 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     setGaps()
   }
   const load = (page: Page<Item>, watching = false): Promise<void> => {
+    let isAway = false
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
         // After a network error, the old content of the list page stays visible. An error response of the service
         // replaces the content of the list page.
-        if (!(error instanceof AskError) && frame.parentElement !== null) return
+        isAway = !(error instanceof AskError) && frame.parentElement !== null
+        if (isAway) return
         element.removeAttribute('aria-busy')
         replaceContent(
           element,
@@ -130,7 +138,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       })
       .finally(() => {
         page.loading = null
-        if (!signal.aborted) arrange()
+        if (isAway) setTimeout(later, AWAY_REST_MS)
+        else if (!signal.aborted) arrange()
       })
     return page.loading
   }

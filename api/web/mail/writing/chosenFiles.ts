@@ -27,6 +27,7 @@ async function toBase64(file: File): Promise<string> {
 export function chosenFiles(stored: readonly Stored[], changed: () => void) {
   let files: (Attachment & { size: number })[] | null = null
   let sent: Attachment[] | undefined
+  let reading: Promise<void> = Promise.resolve()
   const id = `files-${++inputs}`
   const list = h('ul', { class: 'attachments', 'aria-label': 'Chosen files' })
   const draw = (): void => {
@@ -54,24 +55,29 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }
+  const add = async (chosen: readonly File[]): Promise<void> => {
+    const added = await Promise.all(
+      chosen.map(async (file) => ({
+        filename: file.name,
+        contentType: file.type === '' ? 'application/octet-stream' : file.type,
+        content: await toBase64(file),
+        size: file.size,
+      })),
+    )
+    files = [...(files ?? []), ...added]
+    tell()
+  }
   const input = h('input', {
     type: 'file',
     multiple: true,
     id,
     'aria-describedby': `${id}-help`,
     on: {
-      change: async () => {
-        const added = await Promise.all(
-          [...(input.files ?? [])].map(async (file) => ({
-            filename: file.name,
-            contentType: file.type === '' ? 'application/octet-stream' : file.type,
-            content: await toBase64(file),
-            size: file.size,
-          })),
-        )
+      change: () => {
+        const chosen = [...(input.files ?? [])]
         input.value = ''
-        files = [...(files ?? []), ...added]
-        tell()
+        reading = Promise.all([reading, add(chosen)]).then(() => {})
+        reading.catch(() => {})
       },
     },
   })
@@ -96,6 +102,12 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
       ),
       list,
     ),
+    /** Waits until the browser has read all chosen files. @throws {DOMException} for a file that it cannot read. */
+    whenRead: (): Promise<void> => {
+      const read = reading
+      reading = Promise.resolve()
+      return read
+    },
     /**
      * Returns the files that the page sends to the service. Returns the same array until the user changes the files.
      * Returns `undefined` if the draft keeps the files that the service has stored.

@@ -14,9 +14,11 @@ import { type Content, draftKeeper } from './draftKeeper.ts'
 
 const RECIPIENTS = ['to', 'cc', 'bcc'] as const
 
+/** Matches one address of a list. A comma within quotes belongs to a name, such as `"Doe, Jane"` (RFC 5322 §3.2.4). */
+const ADDRESS = /(?:"(?:\\.|[^"\\])*"|[^,])+/gs
+
 const addresses = (text: FormDataEntryValue | null): string[] =>
-  String(text ?? '')
-    .split(',')
+  (String(text ?? '').match(ADDRESS) ?? [])
     .map((address) => address.trim())
     .filter((address) => address !== '')
 
@@ -138,6 +140,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       ...(files.read() === undefined ? {} : { attachments: files.read() }),
     }
   }
+  let sending: Promise<{ deliveryStatus?: string }> | null = null
   openDialog({
     title,
     action: 'Send',
@@ -146,17 +149,26 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       if (reply === null && addresses(form.get('to')).length === 0) {
         throw new FieldError('to', 'To must name an address')
       }
-      const { deliveryStatus } = await keeper.send()
+      sending = files.whenRead().then(() => keeper.send())
+      const { deliveryStatus } = await sending
       return () => toast(ENDS[deliveryStatus ?? ''] ?? 'Accepted; Outgoing shows its delivery')
     },
     leaving: async () => {
-      if (!keeper.isBegun()) return true
+      // While the service sends the mail, the user can neither keep nor delete its draft.
+      const isSent = await sending?.then(
+        () => true,
+        () => false,
+      )
+      if (isSent || !keeper.isBegun()) return true
       const way = await askWay('Keep this draft?', 'A draft waits under Drafts until it is sent.', [
         ['stay', 'Go on writing'],
         ['delete', 'Delete it', 'danger'],
         ['keep', 'Keep it', 'primary'],
       ])
-      if (way === 'keep') await keeper.keep()
+      if (way === 'keep') {
+        await files.whenRead()
+        if (!(await keeper.keep())) return false
+      }
       if (way === 'delete') await keeper.forget()
       if (way !== 'stay') toast(way === 'keep' ? 'The draft is kept' : 'The draft is deleted')
       return way !== 'stay'

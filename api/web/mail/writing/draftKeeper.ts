@@ -1,4 +1,4 @@
-import { ask, at } from '../../kit/ask.ts'
+import { AskError, ask, at } from '../../kit/ask.ts'
 import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
@@ -60,20 +60,36 @@ export function draftKeeper({
     work = work.then(act, act)
     return work
   }
-  const keep = () =>
-    then(() => store(read())).catch((error: unknown) =>
-      say(`Not kept: ${error instanceof Error ? error.message : error}`),
+  /** Stores the draft. @returns false if the service did not store the draft. */
+  const keep = (act: (content: Content) => Promise<void> = store): Promise<boolean> =>
+    then(() => act(read())).then(
+      () => true,
+      (error: unknown) => {
+        say(`Not kept: ${error instanceof Error ? error.message : error}`)
+        return false
+      },
     )
+  /** Stores the draft as a new draft if somebody has deleted the draft or has sent it meanwhile. */
+  const storeAnyway = async (content: Content): Promise<void> => {
+    try {
+      await store(content)
+    } catch (error) {
+      if (!isGone(error)) throw error
+      draftId = null
+      kept = {}
+      await store(content)
+    }
+  }
   return {
     /** Stores the draft after a pause. The form calls `changed` when the user has typed. */
     changed: (): void => {
       clearTimeout(timer)
-      timer = setTimeout(keep, KEEP_AFTER_MS)
+      timer = setTimeout(() => void keep(), KEEP_AFTER_MS)
     },
-    /** Stores the typed text in the draft without a pause. */
-    keep: async (): Promise<void> => {
+    /** Stores the typed text without a pause. @returns false if the service did not store the text. */
+    keep: (): Promise<boolean> => {
       clearTimeout(timer)
-      await keep()
+      return keep(storeAnyway)
     },
     /** Tells whether the user would lose typed text by leaving the form. */
     isBegun: (): boolean => isMade || Object.keys(changesOf(initial, readAnyway())).length > 0,
@@ -89,10 +105,15 @@ export function draftKeeper({
     forget: async (): Promise<void> => {
       clearTimeout(timer)
       await work.catch(() => {})
-      if (draftId !== null) await ask(path + at`/${draftId}`, { method: 'DELETE' })
+      if (draftId === null) return
+      await ask(path + at`/${draftId}`, { method: 'DELETE' }).catch((error: unknown) => {
+        if (!isGone(error)) throw error
+      })
     },
   }
 }
+
+const isGone = (error: unknown): boolean => error instanceof AskError && error.status === 404
 
 /**
  * Returns the fields of a draft that the user has changed. Files are compared only by object identity, because files

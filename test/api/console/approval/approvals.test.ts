@@ -105,6 +105,37 @@ describe.skipIf(!hasBrowser)(
       })
     }
 
+    test('an owner who changes only the subject keeps the text with its line ends, and the HTML part', async () => {
+      const agent = await heldAgent(service)
+      const text = 'Dear Ada,\r\nyes.\r\n'
+      const { messageId } = await sendMail(agent, { ...letter('Ofer'), text })
+      const { approvalId } = await requestOf(service, agent, messageId)
+      await using console = await openConsole(browser, service)
+      const { page } = console
+      await console.open(`projects/${agent.project.id}/approvals/${approvalId}`)
+      await page.getByRole('button', { name: 'Edit', exact: true }).click()
+      await page.getByRole('textbox', { name: 'Subject' }).fill('Offer')
+      await page.getByRole('button', { name: 'Save' }).click()
+      await page.getByText('Changed; it still waits').waitFor()
+      const { message } = await requestOf(service, agent, messageId)
+      expect(message).toMatchObject({ subject: 'Offer', text, html: letter('').html })
+    })
+
+    test('an owner whose connection breaks while a held mail loads sees the mail afterwards, and may approve it', async () => {
+      const agent = await heldAgent(service)
+      const { messageId } = await sendMail(agent, letter('Broken line'))
+      const { approvalId } = await requestOf(service, agent, messageId)
+      await using console = await openConsole(browser, service)
+      const { page } = console
+      let isBroken = true
+      await page.route('**/review?**', (route) => (isBroken ? route.abort() : route.continue()))
+      await console.open(`projects/${agent.project.id}/approvals/${approvalId}`)
+      await page.getByRole('alert').getByText('The service cannot be reached').waitFor()
+      isBroken = false
+      await page.getByText(HOSTILE).waitFor()
+      await page.getByRole('button', { name: 'Approve', exact: true }).waitFor()
+    })
+
     test('an owner rejects a mail with a reason, and turns on the approval of outgoing mail', async () => {
       const agent = await service.newAgent()
       await using console = await openConsole(browser, service)

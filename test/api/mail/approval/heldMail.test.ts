@@ -331,6 +331,12 @@ test('if nobody decides about a held mail, it expires and is never sent', async 
   expect([late.status, late.body.error]).toEqual([410, 'expired'])
   const done = await untilStatus(agent, messageId, 'expired')
   expect(done.deliveryError).toBe('expired: nobody decided in time')
+  // The answer stays the same after the service has recorded the expiry.
+  const later = await approve(agent, held)
+  expect([later.status, later.body.error]).toEqual([410, 'expired'])
+  const change = { sha256: held.sha256, text: 'Too late.' }
+  const edited = await service.platform.patch(heldPath(agent, held.approvalId), change)
+  expect([edited.status, edited.body.error]).toEqual([410, 'expired'])
 
   const second = await sendMail(agent)
   const other = await requestOf(service, agent, second.messageId)

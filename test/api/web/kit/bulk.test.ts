@@ -94,6 +94,44 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     ])
   })
 
+  test('an owner who repeats an action after a failure repeats it only for the items that failed', async () => {
+    const agent = await service.newAgent()
+    await addDeliveries(service, agent, { count: 4, status: 'aborted' })
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    let isBroken = false
+    await page.route('**/replay', (route) => {
+      if (isBroken) return route.continue()
+      isBroken = true
+      return route.abort()
+    })
+    await console.open(`projects/${agent.project.id}/webhooks?status=failed`)
+    await page.getByRole('checkbox').first().check()
+    await press(page, 'Choose all that match')
+    await page.getByText('4 deliveries chosen').waitFor()
+    await press(page, 'Replay chosen deliveries')
+    await inDialog(page, 'Replay')
+    await page
+      .getByText('3 deliveries sent again; 1 refused: The service cannot be reached')
+      .waitFor()
+    await inDialog(page, 'Replay')
+    await page.getByText('1 delivery sent again').waitFor()
+    expect(await entries(agent, 'webhook.replay')).toHaveLength(4)
+  })
+
+  test('an owner sees how many rows are chosen after the choice of all rows has failed', async () => {
+    const agent = await service.newAgent()
+    await addDeliveries(service, agent, { count: 130, status: 'aborted' })
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await page.route('**/deliveries?*limit=100&pageToken=*', (route) => route.abort())
+    await console.open(`projects/${agent.project.id}/webhooks`)
+    await page.getByRole('checkbox').first().check()
+    await press(page, 'Choose all that match')
+    await page.getByText('The service cannot be reached').waitFor()
+    await page.getByText('1 delivery chosen').waitFor()
+  })
+
   test('an owner labels all messages that match a filter, across all pages of the list', async () => {
     const agent = await service.newAgent()
     for (let n = 0; n < 103; n++) await write(agent, `tea ${n}`)

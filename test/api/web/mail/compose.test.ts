@@ -123,6 +123,110 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(sent.sendAt).toBe(new Date(`${day}T09:30:00+13:00`).toISOString())
   })
 
+  test('an owner keeps writing if the service does not keep the draft, and loses no text', async () => {
+    const agent = await service.newAgent()
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/inbox`)
+    await page.route('**/v0/messages/drafts', (route) => route.abort())
+    await press(page, 'Write')
+    await fill(page, 'Text', 'Hard to write twice.')
+    await page.keyboard.press('Escape')
+    await press(page, 'Keep it')
+    await page.getByText('Not kept: The service cannot be reached').first().waitFor()
+    await page.getByRole('dialog', { name: 'Keep this draft?' }).waitFor({ state: 'detached' })
+    const text = page.getByRole('dialog').getByLabel('Text', { exact: true })
+    expect(await text.inputValue()).toBe('Hard to write twice.')
+    expect(await page.getByText('The draft is kept').count()).toBe(0)
+    await page.unroute('**/v0/messages/drafts')
+    await page.keyboard.press('Escape')
+    await press(page, 'Keep it')
+    await page.getByText('The draft is kept').waitFor()
+    await kept(agent, 'Hard to write twice.')
+
+    await page.getByRole('link', { name: 'Drafts' }).click()
+    await press(page, 'Open (no subject)')
+    const [{ draftId }] = await draftsOf(agent)
+    expect((await agent.delete(`${DRAFTS}/${draftId}`)).status).toBe(204)
+    await fill(page, 'Text', 'Written after its end.')
+    await page.keyboard.press('Escape')
+    await press(page, 'Keep it')
+    await kept(agent, 'Written after its end.')
+  })
+
+  test('an owner sends a draft whose recipients have a comma in their quoted names', async () => {
+    const agent = await service.newAgent()
+    const named = ['"Doe, Jane" <jane@example.net>', 'ada@example.com']
+    await agent.post(DRAFTS, { to: named, subject: 'Commas', text: 'x' })
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/drafts`)
+    await press(page, 'Open Commas')
+    await fill(page, 'Cc', '"A \\"b\\", c" <c@example.net>')
+    await inDialog(page, 'Send')
+    await page.getByText('Accepted; Outgoing shows its delivery').waitFor()
+    const { body } = await agent.get('/v0/messages?q=Commas')
+    expect(body.messages[0].to).toEqual(['jane@example.net', 'ada@example.com'])
+    const { body: whole } = await agent.get(
+      `/v0/messages/${encodeURIComponent(body.messages[0].messageId)}`,
+    )
+    expect(whole.cc).toEqual(['c@example.net'])
+  })
+
+  test('an owner who sends a mail at once after the choice of a file sends the file too', async () => {
+    const agent = await service.newAgent()
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    // A file on a network drive is read slowly.
+    await page.addInitScript(`{
+      const read = File.prototype.arrayBuffer
+      File.prototype.arrayBuffer = async function () {
+        await new Promise((resolve) => setTimeout(resolve, 1500))
+        return await read.call(this)
+      }
+    }`)
+    await page.reload()
+    await console.open(`projects/${agent.project.id}/inbox`)
+    await press(page, 'Write')
+    await fill(page, 'To', 'ada@example.com')
+    await fill(page, 'Subject', 'Slow file')
+    await page
+      .getByLabel('Attachments')
+      .setInputFiles([{ name: 'slow.txt', mimeType: 'text/plain', buffer: Buffer.from('slow') }])
+    await inDialog(page, 'Send')
+    await page.getByText('Accepted; Outgoing shows its delivery').waitFor()
+    const { body } = await agent.get('/v0/messages?q=slow')
+    const { body: sent } = await agent.get(
+      `/v0/messages/${encodeURIComponent(body.messages[0].messageId)}`,
+    )
+    expect(sent.attachments).toMatchObject([{ filename: 'slow.txt', size: 4 }])
+  })
+
+  test('an owner who presses Escape while a mail is sent is not asked about its draft', async () => {
+    const agent = await service.newAgent()
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    let arrive = () => {}
+    const held = new Promise<void>((resolve) => {
+      arrive = resolve
+    })
+    await page.route('**/send', async (route) => {
+      const response = await route.fetch()
+      await held
+      await route.fulfill({ response })
+    })
+    await console.open(`projects/${agent.project.id}/inbox`)
+    await press(page, 'Write')
+    await fill(page, 'To', 'ada@example.com')
+    await fill(page, 'Subject', 'On its way')
+    await inDialog(page, 'Send')
+    await waitFor('the mail', async () => (await agent.get('/v0/messages?q=way')).body.count === 1)
+    await page.keyboard.press('Escape')
+    arrive()
+    await page.getByText('Accepted; Outgoing shows its delivery').waitFor()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  })
+
   test('an owner deletes a draft of their own and a draft of the agent', async () => {
     const agent = await service.newAgent()
     await agent.post(DRAFTS, { subject: 'Of the agent', text: 'x' })

@@ -129,6 +129,21 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     expect(await page.evaluate<number>('scrollY')).toBe(0)
   })
 
+  test('a long list asks seldom while the service cannot be reached, and loads its rows afterwards', async () => {
+    await using console = await openConsole(browser, service)
+    const { page, requests } = console
+    await console.open(screen())
+    await rowOf(page, ROWS).waitFor()
+    await page.route('**/deliveries?**', (route) => route.abort())
+    await page.mouse.wheel(0, 20_000)
+    await page.getByText('What is shown stays; it may be old.').waitFor()
+    const before = requests.length
+    await Bun.sleep(3_000)
+    expect(requests.length - before).toBeLessThan(20)
+    await page.unroute('**/deliveries?**')
+    await scrollTo(console, ROWS - 340)
+  })
+
   test('a long list shows new rows at the top, and keeps the scroll position of a person who reads further down', async () => {
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 160 })
@@ -182,6 +197,30 @@ describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
     await page.getByLabel('Order').selectOption('oldest')
     await rowOf(page, 1).waitFor()
     expect(numberOf((await urls(page))[0]!)).toBe(1)
+  })
+
+  test('the counts above a list belong to the filter chosen last, even if an earlier response arrives after them', async () => {
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    let arrive = () => {}
+    const held = new Promise<void>((resolve) => {
+      arrive = resolve
+    })
+    await page.route('**/stats?*status=delivered*', async (route) => {
+      await held
+      await route.continue()
+    })
+    await console.open(screen())
+    await page.getByText('640 deliveries').waitFor()
+    await page.getByLabel('State').selectOption('delivered')
+    await page.getByLabel('State').selectOption('failed')
+    const counts = page.getByRole('status').filter({ hasText: /deliver/ })
+    await page.getByText('1 delivery: 100 % of 1 failed').waitFor()
+    const answered = page.waitForResponse('**/stats?*status=delivered*')
+    arrive()
+    await (await answered).finished()
+    await Bun.sleep(300)
+    expect(await counts.first().textContent()).toStartWith('1 delivery:')
   })
 
   test('the date filters of a list use the days of the person’s time zone', async () => {
