@@ -5,7 +5,8 @@
 import { InvalidWebhookError, verifyReceipt, verifyWebhook } from 'purser/client'
 
 const { WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4005' } = process.env
-const keys: any = await (await fetch(`${API}/.well-known/jwks.json`)).json()
+/** Reads the public keys of receipts. The service may add a key at any time, so the program keeps no copy. */
+const readKeys = async (): Promise<any> => (await fetch(`${API}/.well-known/jwks.json`)).json()
 /**
  * Holds the idempotency keys of the webhooks that the program has already handled. In production, store the idempotency
  * keys in your database.
@@ -18,6 +19,7 @@ async function receive(request: Request): Promise<Response> {
   try {
     const event = await verifyWebhook({ body, headers: request.headers, secret: WEBHOOK_SECRET })
     if (!handled.has(event.idempotencyKey)) {
+      const keys = await readKeys()
       const { paymentId, amountUsdcRaw } = await verifyReceipt({ receipt: event.receipt, keys })
       console.log(`payment ${paymentId}: ${Number(amountUsdcRaw) / 1e6} USDC`)
       handled.add(event.idempotencyKey)

@@ -21,11 +21,16 @@ API = os.environ.get("API", "http://127.0.0.1:3000")
 PORT = int(os.environ.get("PORT", "4006"))
 BODY_MAX_BYTES = 65536
 
-with urllib.request.urlopen(f"{API}/.well-known/jwks.json", timeout=30) as answer:
-    JWKS = json.load(answer)
-# The keys are base64url without padding (RFC 8037).
-# Never take the key from the receipt: anyone can sign with their own key.
-KEYS = [base64.urlsafe_b64decode(key["x"] + "=") for key in JWKS["keys"]]
+
+def read_keys():
+    """Reads the public keys of receipts. The service may add a key at any time, so the program keeps no copy.
+
+    Never take the key from the receipt: anyone can sign with their own key.
+    """
+    with urllib.request.urlopen(f"{API}/.well-known/jwks.json", timeout=30) as answer:
+        # The keys are base64url without padding (RFC 8037).
+        return [base64.urlsafe_b64decode(key["x"] + "=") for key in json.load(answer)["keys"]]
+
 
 # The curve of RFC 8032, section 5.1: -x² + y² = 1 + d x² y² over the integers modulo P.
 P = 2**255 - 19
@@ -102,7 +107,7 @@ class Receiver(BaseHTTPRequestHandler):
         receipt = json.loads(raw)
         signature = base64.b64decode(receipt["signature"])
         text = canonical(receipt["body"])
-        if not any(is_signed(key, signature, text) for key in KEYS):
+        if not any(is_signed(key, signature, text) for key in read_keys()):
             return self.end(400)
         body = receipt["body"]
         usdc = int(body["amountUsdcRaw"]) / 1e6

@@ -8,7 +8,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { DEVNET_ACCOUNTS } from '../shared/till/devnetAccounts.ts'
 import { heldAgent, heldPath, requestOf } from './support/mail/held.ts'
 import { deliverRaw } from './support/mail/smtpTalk.ts'
-import { answering, closeServers } from './support/process/localServer.ts'
+import { answering, closeServers, serve } from './support/process/localServer.ts'
 import {
   printed,
   type ServiceProcess,
@@ -134,7 +134,16 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
     async () => {
       const { found: shop } = await run('sellerHono.ts', /selling at (\S+)/)
       const secret = 'whsec_of_this_example_and_no_other'
-      const receiver = await run(file, /receiving at (\S+)/, { WEBHOOK_SECRET: secret })
+      // The receipt key of the payment is published only after the start of the receiver.
+      let isPublished = false
+      const port = await serve(async ({ url }, response) => {
+        const keys = await fetch(`${till.service.url}${url}`)
+        response.end(isPublished ? await keys.text() : '{"keys":[]}')
+      })
+      const receiver = await run(file, /receiving at (\S+)/, {
+        ...{ WEBHOOK_SECRET: secret, API: `http://127.0.0.1:${port}` },
+      })
+      isPublished = true
       const registered = await agent.put('/v0/sellers/endpoints', {
         urlPattern: shop,
         priceUsdc: '0.01',
