@@ -160,7 +160,7 @@ export async function startInternet(machine: Machine): Promise<void> {
     postconf -F '*/*/chroot = n'
     useradd --create-home you && newaliases
     cp /etc/resolv.conf /var/spool/postfix/etc/resolv.conf 2>/dev/null || true
-    postfix start > /dev/null 2>&1`,
+    postfix start > /run/units/postfix.log 2>&1 || { cat /run/units/postfix.log; exit 1; }`,
     stranger,
   )
 }

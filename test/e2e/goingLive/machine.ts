@@ -110,7 +110,9 @@ export async function startMachine(): Promise<Machine> {
       // pipes open.
       child.once('exit', (code) => setImmediate(() => resolve(code ?? 1))),
     )
-    return { exitCode, stdout: output.stdout(), stderr: output.stderr() }
+    const late =
+      child.signalCode === null ? '' : `ended by ${child.signalCode} in ${timeoutMs} ms\n`
+    return { exitCode, stdout: output.stdout(), stderr: late + output.stderr() }
   }
   return {
     run,
