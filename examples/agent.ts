@@ -11,8 +11,8 @@ const email = (await purser.whoami()).email ?? 'no address'
 console.log(`answering the mail of ${email}`)
 
 for (;;) {
-  // The program notes the current time before it reads the list of messages. So if mail arrives while the program reads
-  // the list, the wait that follows ends at once.
+  // The program notes the current time before it reads the list of messages. If mail arrives while the program reads
+  // the list, the next wait of the program therefore ends at once.
   const after = new Date().toISOString()
   for await (const { messageId, from, extractedText } of purser.messages.all({
     labels: ['unread'],

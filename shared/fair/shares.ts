@@ -2,7 +2,8 @@
 const RETURN_MS = 250
 /**
  * Sets the minimum milliseconds between the next tries of two refused jobs of the same sharer (such as an inbox).
- * MAIL_SPACING_MS is the additional time for each mail of a refused job. One try of a job costs as much as a few mails.
+ * MAIL_SPACING_MS is the additional time for each mail of a refused job. In the fair shares, one try of a job counts as
+ * much as a few mails.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1

@@ -147,8 +147,8 @@ function unescaped(text: string, { token, decode }: Unescape): View | null {
   let builder: ViewBuilder | null = null
   let at = 0
   for (const match of text.matchAll(token)) {
-    // The decoded text is never longer than the source text. A code point has at most four bytes, and each escape
-    // sequence has more characters than decoded bytes.
+    // The decoded text is never longer than the source text. A code point has at most four bytes. Each escape sequence
+    // has more characters than the bytes that it encodes.
     builder ??= new ViewBuilder(text.length)
     builder.copy(text, at, match.index)
     at = match.index + match[0].length

@@ -14,8 +14,8 @@ Object.assign(globalThis, { $steps: counter })
 let isCounting = false
 
 /**
- * Tells whether built-in functions currently add to the step count. Built-in functions add steps only during a
- * measurement, and not while the counter itself works.
+ * Tells whether built-in functions currently add to the step count. The counter counts the steps of built-in functions
+ * only during a measurement, and leaves out its own steps.
  */
 export const counts = (): boolean => isCounting
 

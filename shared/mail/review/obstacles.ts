@@ -8,8 +8,8 @@
 export const HTML_MAX_CHARS = 200_000
 
 /**
- * Matches HTML elements that load, run, submit or hold another document. The page for approval leaves out these HTML
- * elements.
+ * Matches HTML elements that load content, run a script, submit a form or embed another document. The page for approval
+ * leaves out these HTML elements.
  */
 const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i

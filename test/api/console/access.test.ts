@@ -112,7 +112,7 @@ test('the cookie of a console session lasts until the end of the session, and is
   )
 })
 
-test('if the session cookie is set without a secret, the browser deletes its cookie at once', () => {
+test('a Set-Cookie header without a session secret makes the browser delete the session cookie at once', () => {
   expect(sessionCookie(BASE, null)).toBe(
     '__Secure-purser_session=; Max-Age=0; Path=/console; HttpOnly; SameSite=Strict; Secure',
   )

@@ -31,7 +31,7 @@ export const acceptAll = (variant = 0): Hex =>
  */
 const burnAll: Hex = BURN
 
-/** Makes a wallet that accepts a signature while less gas than `gas` is left, and otherwise burns all gas. */
+/** Makes a wallet that accepts a signature if less than `gas` gas is left, and otherwise burns all remaining gas. */
 export const acceptBelow = (gas: number): Hex =>
   concat(['0x62', toHex(gas, { size: 3 }), '0x5a10600a57', BURN, '0x5b', ACCEPT])
 

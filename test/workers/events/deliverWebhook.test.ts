@@ -94,7 +94,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(turns.left).toBeGreaterThan(0)
   })
 
-  test('a delivery job takes a sending slot for the webhook of the project if the webhook is the receiver', async () => {
+  test('if a delivery job sends to a webhook of the project, the job takes one of the sending slots of this webhook', async () => {
     const id = await newDelivery(pool)
     const { webhook_id, project_id } = await delivery(id)
     expect((await run(id)).lanes).toEqual([[webhook_id, project_id]])

@@ -107,9 +107,9 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // An error of one consignment (recipients that are served together) is thrown only after all consignments of the mail
-  // have ended. If the error of one consignment were thrown earlier, the next run of the job could start while another
-  // consignment is still being sent.
+  // If the delivery to one group of recipients fails, the error is thrown only after the deliveries to all groups of
+  // the mail have ended. If the error were thrown earlier, the next run of the job could start while the mail is still
+  // being sent to another group.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 

@@ -19,8 +19,8 @@ import { readTransfers, transferIndex } from '../chain/transfer.ts'
 /** Sets how many blocks before the claim of a payment the search for the use of its authorization begins. */
 const SEARCH_MARGIN = 5n
 /**
- * Limits in how many blocks the service searches for the earlier transaction that used a payment authorization. Base
- * makes this number of blocks in eleven hours, and the search takes ten requests to the chain node.
+ * Limits the number of blocks that the service searches for the earlier transaction that used a payment authorization.
+ * Base makes this number of blocks in eleven hours, and the search takes ten requests to the chain node.
  */
 const NAMED_BLOCKS = 20_000n
 

@@ -9,8 +9,8 @@ export type KnownPages = { token: string | null; height: number; count: number }
 type Place = { top: number; focus: string | null; lists: Map<string, KnownPages> }
 
 /**
- * Sets the maximum number of history entries for which the console remembers the user's scroll position. If this
- * maximum is exceeded, the console forgets the scroll position of the oldest history entry.
+ * Sets the maximum number of history entries for which the console remembers the user's scroll position. If the history
+ * has more entries than this maximum, the console forgets the scroll position of the oldest history entry.
  */
 const PLACES_MAX = 100
 

@@ -93,7 +93,7 @@ describe('the service reads a URL that it will call itself', () => {
     expect(await faultOf(() => read(`${base}${'ä'.repeat(400)}`))).toBe(fault)
   })
 
-  test('a URL that the service cannot call is refused with the name of its field', async () => {
+  test('if the service cannot call a URL, the error names the input field that holds the URL', async () => {
     expect(await faultOf(() => read('mcp://tool/report'))).toBe(
       '400 webhookUrl must be an absolute http or https URL',
     )

@@ -66,7 +66,7 @@ describe('the service writes an invitation (REQUEST)', () => {
     ])
   })
 
-  test('an invitation has a description, place, link and rule only if the caller gives them', () => {
+  test('an invitation has a description, a place, a link or a recurrence rule only if the caller gives this value', () => {
     const given = {
       description: 'Bring; charts',
       location: 'Pier 4',

@@ -187,7 +187,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
       expect(Object.keys(withQuery({ in: place }))).toEqual(['method'])
   })
 
-  test('a parameter that both the path and the operation require is listed as required once', () => {
+  test('a parameter that both the path and the operation require stands only once in the list of required parameters', () => {
     const city = { in: 'query', name: 'city', required: true, schema: TEXT }
     const input = inputOf({ '/weather': { parameters: [city], get: { parameters: [city] } } })
     expect(input.schema?.queryParams).toMatchObject({ required: ['city'] })

@@ -56,7 +56,7 @@ const take = (projectId: string, claim: string = randomUUID()) =>
   takePendingText(pool, projectId, claim)
 const ago = (ms: number) => new Date(Date.now() - ms)
 
-describe('a run of the reading job takes an attachment', () => {
+describe('each run of the job that reads attachments claims one attachment', () => {
   test('a run takes the oldest attachment of its project that waits and that no other run reads', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await waiting(other)

@@ -98,7 +98,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'queued' })
   })
 
-  test('the service records a finished attempt to send a mail once', async () => {
+  test('the service records each finished attempt to send a mail only once', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const mail = await begin(pool, sent)

@@ -299,7 +299,7 @@ describe('the service detects words that a person does not see', () => {
 describe('the service takes account of painted areas on a PDF page', () => {
   const BLACK: Operator = ['setFillRGBColor', '#000000']
 
-  test('a painted area is the background of later words whose middle is inside the area', () => {
+  test('a painted area is the background of words that are drawn after the area and have their middle inside it', () => {
     expect(unseen(BLACK, fill(100, 100, 110, 110))).toBe('invisible-text')
     expect(unseen(BLACK, fill(100, 100, 110, 110), WHITE)).toBeNull()
     expect(unseen(BLACK, fill(106, 100, 120, 110), WHITE)).toBe('invisible-text')
