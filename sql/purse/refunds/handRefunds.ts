@@ -110,6 +110,27 @@ export async function usedLogs(
 }
 
 /**
+ * Returns those given nonces whose authorizations pay for sales or purchases of this service. The service knows the
+ * authorization of a sale before it records the transfer of the sale.
+ */
+export async function soldNonces(
+  db: Queryable,
+  { id }: Pick<ClaimedRefund, 'id'>,
+  nonces: readonly Hex[],
+): Promise<Set<Hex>> {
+  const { rows } = await db.query<{ nonce: Hex }>(
+    `select q.authorization_nonce as nonce from hand_refunds r join payments p on p.id = r.payment_id
+     join payments q on q.chain_id = p.chain_id and q.asset = p.asset and lower(q.payer) = r.payer
+     where r.id = $1 and q.authorization_nonce = any ($2) and q.state <> 'failed'
+     union all
+     select u.nonce from hand_refunds r join purchases u on u.payer = r.payer and u.kind in ('payment', 'refund')
+     where r.id = $1 and u.nonce = any ($2)`,
+    [id, nonces],
+  )
+  return new Set(rows.map(({ nonce }) => nonce))
+}
+
+/**
  * Records the transfer of a refund that a seller sent by hand, together with its receipt. When the transfer is recorded
  * for the first time, the function also records an event. @returns false if the transfer already counts for another
  * refund, a sale or a purchase.
