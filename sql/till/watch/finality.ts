@@ -11,11 +11,15 @@ export type UnfinalizedPayment = SettledBy &
 /** Describes a settled payment with the transaction that settled it. */
 type SettledBy = { paymentId: string; txHash: Hex }
 
-/** Finds settled payments that are not known to be final, the oldest block first. */
+/**
+ * Finds settled payments that are not known to be final, the oldest block first.
+ * @param after is the last payment of the part before. Null starts with the oldest block.
+ */
 export async function findUnfinalized(
   db: Queryable,
   chainId: number,
   limit: number,
+  after: Pick<UnfinalizedPayment, 'blockNumber' | 'paymentId'> | null = null,
 ): Promise<UnfinalizedPayment[]> {
   const { rows } = await db.query<{
     id: string
@@ -35,8 +39,9 @@ export async function findUnfinalized(
              authorization_nonce
            from payments
            where state = 'settled' and finalized_at is null and chain_id = $1
-           order by block_number limit $2`,
-    values: [chainId, limit],
+             and (block_number, id) > ($3::bigint, $4::text)
+           order by block_number, id limit $2`,
+    values: [chainId, limit, after?.blockNumber ?? -1n, after?.paymentId ?? ''],
   })
   return rows.map((row) => ({
     paymentId: row.id,

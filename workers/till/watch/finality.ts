@@ -13,6 +13,8 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
 
 const BATCH_MAX = 200
+/** Limits how many payments a check for a reorganisation reads from the database at once. */
+const PART_MAX = 2_000
 /**
  * Sets the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
  * One poll without a receipt proves nothing, because another chain node behind the same URL may lag.
@@ -44,15 +46,7 @@ export async function watchForReorganisation(
   if (!memory.suspicious) memory.suspicious = await isReplaced(chain, isShorter)
   memory.lastNumber = newest.number
   if (!memory.suspicious) return
-  const unfinalized = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX * 10)
-  const { moved, gone } = sortFound(
-    unfinalized,
-    await readReceipts(
-      chain.rpc,
-      unfinalized.map((one) => one.txHash),
-    ),
-  )
-  await recordMoved(chain.pool, moved)
+  const gone = await examineAll(chain)
   // If the transaction of a payment is found again, the count of polls without this transaction returns to zero,
   // because only consecutive misses prove a loss.
   memory.goneLooks = new Map(
@@ -66,6 +60,28 @@ export async function watchForReorganisation(
   }
   memory.suspicious = gone.length > undone.length
   if (!memory.suspicious) memory.goneLooks.clear()
+}
+
+/**
+ * Looks for the transactions of all settled payments that are not final, part by part, and records the new blocks of
+ * moved transactions. @returns the payments that are in no block any more.
+ */
+async function examineAll(chain: KnownChain): Promise<UnfinalizedPayment[]> {
+  const { chainId } = chain.network
+  const allGone: UnfinalizedPayment[] = []
+  let last: UnfinalizedPayment | null = null
+  for (;;) {
+    const part: UnfinalizedPayment[] = await findUnfinalized(chain.pool, chainId, PART_MAX, last)
+    const receipts = await readReceipts(
+      chain.rpc,
+      part.map((one) => one.txHash),
+    )
+    const { moved, gone } = sortFound(part, receipts)
+    await recordMoved(chain.pool, moved)
+    allGone.push(...gone)
+    last = part.at(-1) ?? null
+    if (part.length < PART_MAX) return allGone
+  }
 }
 
 /**
