@@ -103,18 +103,24 @@ export async function forgetCancels(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
+ * Selects transfers in blocks up to a given number. After a reorganisation the list starts with the newest block, because
+ * a reorganisation replaces the newest blocks.
+ */
+export type TransferPart = { upTo: bigint; limit: number; first: 'oldest' | 'newest' }
+
+/**
  * Finds spent payments of purses that are in blocks up to the given number, if these blocks are not known to be final.
  */
 export async function findSpent(
   db: Queryable,
   network: string,
-  { upTo, limit }: { upTo: bigint; limit: number },
+  { upTo, limit, first }: TransferPart,
 ): Promise<Spent[]> {
   const { rows } = await db.query<Row>({
-    name: 'find-spent-purchases',
+    name: `find-${first}-spent-purchases`,
     text: `select ${COLUMNS} from purchases
            where money = 'spent' and final_at is null and network = $1 and block_number <= $2
-           order by block_number limit $3`,
+           order by block_number ${first === 'newest' ? 'desc' : ''} limit $3`,
     values: [network, upTo, limit],
   })
   return rows.map((row) => ({

@@ -1,6 +1,7 @@
 /** Records the state on the chain of refunds that sellers sent by hand. */
 import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import type { TransferPart } from '../watch.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
 /** Describes a refund that a seller sent by hand. The seller has named the transaction of the refund. */
@@ -178,13 +179,13 @@ export function recordHandRefund(
 export async function findUnfinalRefunds(
   db: Queryable,
   network: string,
-  { upTo, limit }: { upTo: bigint; limit: number },
+  { upTo, limit, first }: TransferPart,
 ): Promise<{ id: string; txHash: Hex; blockHash: Hex }[]> {
   const { rows } = await db.query<{ id: string; tx_hash: Hex; block_hash: Hex }>({
-    name: 'find-unfinal-refunds',
+    name: `find-${first}-unfinal-refunds`,
     text: `select id, tx_hash, block_hash from hand_refunds
            where state = 'spent' and final_at is null and network = $1 and block_number <= $2
-           order by block_number limit $3`,
+           order by block_number ${first === 'newest' ? 'desc' : ''} limit $3`,
     values: [network, upTo, limit],
   })
   return rows.map((row) => ({ id: row.id, txHash: row.tx_hash, blockHash: row.block_hash }))

@@ -187,7 +187,7 @@ async function tendTransfers(
   { isFinal }: { isFinal: boolean },
 ): Promise<void> {
   const { pool } = chain
-  const part = { upTo, limit: BATCH_MAX }
+  const part = { upTo, limit: BATCH_MAX, first: isFinal ? 'oldest' : 'newest' } as const
   const { network } = chain.network
   const spent = await sortInPlace(chain, await findSpent(pool, network, part))
   if (isFinal) await recordFinalSpent(pool, spent.inPlace)

@@ -313,6 +313,27 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect(await moneyOf(payment.id)).toBe('open')
   })
 
+  test('the newest transfer is open again after a reorganisation however many older ones wait for finality', async () => {
+    const [older, newest] = [await sign(), await sign()]
+    await take(older, 850n)
+    await take(newest, 860n)
+    await look()
+    await pool.query(
+      `insert into purchases (id, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, network, asset,
+         payer, pay_to, amount_atomic, money, nonce, valid_before, tx_hash, log_index, block_number, block_hash, spent_at)
+       select 'pur_' || n, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, network, asset,
+         payer, pay_to, amount_atomic, money, 'nonce ' || n, valid_before, tx_hash, log_index, block_number, block_hash,
+         spent_at
+       from purchases, generate_series(1, 200) n where id = $1`,
+      [older.id],
+    )
+    hand.blocks.set(860n, blockAt(860n, { hash: pad('0xdead') }))
+    hand.drop((await purchase(newest.id)).tx_hash)
+    await look()
+    await look()
+    expect([await moneyOf(older.id), await moneyOf(newest.id)]).toEqual(['spent', 'open'])
+  })
+
   test('a transfer of a purse in an unchanged block stays recorded, but is not final, if a later block was replaced', async () => {
     const later = await sign()
     await take(later, 860n)
