@@ -1,6 +1,6 @@
 /** Finds settlements that a chain reorganisation moved or undid, and settlements in final blocks. */
 import {
-  findNewestSettlement,
+  findSettlementBlocks,
   findUnfinalized,
   type MovedPayment,
   recordFinal,
@@ -8,13 +8,15 @@ import {
   recordReorganised,
   type UnfinalizedPayment,
 } from '../../../sql/till/watch/finality.ts'
-import { type Block, type Receipt, readBlock, readReceipts } from '../chain/chain.ts'
+import { type Block, type Receipt, readBlock, readBlocks, readReceipts } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
 
 const BATCH_MAX = 200
 /** Limits how many payments a check for a reorganisation reads from the database at once. */
 const PART_MAX = 2_000
+/** Limits in how many of the newest blocks with settlements each poll looks for a reorganisation. */
+const BLOCKS_MAX = 10
 /**
  * Sets the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
  * One poll without a receipt proves nothing, because another chain node behind the same URL may lag.
@@ -34,8 +36,8 @@ export type ReorganisationMemory = {
 }
 
 /**
- * Checks all payments that are not final, as soon as a chain reorganisation has replaced the block of the newest
- * settlement.
+ * Checks all payments that are not final, as soon as a chain reorganisation has replaced a block of the newest
+ * settlements.
  */
 export async function watchForReorganisation(
   chain: KnownChain,
@@ -115,17 +117,21 @@ function sortFound(
 }
 
 /**
- * Tells whether a chain reorganisation replaced the block of the newest settlement. If the block of the newest
- * settlement was replaced, the blocks of earlier settlements may be replaced too. A check of the head's parent block is
+ * Tells whether a chain reorganisation replaced a block of the newest settlements. The newest block alone proves
+ * nothing, because it may hold a settlement that was made after the reorganisation. A check of the head's parent block is
  * not enough, because several blocks can pass between two polls.
  * @param isShorter tells whether the head of the chain is lower than at the last poll, because the chain lost a block
  * or a chain node lags.
  */
 async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
-  const settlement = await findNewestSettlement(chain.pool, chain.network.chainId)
-  if (settlement === null) return false
-  const block = await readBlock(chain.rpc, settlement.blockNumber)
-  return block === null ? isShorter : block.hash !== settlement.blockHash
+  const settledIn = await findSettlementBlocks(chain.pool, chain.network.chainId, BLOCKS_MAX)
+  if (settledIn.length === 0) return false
+  const blocks = await readBlocks(
+    chain.rpc,
+    settledIn.map(({ blockNumber }) => blockNumber),
+  )
+  if (blocks[0] == null && isShorter) return true
+  return settledIn.some(({ blockHash }, n) => blocks[n] != null && blocks[n].hash !== blockHash)
 }
 
 /**

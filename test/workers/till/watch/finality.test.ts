@@ -107,6 +107,20 @@ describe('the service watches for chain reorganisations', () => {
     expect(await stateOf(id)).toBe('settled')
   })
 
+  test('the watch undoes a settlement although a newer one, after the reorganisation, is in its block', async () => {
+    const [gone, newer] = [await newSettled(pool), await newSettled(pool)]
+    const block = blockAt(9n)
+    await pool.query('update payments set block_number = 9, block_hash = $2 where id = $1', [
+      ...[newer.id, block.hash],
+    ])
+    await mine(newer.txHash, [newer.id], block)
+    hand.blocks.set(9n, block)
+    replaceBlock()
+    await watch()
+    await watch()
+    expect(await Promise.all([gone.id, newer.id].map(stateOf))).toEqual(['verified', 'settled'])
+  })
+
   test('the watch undoes the newest settlement however many older ones wait for finality', async () => {
     const older = await newSettled(pool)
     await mine(older.txHash, [older.id])
