@@ -131,28 +131,35 @@ export async function findSpent(
   }))
 }
 
+/** Limits how many of the newest transfers of each kind the search for their blocks reads. */
+const NEWEST_MAX = 1_000
+
 /**
- * Returns the newest transfer that is not known to be in a final block: a transfer of a purse, or a refund that a
- * seller sent by hand. @returns null if no such transfer exists.
+ * Returns the newest blocks with transfers that are not known to be final, the newest block first: transfers of purses,
+ * and refunds that sellers sent by hand.
  */
-export async function findNewestTransfer(
+export async function findTransferBlocks(
   db: Queryable,
   network: string,
-): Promise<{ blockNumber: bigint; blockHash: Hex } | null> {
+  limit: number,
+): Promise<{ blockNumber: bigint; blockHash: Hex }[]> {
   const { rows } = await db.query<{ block_number: string; block_hash: Hex }>({
-    name: 'find-newest-transfer',
-    text: `(select block_number, block_hash from purchases
-            where money = 'spent' and final_at is null and network = $1 order by block_number desc limit 1)
-           union all
-           (select block_number, block_hash from hand_refunds
-            where state = 'spent' and final_at is null and network = $1 order by block_number desc limit 1)
-           order by block_number desc limit 1`,
-    values: [network],
+    name: 'find-transfer-blocks',
+    text: `select block_number, block_hash from (
+             (select block_number, block_hash from purchases
+              where money = 'spent' and final_at is null and network = $1
+              order by block_number desc limit ${NEWEST_MAX})
+             union
+             (select block_number, block_hash from hand_refunds
+              where state = 'spent' and final_at is null and network = $1
+              order by block_number desc limit ${NEWEST_MAX})) newest
+           order by block_number desc limit $2`,
+    values: [network, limit],
   })
-  const row = rows[0]
-  return row === undefined
-    ? null
-    : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
+  return rows.map((row) => ({
+    blockNumber: BigInt(row.block_number),
+    blockHash: row.block_hash,
+  }))
 }
 
 /** Writes SQL that changes the sums of every mandate that covers a purchase. */

@@ -313,6 +313,19 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect(await moneyOf(payment.id)).toBe('open')
   })
 
+  test('a transfer is open again after a reorganisation although a newer one, after the reorganisation, is in its block', async () => {
+    const [gone, newer] = [await sign(), await sign()]
+    await take(gone, 860n)
+    await take(newer, 870n)
+    await look()
+    hand.blocks.set(870n, blockAt(870n))
+    hand.blocks.set(860n, blockAt(860n, { hash: pad('0xdead') }))
+    hand.drop((await purchase(gone.id)).tx_hash)
+    await look()
+    await look()
+    expect([await moneyOf(gone.id), await moneyOf(newer.id)]).toEqual(['open', 'spent'])
+  })
+
   test('the newest transfer is open again after a reorganisation however many older ones wait for finality', async () => {
     const [older, newest] = [await sign(), await sign()]
     await take(older, 850n)
