@@ -210,15 +210,17 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 1_000
 
 /**
- * Queues the next attempt of overdue webhook deliveries that have no job. The jobs of webhook deliveries can be missing
- * after an operator deleted them, or after a restore from a backup.
+ * Queues the next attempt of overdue webhook deliveries that have no job, or a job that failed for good. The jobs of
+ * webhook deliveries can be missing after an operator deleted them, or after a restore from a backup. A job fails for
+ * good, for example, while a process lacks a master key for days.
  * @returns the number of webhook deliveries that the function queued again.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string; attempt: number }>(
     `select d.id, d.attempt from webhook_deliveries d
      where d.status = 'pending' and d.next_attempt_at < clock_timestamp() - interval '${LOST_AFTER}'
-       and not exists (select from graphile_worker.jobs j where j.key = 'deliver_webhook:' || d.id)
+       and not exists (select from graphile_worker.jobs j
+                       where j.key = 'deliver_webhook:' || d.id and j.attempts < j.max_attempts)
      order by d.next_attempt_at limit ${LOST_BATCH}`,
   )
   const runAt = new Date()

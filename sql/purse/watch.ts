@@ -103,18 +103,24 @@ export async function forgetCancels(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
+ * Selects transfers in blocks up to a given number. After a reorganisation the list starts with the newest block, because
+ * a reorganisation replaces the newest blocks.
+ */
+export type TransferPart = { upTo: bigint; limit: number; first: 'oldest' | 'newest' }
+
+/**
  * Finds spent payments of purses that are in blocks up to the given number, if these blocks are not known to be final.
  */
 export async function findSpent(
   db: Queryable,
   network: string,
-  { upTo, limit }: { upTo: bigint; limit: number },
+  { upTo, limit, first }: TransferPart,
 ): Promise<Spent[]> {
   const { rows } = await db.query<Row>({
-    name: 'find-spent-purchases',
+    name: `find-${first}-spent-purchases`,
     text: `select ${COLUMNS} from purchases
            where money = 'spent' and final_at is null and network = $1 and block_number <= $2
-           order by block_number limit $3`,
+           order by block_number ${first === 'newest' ? 'desc' : ''} limit $3`,
     values: [network, upTo, limit],
   })
   return rows.map((row) => ({
@@ -125,28 +131,35 @@ export async function findSpent(
   }))
 }
 
+/** Limits how many of the newest transfers of each kind the search for their blocks reads. */
+const NEWEST_MAX = 1_000
+
 /**
- * Returns the newest transfer that is not known to be in a final block: a transfer of a purse, or a refund that a
- * seller sent by hand. @returns null if no such transfer exists.
+ * Returns the newest blocks with transfers that are not known to be final, the newest block first: transfers of purses,
+ * and refunds that sellers sent by hand.
  */
-export async function findNewestTransfer(
+export async function findTransferBlocks(
   db: Queryable,
   network: string,
-): Promise<{ blockNumber: bigint; blockHash: Hex } | null> {
+  limit: number,
+): Promise<{ blockNumber: bigint; blockHash: Hex }[]> {
   const { rows } = await db.query<{ block_number: string; block_hash: Hex }>({
-    name: 'find-newest-transfer',
-    text: `(select block_number, block_hash from purchases
-            where money = 'spent' and final_at is null and network = $1 order by block_number desc limit 1)
-           union all
-           (select block_number, block_hash from hand_refunds
-            where state = 'spent' and final_at is null and network = $1 order by block_number desc limit 1)
-           order by block_number desc limit 1`,
-    values: [network],
+    name: 'find-transfer-blocks',
+    text: `select block_number, block_hash from (
+             (select block_number, block_hash from purchases
+              where money = 'spent' and final_at is null and network = $1
+              order by block_number desc limit ${NEWEST_MAX})
+             union
+             (select block_number, block_hash from hand_refunds
+              where state = 'spent' and final_at is null and network = $1
+              order by block_number desc limit ${NEWEST_MAX})) newest
+           order by block_number desc limit $2`,
+    values: [network, limit],
   })
-  const row = rows[0]
-  return row === undefined
-    ? null
-    : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
+  return rows.map((row) => ({
+    blockNumber: BigInt(row.block_number),
+    blockHash: row.block_hash,
+  }))
 }
 
 /** Writes SQL that changes the sums of every mandate that covers a purchase. */

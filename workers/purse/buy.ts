@@ -162,6 +162,7 @@ export const createBuy = (
     if (due?.state !== 'signed') return
     const started = await startSend(pool, due.id, await source(pool))
     if (started === null) return finish(due, EXPIRED)
+    if (started === 'stopped') return finish(due, STOPPED)
     await send(due, started)
   }
 
@@ -285,6 +286,13 @@ const EXPIRED: PurchaseEnd = {
   state: 'unknown',
   reason: 'expired',
   detail: 'the seller gave no answer before the authorization ended; nothing was taken',
+}
+
+const STOPPED: PurchaseEnd = {
+  state: 'unknown',
+  reason: 'frozen',
+  detail:
+    'the owner stopped the payment before the seller answered; it is cancelled unless the seller has taken it',
 }
 
 const CUT_OFF: PurchaseEnd = {

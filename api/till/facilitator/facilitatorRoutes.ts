@@ -19,8 +19,14 @@ import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { loadSeller } from '../payments/offer.ts'
 import { askChain } from '../payments/redeem/askChain.ts'
-import { grant, settlementOf } from '../payments/redeem/grant.ts'
-import { claimOf, isNameTaken, settleWithin, verify } from '../payments/redeem/settleWithin.ts'
+import { grant, settlementOf, ungranted } from '../payments/redeem/grant.ts'
+import {
+  claimOf,
+  isNameTaken,
+  reasonOfClaim,
+  settleWithin,
+  verify,
+} from '../payments/redeem/settleWithin.ts'
 import { limitReached } from '../payments/settlementLimits.ts'
 import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts'
 import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
@@ -252,6 +258,8 @@ async function verifyFace(services: Services, face: Face, projectId: string) {
   const answer = await askChain(services, { claim, verdict, claims: false, deadlineMs })
   if (!answer.ok) return refuse(answer.reason)
   if (await isNameTaken(services.pool, claim)) return refuse('payment_identifier_conflict')
+  const reason = await reasonOfClaim(services.pool, claim)
+  if (reason !== null) return refuse(reason)
   return { isValid: true, ...payer }
 }
 
@@ -271,15 +279,18 @@ async function settleFace(services: Services, face: Face) {
     }
   }
   if (!read.ok) return refuse(read.reason)
-  const outcome = await settleWithin(services, read.offer, decoded, face.deadlineMs)
-  if (outcome.kind === 'pending') {
-    return refuse('settlement_pending', await waitForHash(services, outcome.payment))
+  const settled = await settleWithin(services, read.offer, decoded, face.deadlineMs)
+  if (settled.kind === 'settled') {
+    const { payment } = settled
+    const granted = await grant(services, payment, { key: null, x402Version })
+    if (granted !== null) {
+      return { ...settleResponse(settlementOf(payment), x402Version), paymentId: payment.id }
+    }
   }
-  if (outcome.kind === 'refused') return refuse(outcome.reason, outcome.payment)
-  const { payment } = outcome
-  const granted = await grant(services, payment, { key: null, x402Version })
-  if (granted === null) return refuse('duplicate_settlement', payment)
-  return { ...settleResponse(settlementOf(payment), x402Version), paymentId: payment.id }
+  const outcome = settled.kind === 'settled' ? await ungranted(services, settled.payment) : settled
+  return outcome.kind === 'pending'
+    ? refuse('settlement_pending', await waitForHash(services, outcome.payment))
+    : refuse(outcome.reason, outcome.payment)
 }
 
 /**

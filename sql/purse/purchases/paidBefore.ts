@@ -55,15 +55,15 @@ export async function readPaidBefore(
   }>({
     name: 'remembered-payments',
     text: `select w.n::int,
-             exists (select from purchases where project_id = $1 and host = w.host and money is not null) as any,
-             exists (select from purchases where project_id = $1 and host = w.host and money is not null and pay_to = w.pay_to)
+             exists (select from purchases where project_id = $1 and host = w.host and money <> 'released') as any,
+             exists (select from purchases where project_id = $1 and host = w.host and money <> 'released' and pay_to = w.pay_to)
                as known,
              l.row, l.amount_atomic as amount, l.base_atomic as base, l.base_at
            from unnest($2::text[], $3::text[], $4::text[], $5::text[]) with ordinality w (host, path, pay_to, tool, n)
            left join lateral (
              select row, amount_atomic, base_atomic, base_at from purchases
              where project_id = $1 and host = w.host and path = w.path and tool is not distinct from w.tool
-               and money is not null
+               and money <> 'released'
              order by row desc limit 1) l on true`,
     values: [
       projectId,

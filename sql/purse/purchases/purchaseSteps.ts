@@ -133,24 +133,37 @@ export async function startAsking(
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Counts a sending of a signed purchase request, before the worker process sends the request. @returns null if the
- * purchase has ended, or if the payment can no longer be settled.
+ * Counts a sending of a signed purchase request, before the worker process sends the request. After the owner has
+ * stopped a payment, only a seller that has taken the money gets the request again.
+ * @returns null if the purchase has ended, or if the payment can no longer be settled. 'stopped' if the owner has
+ * stopped the payment.
  */
 export async function startSend(
   db: Queryable,
   id: string,
   keyring: Keyring,
-): Promise<StartedSend | null> {
+): Promise<StartedSend | null | 'stopped'> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'start-purchase-send',
     text: `update purchases u set sends = u.sends + 1
-           where u.id = $1 and u.state = 'signed' and u.money <> 'released' returning ${PURCHASE_COLUMNS}`,
+           where u.id = $1 and u.state = 'signed'
+             and (u.money = 'spent' or u.money = 'open' and u.cancel_signature is null)
+           returning ${PURCHASE_COLUMNS}`,
     values: [id],
   })
   const row = rows[0]
-  const content = row && openContent<SignedRequest>(keyring, row, CONTENT.signed)
-  if (row === undefined || !content) return null
+  if (row === undefined) return (await isOpen(db, id)) ? 'stopped' : null
+  const content = openContent<SignedRequest>(keyring, row, CONTENT.signed)
+  if (content === null) return null
   return { content, sends: row.sends, validBefore: BigInt(row.valid_before!) }
+}
+
+async function isOpen(db: Queryable, id: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from purchases where id = $1 and state = 'signed' and money = 'open'`,
+    [id],
+  )
+  return rowCount === 1
 }
 
 /** Describes the end of a purchase. */

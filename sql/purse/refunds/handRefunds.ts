@@ -1,6 +1,7 @@
 /** Records the state on the chain of refunds that sellers sent by hand. */
 import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import type { TransferPart } from '../watch.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
 /** Describes a refund that a seller sent by hand. The seller has named the transaction of the refund. */
@@ -110,6 +111,27 @@ export async function usedLogs(
 }
 
 /**
+ * Returns those given nonces whose authorizations pay for sales or purchases of this service. The service knows the
+ * authorization of a sale before it records the transfer of the sale.
+ */
+export async function soldNonces(
+  db: Queryable,
+  { id }: Pick<ClaimedRefund, 'id'>,
+  nonces: readonly Hex[],
+): Promise<Set<Hex>> {
+  const { rows } = await db.query<{ nonce: Hex }>(
+    `select q.authorization_nonce as nonce from hand_refunds r join payments p on p.id = r.payment_id
+     join payments q on q.chain_id = p.chain_id and q.asset = p.asset and lower(q.payer) = r.payer
+     where r.id = $1 and q.authorization_nonce = any ($2) and q.state <> 'failed'
+     union all
+     select u.nonce from hand_refunds r join purchases u on u.payer = r.payer and u.kind in ('payment', 'refund')
+     where r.id = $1 and u.nonce = any ($2)`,
+    [id, nonces],
+  )
+  return new Set(rows.map(({ nonce }) => nonce))
+}
+
+/**
  * Records the transfer of a refund that a seller sent by hand, together with its receipt. When the transfer is recorded
  * for the first time, the function also records an event. @returns false if the transfer already counts for another
  * refund, a sale or a purchase.
@@ -157,13 +179,13 @@ export function recordHandRefund(
 export async function findUnfinalRefunds(
   db: Queryable,
   network: string,
-  { upTo, limit }: { upTo: bigint; limit: number },
+  { upTo, limit, first }: TransferPart,
 ): Promise<{ id: string; txHash: Hex; blockHash: Hex }[]> {
   const { rows } = await db.query<{ id: string; tx_hash: Hex; block_hash: Hex }>({
-    name: 'find-unfinal-refunds',
+    name: `find-${first}-unfinal-refunds`,
     text: `select id, tx_hash, block_hash from hand_refunds
            where state = 'spent' and final_at is null and network = $1 and block_number <= $2
-           order by block_number limit $3`,
+           order by block_number ${first === 'newest' ? 'desc' : ''} limit $3`,
     values: [network, upTo, limit],
   })
   return rows.map((row) => ({ id: row.id, txHash: row.tx_hash, blockHash: row.block_hash }))

@@ -162,7 +162,8 @@ export async function listRefunds(db: Queryable, paymentId: string): Promise<Ref
     txHash: row.tx_hash,
     isFinal: row.final_at !== null,
     reason: row.reason,
-    receipt: row.receipt,
+    // A reorganisation can remove the transfer of a refund with a receipt.
+    receipt: row.state === 'spent' ? row.receipt : null,
   }))
 }
 

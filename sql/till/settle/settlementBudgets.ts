@@ -15,7 +15,8 @@ export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 /**
  * Checks the daily limits, as a part of the SQL statement that claims payments (`with budgets as …, affordable as …`).
  * The query `affordable` returns the ids of those claims in $1 that stay within the limits $2 (settlements) and $3
- * (gas). A project's own limits replace the limits $2 and $3.
+ * (gas). A project's own limits replace the limits $2 and $3. An authorization that is claimed already, or that the
+ * project presents twice in $1, makes no payment and uses nothing of a limit.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -27,8 +28,15 @@ export const AFFORDABLE = `
     left join settlement_budgets b on b.project_id = p.project_id and b.day = ${TODAY}
   ), affordable as (
     select c.id from (
-      select id, project_id, row_number() over (partition by project_id order by id) as place
-      from jsonb_to_recordset($1::jsonb) as c (id text, project_id text)) c
+      select id, project_id, row_number() over (partition by project_id order by id) as place from (
+        select distinct on (a.project_id, a.chain_id, a.asset, lower(a.payer), a.authorization_nonce) a.id, a.project_id
+        from jsonb_to_recordset($1::jsonb) as a (
+          id text, project_id text, chain_id bigint, asset text, payer text, authorization_nonce text)
+        where not exists (
+          select from payments p
+          where p.chain_id = a.chain_id and p.asset = a.asset and lower(p.payer) = lower(a.payer)
+            and p.authorization_nonce = a.authorization_nonce)
+        order by a.project_id, a.chain_id, a.asset, lower(a.payer), a.authorization_nonce, a.id) fresh) c
     join budgets b on b.project_id = c.project_id
     where (b.settlements_max is null or b.settlements + c.place <= b.settlements_max)
       and (b.gas_max is null or b.gas < b.gas_max)

@@ -222,7 +222,7 @@ export async function postponePayments(
 }
 
 /**
- * Finds verified payments that have no settlement job. A verified payment has no settlement job if its authorization
+ * Finds verified payments that have no settlement job, or a job that failed for good. A verified payment has no settlement job if its authorization
  * has expired, or if a process crashed before it stored an open transaction.
  */
 export async function findIdlePayments(
@@ -235,7 +235,8 @@ export async function findIdlePayments(
            where p.state = 'verified' and p.chain_id = $1
              and p.created_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
              and not exists (
-               select from graphile_worker.jobs j where j.key = 'settle_payment:' || p.id)
+               select from graphile_worker.jobs j
+               where j.key = 'settle_payment:' || p.id and j.attempts < j.max_attempts)
              and (p.valid_before < extract(epoch from clock_timestamp()) or not exists (
                select from transaction_payments m join chain_transactions t on t.hash = m.hash
                where m.payment_id = p.id and t.state = 'open'))

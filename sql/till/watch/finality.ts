@@ -11,11 +11,15 @@ export type UnfinalizedPayment = SettledBy &
 /** Describes a settled payment with the transaction that settled it. */
 type SettledBy = { paymentId: string; txHash: Hex }
 
-/** Finds settled payments that are not known to be final, the oldest block first. */
+/**
+ * Finds settled payments that are not known to be final, the oldest block first.
+ * @param after is the last payment of the part before. Null starts with the oldest block.
+ */
 export async function findUnfinalized(
   db: Queryable,
   chainId: number,
   limit: number,
+  after: Pick<UnfinalizedPayment, 'blockNumber' | 'paymentId'> | null = null,
 ): Promise<UnfinalizedPayment[]> {
   const { rows } = await db.query<{
     id: string
@@ -35,8 +39,9 @@ export async function findUnfinalized(
              authorization_nonce
            from payments
            where state = 'settled' and finalized_at is null and chain_id = $1
-           order by block_number limit $2`,
-    values: [chainId, limit],
+             and (block_number, id) > ($3::bigint, $4::text)
+           order by block_number, id limit $2`,
+    values: [chainId, limit, after?.blockNumber ?? -1n, after?.paymentId ?? ''],
   })
   return rows.map((row) => ({
     paymentId: row.id,
@@ -55,24 +60,28 @@ export async function findUnfinalized(
   }))
 }
 
-/**
- * Returns the newest block with a settlement that is not known to be final. @returns null if all settlements are final.
- */
-export async function findNewestSettlement(
+/** Limits how many of the newest settlements the search for their blocks reads. */
+const NEWEST_MAX = 1_000
+
+/** Returns the newest blocks with settlements that are not known to be final, the newest block first. */
+export async function findSettlementBlocks(
   db: Queryable,
   chainId: number,
-): Promise<BlockRef | null> {
+  limit: number,
+): Promise<BlockRef[]> {
   const { rows } = await db.query<{ block_number: string; block_hash: Hex }>({
-    name: 'find-newest-settlement',
-    text: `select block_number, block_hash from payments
-           where state = 'settled' and finalized_at is null and chain_id = $1
-           order by block_number desc limit 1`,
-    values: [chainId],
+    name: 'find-settlement-blocks',
+    text: `select distinct block_number, block_hash from (
+             select block_number, block_hash from payments
+             where state = 'settled' and finalized_at is null and chain_id = $1
+             order by block_number desc limit ${NEWEST_MAX}) newest
+           order by block_number desc limit $2`,
+    values: [chainId, limit],
   })
-  const row = rows[0]
-  return row === undefined
-    ? null
-    : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
+  return rows.map((row) => ({
+    blockNumber: BigInt(row.block_number),
+    blockHash: row.block_hash,
+  }))
 }
 
 /** Marks settled payments as final, because their blocks are final. */

@@ -145,6 +145,19 @@ describe('the service finds the next due delivery of a webhook', () => {
     expect(await queuedAttempt(pool, queued)).toEqual(job)
     expect(await queuedAttempt(pool, recent)).toBeNull()
   })
+
+  test('a delivery whose job has failed for good gets a new job', async () => {
+    const id = await newDelivery(pool)
+    await pool.query(
+      `update webhook_deliveries set next_attempt_at = clock_timestamp() - interval '2 minutes' where id = $1`,
+      [id],
+    )
+    expect(await requeueLostDeliveries(pool)).toBe(1)
+    await pool.query('update graphile_worker._private_jobs set attempts = max_attempts')
+    expect(await requeueLostDeliveries(pool)).toBe(1)
+    expect(await requeueLostDeliveries(pool)).toBe(0)
+    expect((await queuedAttempt(pool, id))?.attempt).toBe(1)
+  })
 })
 
 describe('the service aborts deliveries of webhooks', () => {

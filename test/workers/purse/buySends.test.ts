@@ -111,6 +111,22 @@ describe('a purchase job sends a signed payment', () => {
     expect(detail).toEndWith('; the seller may have taken the payment')
   })
 
+  test('a signed payment that the owner has stopped is not sent again, unless the seller has taken the money', async () => {
+    const cancelled = `cancel_signature = '0x12'`
+    const id = await undecided()
+    await set(id, cancelled)
+    openShop(shop)
+    await scene.run(id)
+    expect(shop.heard).toEqual([])
+    expect(await scene.purchase(id)).toMatchObject({
+      ...{ state: 'unknown', reason: 'frozen', money: 'open', status: null },
+    })
+    const taken = await undecided()
+    await set(taken, `${cancelled}, money = 'spent', tx_hash = '0x01', block_number = 1`)
+    await scene.run(taken)
+    expect(await scene.purchase(taken)).toMatchObject({ state: 'answered', status: 200 })
+  })
+
   test('a purchase ends as expired if its signed payment is no longer valid, and the seller gets no request', async () => {
     const id = await undecided()
     await set(id, `money = 'released'`)

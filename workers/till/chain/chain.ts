@@ -102,6 +102,17 @@ export async function readBlock(
   return result === null ? null : read(blockSchema, result, 'eth_getBlockByNumber')
 }
 
+/** Returns blocks of the chain by their numbers, in order, with `null` for a block that the node does not have. */
+export async function readBlocks(rpc: Rpc, numbers: readonly bigint[]): Promise<(Block | null)[]> {
+  const answers = await rpc.batch(
+    numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [tagOf(number), false] })),
+  )
+  return answers.map((answer) => {
+    const result = resultOf(answer, 'eth_getBlockByNumber')
+    return result === null ? null : read(blockSchema, result, 'eth_getBlockByNumber')
+  })
+}
+
 /**
  * Returns three numbers for each address: the count of its used nonces, its next nonce after the transactions in the
  * node's pool, and its balance in wei. A chain node without a transaction pool returns the number of used nonces as the

@@ -151,6 +151,15 @@ export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
   return transfers
 }
 
+/** Returns the nonces of the payment authorizations that caused transfers, by the log index of the Transfer event. */
+export const noncesByLog = (logs: readonly Log[], asset: Address): ReadonlyMap<number, Hex> =>
+  new Map(
+    [...readTransfers(logs, asset)].map(([key, { logIndex }]): [number, Hex] => [
+      logIndex,
+      `0x${key.slice(-64)}`,
+    ]),
+  )
+
 /**
  * Tells whether a log entry is the wanted event of the token contract. The events `AuthorizationUsed` and `Transfer`
  * have two indexed parameters each.

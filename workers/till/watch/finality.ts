@@ -1,6 +1,6 @@
 /** Finds settlements that a chain reorganisation moved or undid, and settlements in final blocks. */
 import {
-  findNewestSettlement,
+  findSettlementBlocks,
   findUnfinalized,
   type MovedPayment,
   recordFinal,
@@ -8,11 +8,15 @@ import {
   recordReorganised,
   type UnfinalizedPayment,
 } from '../../../sql/till/watch/finality.ts'
-import { type Block, type Receipt, readBlock, readReceipts } from '../chain/chain.ts'
+import { type Block, type Receipt, readBlock, readBlocks, readReceipts } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
 
 const BATCH_MAX = 200
+/** Limits how many payments a check for a reorganisation reads from the database at once. */
+const PART_MAX = 2_000
+/** Limits in how many of the newest blocks with settlements each poll looks for a reorganisation. */
+const BLOCKS_MAX = 10
 /**
  * Sets the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
  * One poll without a receipt proves nothing, because another chain node behind the same URL may lag.
@@ -32,8 +36,8 @@ export type ReorganisationMemory = {
 }
 
 /**
- * Checks all payments that are not final, as soon as a chain reorganisation has replaced the block of the newest
- * settlement.
+ * Checks all payments that are not final, as soon as a chain reorganisation has replaced a block of the newest
+ * settlements.
  */
 export async function watchForReorganisation(
   chain: KnownChain,
@@ -44,15 +48,7 @@ export async function watchForReorganisation(
   if (!memory.suspicious) memory.suspicious = await isReplaced(chain, isShorter)
   memory.lastNumber = newest.number
   if (!memory.suspicious) return
-  const unfinalized = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX * 10)
-  const { moved, gone } = sortFound(
-    unfinalized,
-    await readReceipts(
-      chain.rpc,
-      unfinalized.map((one) => one.txHash),
-    ),
-  )
-  await recordMoved(chain.pool, moved)
+  const gone = await examineAll(chain)
   // If the transaction of a payment is found again, the count of polls without this transaction returns to zero,
   // because only consecutive misses prove a loss.
   memory.goneLooks = new Map(
@@ -66,6 +62,28 @@ export async function watchForReorganisation(
   }
   memory.suspicious = gone.length > undone.length
   if (!memory.suspicious) memory.goneLooks.clear()
+}
+
+/**
+ * Looks for the transactions of all settled payments that are not final, part by part, and records the new blocks of
+ * moved transactions. @returns the payments that are in no block any more.
+ */
+async function examineAll(chain: KnownChain): Promise<UnfinalizedPayment[]> {
+  const { chainId } = chain.network
+  const allGone: UnfinalizedPayment[] = []
+  let last: UnfinalizedPayment | null = null
+  for (;;) {
+    const part: UnfinalizedPayment[] = await findUnfinalized(chain.pool, chainId, PART_MAX, last)
+    const receipts = await readReceipts(
+      chain.rpc,
+      part.map((one) => one.txHash),
+    )
+    const { moved, gone } = sortFound(part, receipts)
+    await recordMoved(chain.pool, moved)
+    allGone.push(...gone)
+    last = part.at(-1) ?? null
+    if (part.length < PART_MAX) return allGone
+  }
 }
 
 /**
@@ -99,17 +117,21 @@ function sortFound(
 }
 
 /**
- * Tells whether a chain reorganisation replaced the block of the newest settlement. If the block of the newest
- * settlement was replaced, the blocks of earlier settlements may be replaced too. A check of the head's parent block is
+ * Tells whether a chain reorganisation replaced a block of the newest settlements. The newest block alone proves
+ * nothing, because it may hold a settlement that was made after the reorganisation. A check of the head's parent block is
  * not enough, because several blocks can pass between two polls.
  * @param isShorter tells whether the head of the chain is lower than at the last poll, because the chain lost a block
  * or a chain node lags.
  */
 async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
-  const settlement = await findNewestSettlement(chain.pool, chain.network.chainId)
-  if (settlement === null) return false
-  const block = await readBlock(chain.rpc, settlement.blockNumber)
-  return block === null ? isShorter : block.hash !== settlement.blockHash
+  const settledIn = await findSettlementBlocks(chain.pool, chain.network.chainId, BLOCKS_MAX)
+  if (settledIn.length === 0) return false
+  const blocks = await readBlocks(
+    chain.rpc,
+    settledIn.map(({ blockNumber }) => blockNumber),
+  )
+  if (blocks[0] == null && isShorter) return true
+  return settledIn.some(({ blockHash }, n) => blocks[n] != null && blocks[n].hash !== blockHash)
 }
 
 /**

@@ -7,12 +7,13 @@ import {
   findClaimed,
   recordHandRefund,
   refuseClaim,
+  soldNonces,
   usedLogs,
 } from '../../../sql/purse/refunds/handRefunds.ts'
 import { type Receipt, readReceipts } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { refundReceipt } from '../chain/receipts.ts'
-import { plainTransfers } from '../chain/transfer.ts'
+import { noncesByLog, plainTransfers } from '../chain/transfer.ts'
 
 const BATCH_MAX = 50
 
@@ -50,11 +51,15 @@ async function judge(
   if (receipt.status !== 1n) return refuse('the transaction was reverted')
   if (receipt.blockNumber < claim.paidBlock)
     return refuse('the transaction is older than the payment')
+  const nonces = noncesByLog(receipt.logs, claim.asset)
   const used = await usedLogs(chain.pool, claim)
-  const logIndex = plainTransfers(receipt.logs, claim).find((index) => !used.includes(index))
+  const sold = await soldNonces(chain.pool, claim, [...nonces.values()])
+  const isUsed = (index: number) => used.includes(index) || sold.has(nonces.get(index) ?? '0x')
+  const transfers = plainTransfers(receipt.logs, claim)
+  const logIndex = transfers.find((index) => !isUsed(index))
   if (logIndex === undefined) {
     return refuse(
-      used.length === 0
+      !transfers.some(isUsed)
         ? 'the transaction has no transfer of this amount from the payee to the payer'
         : 'the transfers of the transaction count for other refunds, sales or purchases',
     )

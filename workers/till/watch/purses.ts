@@ -12,10 +12,10 @@ import {
   recordFinalRefunds,
 } from '../../../sql/purse/refunds/handRefunds.ts'
 import {
-  findNewestTransfer,
   findOpen,
   findSpent,
   findStaleBalances,
+  findTransferBlocks,
   forgetCancels,
   type Open,
   recordBalances,
@@ -25,6 +25,7 @@ import {
   recordSpent,
   recordUnspent,
   type Signed,
+  type TransferPart,
 } from '../../../sql/purse/watch.ts'
 import {
   areUsed,
@@ -32,6 +33,7 @@ import {
   findAuthorizationEvents,
   readBalances,
   readBlock,
+  readBlocks,
   readReceipts,
 } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
@@ -40,6 +42,10 @@ import { readTransfers, transferIndex } from '../chain/transfer.ts'
 import { type ClaimMemory, checkClaims } from './handRefunds.ts'
 
 const BATCH_MAX = 200
+/** Limits in how many of the newest blocks with transfers each poll looks for a reorganisation. */
+const BLOCKS_MAX = 10
+/** Limits how many of the newest transfers a check after a reorganisation examines. */
+const NEWEST_MAX = 1_000
 const PURSES_MAX = 50
 /**
  * The search for the transfer of a purchase begins this many blocks before the signature of the payment. The margin is
@@ -49,7 +55,8 @@ const SEARCH_MARGIN = 5n
 
 /**
  * A chain reorganisation counts as proven after this number of consecutive polls in which another block is at the
- * height of the newest transfer. One such poll proves nothing, because another chain node behind the same URL may lag.
+ * height of one of the newest transfers. One such poll proves nothing, because another chain node behind the same URL
+ * may lag.
  */
 const REPLACED_LOOKS = 2
 
@@ -60,7 +67,7 @@ export type PurseMemory = ClaimMemory & {
    * with the first open payment.
    */
   lastOpenRow: bigint
-  /** Counts the consecutive polls in which another block was at the height of the newest transfer. */
+  /** Counts the consecutive polls in which another block was at the height of one of the newest transfers. */
   replacedLooks: number
 }
 
@@ -166,13 +173,18 @@ const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>
   `${payer}:${nonce}`.toLowerCase()
 
 /**
- * Tells whether a chain reorganisation replaced the block of the newest transfer. If the block of the newest transfer
- * was replaced, the blocks of earlier transfers may be replaced too.
+ * Tells whether a chain reorganisation replaced a block of the newest transfers. The newest block alone proves nothing,
+ * because it may hold a transfer that was made after the reorganisation.
  */
 async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boolean> {
-  const newest = await findNewestTransfer(chain.pool, chain.network.network)
-  const block = newest === null ? null : await readBlock(chain.rpc, newest.blockNumber)
-  const isOther = block !== null && block.hash !== newest?.blockHash
+  const spentIn = await findTransferBlocks(chain.pool, chain.network.network, BLOCKS_MAX)
+  const blocks = await readBlocks(
+    chain.rpc,
+    spentIn.map(({ blockNumber }) => blockNumber),
+  )
+  const isOther = spentIn.some(
+    ({ blockHash }, n) => blocks[n] != null && blocks[n].hash !== blockHash,
+  )
   memory.replacedLooks = isOther ? memory.replacedLooks + 1 : 0
   return memory.replacedLooks >= REPLACED_LOOKS
 }
@@ -187,7 +199,9 @@ async function tendTransfers(
   { isFinal }: { isFinal: boolean },
 ): Promise<void> {
   const { pool } = chain
-  const part = { upTo, limit: BATCH_MAX }
+  const part: TransferPart = isFinal
+    ? { upTo, limit: BATCH_MAX, first: 'oldest' }
+    : { upTo, limit: NEWEST_MAX, first: 'newest' }
   const { network } = chain.network
   const spent = await sortInPlace(chain, await findSpent(pool, network, part))
   if (isFinal) await recordFinalSpent(pool, spent.inPlace)

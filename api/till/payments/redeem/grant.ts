@@ -12,6 +12,7 @@ import {
   readIdempotencyKey,
 } from '../../../http/input/idempotencyKey.ts'
 import type { Services } from '../../../http/services.ts'
+import type { Outcome } from './settleWithin.ts'
 
 /**
  * Describes the response `ok: true`, which tells the seller to serve the resource. Each payment gets the response `ok:
@@ -109,4 +110,18 @@ export async function grant(
   if (taken) return answer
   const stored = key === null ? null : await readIdempotent(pool, key)
   return stored === null ? null : (JSON.parse(stored) as Grant)
+}
+
+/**
+ * Returns the outcome of a payment that {@link grant} did not grant. A reorganisation can undo the settlement before the
+ * grant. Such a payment is pending, because a payer that is told to pay anew would pay twice.
+ */
+export async function ungranted(
+  { payments }: Pick<Services, 'payments'>,
+  payment: Payment,
+): Promise<Exclude<Outcome, { kind: 'settled' }>> {
+  const now = (await payments.submit(payment.id)) ?? payment
+  if (!now.granted && now.failureReason === null) return { kind: 'pending', payment: now }
+  const reason = now.failureReason ?? 'duplicate_settlement'
+  return { kind: 'refused', stage: 'settle', reason, payment: now }
 }

@@ -15,7 +15,7 @@ import {
 import type { Services } from '../../../http/services.ts'
 import { challengeFor, paymentRequiredHeader } from '../challenge.ts'
 import { type Offer, readOffer } from '../offer.ts'
-import { grant, takeRedeemKey } from './grant.ts'
+import { grant, takeRedeemKey, ungranted } from './grant.ts'
 import { type Outcome, settleWithin } from './settleWithin.ts'
 
 /**
@@ -59,13 +59,7 @@ export async function redeem(
   const x402Version = versionOf(decoded)
   const granted = await grant(services, outcome.payment, { key: taken?.key ?? null, x402Version })
   if (granted !== null) return granted
-  const { payment } = outcome
-  return refusal(services, offer, decoded, {
-    kind: 'refused',
-    stage: 'settle',
-    reason: 'duplicate_settlement',
-    payment,
-  })
+  return refusal(services, offer, decoded, await ungranted(services, outcome.payment))
 }
 
 /**

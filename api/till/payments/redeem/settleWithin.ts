@@ -187,6 +187,20 @@ export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Prom
   return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
 }
 
+/**
+ * Returns the reason why the service refuses an authorization that is claimed already. Returns `null` if the
+ * authorization is not claimed, or if the same sale may still get it.
+ */
+export async function reasonOfClaim(
+  pool: Services['pool'],
+  claim: NewClaim,
+): Promise<X402Reason | null> {
+  const existing = await findClaim(pool, claim)
+  if (existing === null) return null
+  if (existing.granted || !isSameSale(existing, claim)) return 'duplicate_settlement'
+  return existing.failureReason
+}
+
 async function waitForEnd(services: Services, id: string, deadlineMs: number): Promise<Outcome> {
   const watch = services.waiters.watch(id)
   try {

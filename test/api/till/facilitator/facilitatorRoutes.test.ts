@@ -1,6 +1,7 @@
 /** Tests the answers of the facilitator routes without a chain: the test itself decides what a worker would find. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { findCheck, passCheck, refuseCheck } from '../../../../sql/till/payments/paymentChecks.ts'
+import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import { failPayment } from '../../../../sql/till/settle/settlements.ts'
 import { recordHead } from '../../../../sql/till/watch/chainStatus.ts'
 import { changeProject } from '../../../support/changeProject.ts'
@@ -11,10 +12,12 @@ import {
   payer,
   payTo,
   RESOURCE,
+  redeem,
+  registerEndpoint,
   SEPOLIA,
   type SignedPayment,
 } from '../../../support/till/till.ts'
-import { newTransaction, settle } from '../../../support/till/tillRows.ts'
+import { newPayment, newTransaction, settle, whileHeld } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let service: TestService
@@ -119,6 +122,31 @@ describe('the facilitator verifies a payment', () => {
     expect((await pool.query(counted)).rows[0].n).toBe(before)
   })
 
+  test('a payment that the settle call would refuse as claimed before is invalid, although the chain accepts it', async () => {
+    const claimed = async (changes: Partial<NewClaim>) => {
+      const payment = await pay()
+      const { from, to, nonce } = payment.authorization
+      const sale = { projectId: seller.project.id, resourceUrl: RESOURCE }
+      const id = await newPayment(pool, { ...sale, payer: from, recipient: to, nonce, ...changes })
+      return { payment, id }
+    }
+    const reasonOf = async (payment: SignedPayment) =>
+      (await verified(payment, pass)).invalidReason ?? 'valid'
+    const open = await claimed({})
+    expect(await reasonOf(open.payment)).toBe('valid')
+    const elsewhere = await claimed({ resourceUrl: 'https://api.example.com/other' })
+    expect(await reasonOf(elsewhere.payment)).toBe('duplicate_settlement')
+    const granted = await claimed({})
+    await pool.query('update payments set granted_at = clock_timestamp() where id = $1', [
+      granted.id,
+    ])
+    expect(await reasonOf(granted.payment)).toBe('duplicate_settlement')
+    const failed = await claimed({})
+    const failure = { stage: 'verify', reason: 'insufficient_funds', detail: null } as const
+    await failPayment(pool, { paymentId: failed.id, ...failure })
+    expect(await reasonOf(failed.payment)).toBe('insufficient_funds')
+  })
+
   test('a payment beyond the daily limit of the project is invalid', async () => {
     await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 0)', [
       seller.project.id,
@@ -148,6 +176,33 @@ describe('the facilitator settles a payment', () => {
         ...{ success: false, errorReason: 'duplicate_settlement', ...told },
         errorMessage: expect.any(String),
       })
+    }
+  })
+
+  test('a settlement that a reorganisation undoes before its grant is pending, and no duplicate', async () => {
+    const env = { SETTLEMENT_WAIT_MS: '1' }
+    await using hasty = await startTestService({ smtp: false, workers: false, env })
+    const mine = hasty.database.pool
+    await recordHead(mine, { network: 'base-sepolia', chainId: 84532, number: 7n, hash: '0x7' })
+    const agent = await hasty.newAgent()
+    await changeProject(mine, agent.project.id, { payTo, paymentsEnabled: true })
+    await registerEndpoint(mine, { projectId: agent.project.id, resource: RESOURCE })
+    const calls = {
+      settle: (payment: SignedPayment) => agent.post('/v0/x402/settle', faceV1(payment)),
+      redeem: (payment: SignedPayment) => redeem(agent, payment.header),
+    }
+    for (const call of Object.values(calls)) {
+      const payment = await pay()
+      await call(payment)
+      const { rows } = await mine.query('select id from payments where authorization_nonce = $1', [
+        payment.authorization.nonce,
+      ])
+      const { id } = rows[0]
+      await settle(mine, id, (await newTransaction(mine, id)).hash)
+      const undo = `update payments set state = 'verified' where id = $1`
+      const [answer] = await whileHeld(mine, undo, [id], () => [call(payment)])
+      const { errorReason, reason } = answer!.body as Json
+      expect(errorReason ?? reason).toBe('settlement_pending')
     }
   })
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { type PaidPlace, readPaidBefore } from '../../../../sql/purse/purchases/paidBefore.ts'
+import { recordReleased } from '../../../../sql/purse/watch.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newKeyring, newPurse, OTHER_PAYEE } from '../../../support/purse/purseRows.ts'
 
@@ -55,6 +56,22 @@ describe('the hosts and payees that a project knows', () => {
     const before = await paidBefore([1_000n], places)
     expect(places.map(before.hostIsKnown)).toEqual([true, true, false, true])
     expect(places.map(before.payeeIsKnown)).toEqual([true, false, false, true])
+  })
+
+  test('do not include a payment that nobody took, and neither does the base price', async () => {
+    const purse = await newPurse(pool, keyring)
+    const [taken, cancelled] = [await purse.wanted(1_000n), await purse.wanted(2_000n, OTHER_PAYEE)]
+    const approved = 'update purchases set approved_hash = $2 where id = $1'
+    await pool.query(approved, [cancelled.id, cancelled.termsHash])
+    expect(await purse.reserve([taken, cancelled])).toEqual(['signed', 'signed'])
+    await recordReleased(pool, cancelled.id)
+    const other = { ...PLACE, payTo: OTHER_PAYEE }
+    const before = await readPaidBefore(pool, purse.projectId, [PLACE, other])
+    expect([PLACE, other].map(before.payeeIsKnown)).toEqual([true, false])
+    expect(before.baseOf(PLACE, 2_000n, new Date()).atomic).toBe(1_000n)
+    await recordReleased(pool, taken.id)
+    const after = await readPaidBefore(pool, purse.projectId, [PLACE])
+    expect([after.hostIsKnown(PLACE), after.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
   test('do not include a seller that was asked and not paid', async () => {

@@ -5,7 +5,7 @@ import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { openPurse } from '../../../../sql/purse/purses.ts'
-import { recordHandRefund, usedLogs } from '../../../../sql/purse/refunds/handRefunds.ts'
+import { checkAnew, recordHandRefund, usedLogs } from '../../../../sql/purse/refunds/handRefunds.ts'
 import {
   claimRefund,
   listRefunds,
@@ -14,6 +14,7 @@ import {
   refundsOfPurchase,
   withdrawRefund,
 } from '../../../../sql/purse/refunds/refunds.ts'
+import { recordReleased, recordUnspent } from '../../../../sql/purse/watch.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newKeyring } from '../../../support/purse/purseRows.ts'
 import { newHash, newPayment, newProject, newSettled, row } from '../../../support/till/tillRows.ts'
@@ -214,6 +215,41 @@ describe('a seller names the transaction of a refund', () => {
         () => '{}',
       )
     expect([await record(3), await record(5), await record(4)]).toEqual([false, false, true])
+  })
+
+  test('a refund has its receipt only while the chain shows its transfer', async () => {
+    const byHand = await newSale()
+    const hand = await refunded(byHand.id, 1_000n)
+    const out = await newPurseSale(5_000n)
+    const purse = await refunded(out.id, 1_000n)
+    const states = async () =>
+      [...(await listRefunds(pool, byHand.id)), ...(await listRefunds(pool, out.id))].map(
+        ({ state, receipt }) => [state, receipt],
+      )
+    await pool.query(
+      `update hand_refunds set state = 'spent', tx_hash = $2, log_index = 1, receipt = '{}' where id = $1`,
+      [hand.id, newHash()],
+    )
+    await pool.query(
+      `update purchases set money = 'spent', tx_hash = $2, block_number = 7, block_hash = $2, receipt = '{}' where id = $1`,
+      [purse.id, newHash()],
+    )
+    expect(await states()).toEqual([
+      ['spent', '{}'],
+      ['spent', '{}'],
+    ])
+    await checkAnew(pool, [hand.id])
+    await recordUnspent(pool, purse.id)
+    expect(await states()).toEqual([
+      ['checking', null],
+      ['open', null],
+    ])
+    await withdrawRefund(pool, ACTOR, { paymentId: byHand.id, refundId: hand.id })
+    await recordReleased(pool, purse.id)
+    expect(await states()).toEqual([
+      ['released', null],
+      ['released', null],
+    ])
   })
 
   test('a refund of a deleted project can be neither claimed nor withdrawn', async () => {

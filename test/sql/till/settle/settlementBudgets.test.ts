@@ -78,6 +78,21 @@ test('a project claims exactly as many payments in a day as its limit, also in o
   expect(await claim(NO_SETTLEMENT_LIMITS)).toBe(1)
 })
 
+test('authorizations that are claimed already, or twice in a batch, take nothing of the daily limit', async () => {
+  const first = newClaim(projectId)
+  expect(await claimPayments(pool, [first], limitsOf(3))).toEqual([true])
+  const again = newClaim(projectId, { nonce: first.nonce })
+  const [second, twin, third] = [
+    newClaim(projectId),
+    newClaim(projectId),
+    newClaim(projectId, { payer: `0x${'ab'.repeat(20)}` }),
+  ]
+  const batch = [again, second, { ...twin!, nonce: second!.nonce }, third!]
+  const made = await claimPayments(pool, batch as never, limitsOf(3))
+  expect(made).toEqual([false, true, false, true])
+  expect(await claim(limitsOf(3))).toBe(0)
+})
+
 test('the count of claims begins anew on the next day', async () => {
   expect(await claim(limitsOf(2), 2)).toBe(2)
   await becomeYesterday()

@@ -58,6 +58,19 @@ test('a payment with a job is not idle', async () => {
   expect(await isIdle(id)).toBe(false)
 })
 
+test('a payment whose job has failed for good is idle', async () => {
+  const id = await oldPayment()
+  await queueSettlement(pool, id, null)
+  expect(await isIdle(id)).toBe(false)
+  await pool.query(
+    'update graphile_worker._private_jobs set attempts = max_attempts where key = $1',
+    [`settle_payment:${id}`],
+  )
+  expect(await isIdle(id)).toBe(true)
+  await queueSettlement(pool, id, null)
+  expect(await isIdle(id)).toBe(false)
+})
+
 test('a payment with an open transaction becomes idle only if its transaction is displaced or the payment expires', async () => {
   const [displaced, expired] = [await oldPayment(), await oldPayment({ validBefore: 1n })]
   const { hash } = await newTransaction(pool, displaced)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { findPayment } from '../../../../sql/till/payments/payments.ts'
 import {
-  findNewestSettlement,
+  findSettlementBlocks,
   findUnfinalized,
   recordFinal,
   recordMoved,
@@ -62,7 +62,7 @@ describe('the service lists the payments that are not final', () => {
     await moved(early.id, early.txHash, 8n)
     expect(await unfinalized()).toEqual([early.id, late.id])
     expect(await findUnfinalized(pool, WALLET.chainId, 1)).toHaveLength(1)
-    const newest = async () => (await findNewestSettlement(pool, WALLET.chainId))?.blockNumber
+    const newest = async () => (await findSettlementBlocks(pool, WALLET.chainId, 9))[0]?.blockNumber
     const elsewhere = await newPayment(pool, { chainId: OTHER_CHAIN_ID })
     await settle(pool, elsewhere, newHash())
     await pool.query('update payments set block_number = 99 where id = $1', [elsewhere])

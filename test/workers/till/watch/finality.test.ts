@@ -107,6 +107,42 @@ describe('the service watches for chain reorganisations', () => {
     expect(await stateOf(id)).toBe('settled')
   })
 
+  test('the watch undoes a settlement although a newer one, after the reorganisation, is in its block', async () => {
+    const [gone, newer] = [await newSettled(pool), await newSettled(pool)]
+    const block = blockAt(9n)
+    await pool.query('update payments set block_number = 9, block_hash = $2 where id = $1', [
+      ...[newer.id, block.hash],
+    ])
+    await mine(newer.txHash, [newer.id], block)
+    hand.blocks.set(9n, block)
+    replaceBlock()
+    await watch()
+    await watch()
+    expect(await Promise.all([gone.id, newer.id].map(stateOf))).toEqual(['verified', 'settled'])
+  })
+
+  test('the watch undoes the newest settlement however many older ones wait for finality', async () => {
+    const older = await newSettled(pool)
+    await mine(older.txHash, [older.id])
+    const newest = await newSettled(pool)
+    await pool.query('update payments set block_number = 8 where id = $1', [newest.id])
+    await pool.query(
+      `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,
+         valid_after, valid_before, authorization_nonce, signature, state, tx_hash, block_number, block_hash,
+         signed_receipt, settled_at)
+       select 'pay_' || n, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,
+         valid_after, valid_before, 'nonce ' || n, signature, state, tx_hash, block_number, block_hash,
+         signed_receipt, settled_at
+       from payments, generate_series(1, 2000) n where id = $1`,
+      [older.id],
+    )
+    hand.blocks.set(8n, blockAt(8n, { hash: OTHER_HASH }))
+    await watch()
+    await watch()
+    expect(await Promise.all([older.id, newest.id].map(stateOf))).toEqual(['settled', 'verified'])
+    expect(memory.suspicious).toBe(false)
+  })
+
   test('the watch records the block to which the transaction of a settlement moved', async () => {
     const { ids, txHash } = await newGroup(2)
     const moved = blockAt(8n)

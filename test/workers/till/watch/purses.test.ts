@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { type Address, type Hex, pad } from 'viem'
+import { type Address, getAddress, type Hex, pad } from 'viem'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { findPurse } from '../../../../sql/purse/purses.ts'
+import { checkAnew } from '../../../../sql/purse/refunds/handRefunds.ts'
 import { takeCancellations } from '../../../../sql/purse/stop.ts'
 import { findStaleBalances } from '../../../../sql/purse/watch.ts'
 import { type PurseMemory, tendPurses } from '../../../../workers/till/watch/purses.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { BALANCE, newKeyring, newPurse } from '../../../support/purse/purseRows.ts'
 import { blockAt, type HandChain, startHandChain } from '../../../support/till/handChain.ts'
-import { newHash, newSettled, row } from '../../../support/till/tillRows.ts'
+import { newHash, newPayment, newSettled, row } from '../../../support/till/tillRows.ts'
 
 const VALID_BEFORE = 5_000n
 const HEAD = blockAt(1_000n)
@@ -312,6 +313,40 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect(await moneyOf(payment.id)).toBe('open')
   })
 
+  test('a transfer is open again after a reorganisation although a newer one, after the reorganisation, is in its block', async () => {
+    const [gone, newer] = [await sign(), await sign()]
+    await take(gone, 860n)
+    await take(newer, 870n)
+    await look()
+    hand.blocks.set(870n, blockAt(870n))
+    hand.blocks.set(860n, blockAt(860n, { hash: pad('0xdead') }))
+    hand.drop((await purchase(gone.id)).tx_hash)
+    await look()
+    await look()
+    expect([await moneyOf(gone.id), await moneyOf(newer.id)]).toEqual(['open', 'spent'])
+  })
+
+  test('the newest transfer is open again after a reorganisation however many older ones wait for finality', async () => {
+    const [older, newest] = [await sign(), await sign()]
+    await take(older, 850n)
+    await take(newest, 860n)
+    await look()
+    await pool.query(
+      `insert into purchases (id, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, network, asset,
+         payer, pay_to, amount_atomic, money, nonce, valid_before, tx_hash, log_index, block_number, block_hash, spent_at)
+       select 'pur_' || n, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, network, asset,
+         payer, pay_to, amount_atomic, money, 'nonce ' || n, valid_before, tx_hash, log_index, block_number, block_hash,
+         spent_at
+       from purchases, generate_series(1, 200) n where id = $1`,
+      [older.id],
+    )
+    hand.blocks.set(860n, blockAt(860n, { hash: pad('0xdead') }))
+    hand.drop((await purchase(newest.id)).tx_hash)
+    await look()
+    await look()
+    expect([await moneyOf(older.id), await moneyOf(newest.id)]).toEqual(['spent', 'open'])
+  })
+
   test('a transfer of a purse in an unchanged block stays recorded, but is not final, if a later block was replaced', async () => {
     const later = await sign()
     await take(later, 860n)
@@ -337,7 +372,10 @@ describe('the service follows a refund that a seller paid by hand', () => {
       `insert into hand_refunds (id, project_id, payment_id, idempotency_key, request_hash, created_by, network, asset,
          payer, pay_to, amount_atomic, state, tx_hash, log_index, block_number, block_hash)
        values ($1, $2, $3, $1, '', 'test', 'base-sepolia', $4, $5, $6, 500, 'spent', $7, 1, $8, $9)`,
-      [id, project_id, paid.id, asset, recipient, payer, txHash, block, blockAt(block).hash],
+      [
+        ...[id, project_id, paid.id, asset, recipient.toLowerCase(), payer.toLowerCase()],
+        ...[txHash, block, blockAt(block).hash],
+      ],
     )
     return { id, txHash }
   }
@@ -375,6 +413,33 @@ describe('the service follows a refund that a seller paid by hand', () => {
     await look()
     expect((await refund(made[0]!)).state).toBe('spent')
   })
+
+  test.each(['sale', 'purchase'])(
+    'a transfer for a %s of which no settlement is recorded yet proves no refund by hand',
+    async (kind) => {
+      const made = await newRefund(850n)
+      await checkAnew(pool, [made.id])
+      await pool.query('update payments set block_number = 1')
+      const { asset, payer, pay_to: recipient } = await refund(made)
+      const nonce = newHash()
+      if (kind === 'sale') {
+        await newPayment(pool, { payer: getAddress(payer), recipient, amountAtomic: 500n, nonce })
+      } else {
+        const { id } = await sign()
+        await pool.query('update purchases set payer = $2, nonce = $3 where id = $1', [
+          ...[id, payer, nonce],
+        ])
+      }
+      hand.mine(made.txHash, blockAt(850n), [
+        { asset, payer, recipient, amountAtomic: 500n, nonce },
+      ])
+      await look()
+      expect(await refund(made)).toMatchObject({
+        state: 'expected',
+        reason: 'the transfers of the transaction count for other refunds, sales or purchases',
+      })
+    },
+  )
 
   test('a refund by hand that moved to another block is recorded there, and one that disappeared is checked again', async () => {
     const [moved, gone] = [await newRefund(850n), await newRefund(850n)]

@@ -129,7 +129,8 @@ test('a settlement with a wrong block hash becomes final only after a further ch
   const { block_hash } = await row(till.pool, 'payments', id)
   await till.pool.query(`update payments set block_hash = '0xdead' where id = $1`, [id])
   await till.client.mine({ blocks: 200 })
-  await sendAndSettle()
+  // The watch for reorganisations looks only at the ten newest blocks with settlements.
+  for (let n = 0; n < 10; n++) await sendAndSettle()
   await look()
   expect((await row(till.pool, 'payments', id)).finalized_at).toBeNull()
   await look()
