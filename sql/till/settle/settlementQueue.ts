@@ -222,8 +222,8 @@ export async function postponePayments(
 }
 
 /**
- * Finds verified payments that have no settlement job, or a job that failed for good. A verified payment has no settlement job if its authorization
- * has expired, or if a process crashed before it stored an open transaction.
+ * Finds verified payments that have no settlement job, or a job that failed for good. A verified payment has no
+ * settlement job if its authorization has expired, or if a process crashed before it stored an open transaction.
  */
 export async function findIdlePayments(
   db: Queryable,
