@@ -2,6 +2,7 @@
 import { newPersonId } from '../../../shared/ids.ts'
 import type { Role } from '../../../shared/people/roles.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { notifyKeysChanged } from '../../events/events.ts'
 
 /**
  * Holds the id of the first operator, a person who exists in every installation. The command `bun run console:login`
@@ -158,9 +159,26 @@ export async function changePerson(
       await db.query('delete from console_links where person_id = $1 and used_at is null', [id])
     }
     await setProjects(db, id, after)
+    if (after.role !== before.role || change.projectIds !== undefined) {
+      await endWaitsOfApps(db, await projectsOfApps(db, id))
+    }
     await audit(db, after)
     return await findPerson(db, id)
   })
+}
+
+/** Lists the projects for which a person has connected an OAuth client. */
+async function projectsOfApps(db: Queryable, personId: string): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    'select distinct project_id as id from oauth_grants where person_id = $1 and revoked_at is null',
+    [personId],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** Ends the calls that wait for mail, because an OAuth client may have lost its access to the projects. */
+async function endWaitsOfApps(db: Queryable, projectIds: readonly string[]): Promise<void> {
+  for (const projectId of projectIds) await notifyKeysChanged(db, projectId)
 }
 
 async function setProjects(
@@ -188,11 +206,14 @@ export async function removePerson(
   audit: (db: Queryable) => Promise<void>,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
+    const projectIds = await projectsOfApps(db, id)
     const { rowCount } = await db.query(
       `delete from people where id = $1 and id <> '${FIRST_OPERATOR}'`,
       [id],
     )
-    if (rowCount === 1) await audit(db)
-    return rowCount === 1
+    if (rowCount !== 1) return false
+    await endWaitsOfApps(db, projectIds)
+    await audit(db)
+    return true
   })
 }
