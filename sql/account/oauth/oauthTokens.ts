@@ -243,6 +243,16 @@ export async function authenticateToken(
   }
 }
 
+/** Returns the scopes of an OAuth grant. @returns null if the OAuth grant has ended. */
+export async function findGrantScopes(db: Queryable, grantId: string): Promise<string[] | null> {
+  const { rows } = await db.query<{ scopes: string[] }>({
+    name: 'find-grant-scopes',
+    text: `select g.scopes from oauth_grants g where g.id = $1 and ${LIVE_GRANT}`,
+    values: [grantId],
+  })
+  return rows[0]?.scopes ?? null
+}
+
 /**
  * Deletes old rows of OAuth: requests for consent, authorization codes, tokens, ended grants, client metadata documents
  * and unused clients. An authorization code or a token is deleted a day after its expiry.
