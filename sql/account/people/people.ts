@@ -159,25 +159,33 @@ export async function changePerson(
       await db.query('delete from console_links where person_id = $1 and used_at is null', [id])
     }
     await setProjects(db, id, after)
-    if (after.role !== before.role || change.projectIds !== undefined) {
-      await endWaitsOfApps(db, await projectsOfApps(db, id))
-    }
+    await endLostGrants(db, id)
     await audit(db, after)
     return await findPerson(db, id)
   })
 }
 
-/** Lists the projects for which a person has connected an OAuth client. */
-async function projectsOfApps(db: Queryable, personId: string): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    'select distinct project_id as id from oauth_grants where person_id = $1 and revoked_at is null',
+/**
+ * Ends the OAuth grants of a person for projects for which the person may no longer decide. The grants stay ended if the
+ * person gets the right back, because nobody could see and end them in the meantime.
+ */
+async function endLostGrants(db: Queryable, personId: string): Promise<void> {
+  const { rows } = await db.query<{ id: string; project_id: string }>(
+    `update oauth_grants g set revoked_at = clock_timestamp()
+     where g.person_id = $1 and g.revoked_at is null and not ${mayDecide('g.person_id', 'g.project_id')}
+     returning g.id, g.project_id`,
     [personId],
   )
-  return rows.map(({ id }) => id)
+  await db.query('delete from oauth_tokens where grant_id = any ($1)', [rows.map(({ id }) => id)])
+  await endWaitsOfApps(db, rows)
 }
 
-/** Ends the calls that wait for mail, because an OAuth client may have lost its access to the projects. */
-async function endWaitsOfApps(db: Queryable, projectIds: readonly string[]): Promise<void> {
+/** Ends the calls that wait for mail of the projects to which OAuth clients have lost their access. */
+async function endWaitsOfApps(
+  db: Queryable,
+  grants: readonly { project_id: string }[],
+): Promise<void> {
+  const projectIds = new Set(grants.map(({ project_id }) => project_id))
   for (const projectId of projectIds) await notifyKeysChanged(db, projectId)
 }
 
@@ -206,13 +214,16 @@ export async function removePerson(
   audit: (db: Queryable) => Promise<void>,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
-    const projectIds = await projectsOfApps(db, id)
+    const { rows: grants } = await db.query<{ project_id: string }>(
+      'select project_id from oauth_grants where person_id = $1 and revoked_at is null',
+      [id],
+    )
     const { rowCount } = await db.query(
       `delete from people where id = $1 and id <> '${FIRST_OPERATOR}'`,
       [id],
     )
     if (rowCount !== 1) return false
-    await endWaitsOfApps(db, projectIds)
+    await endWaitsOfApps(db, grants)
     await audit(db)
     return true
   })

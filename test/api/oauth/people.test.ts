@@ -58,6 +58,46 @@ test.each<
   },
 )
 
+test.each<[string, object, object]>([
+  ['role', { role: 'viewer' }, { role: 'owner' }],
+  ['project', { projectIds: [] }, {}],
+])(
+  'an app does not get its access back when the person who connected it gets back the %s',
+  async (_name, lost, back) => {
+    const operator = await signIn(service)
+    const person = await signInAs(service, 'owner', [own.project.id])
+    const [app, other] = [
+      await connect(service, own, { person }),
+      await connect(service, foreign, { person: operator }),
+    ]
+    await operator.patch(`/people/${person.personId}`, lost)
+    await operator.patch(`/people/${person.personId}`, { projectIds: [own.project.id], ...back })
+    expect(await works(app.access)).toBe(401)
+    const refreshed = await token(service.url, {
+      grant_type: 'refresh_token',
+      refresh_token: app.refresh,
+      client_id: app.clientId,
+    })
+    expect([refreshed.status, refreshed.body.error]).toEqual([400, 'invalid_grant'])
+    expect(await works(other.access)).toBe(200)
+  },
+)
+
+test('a change of a person ends no app of a project for which the person still decides', async () => {
+  const operator = await signIn(service)
+  const person = await signInAs(service, 'owner', [own.project.id])
+  const app = await connect(service, own, { person })
+  for (const change of [
+    { name: 'Mira' },
+    { projectIds: [own.project.id, foreign.project.id] },
+    { role: 'operator', projectIds: [] },
+  ]) {
+    expect((await operator.patch(`/people/${person.personId}`, change)).status).toBe(200)
+    expect(await works(app.access)).toBe(200)
+  }
+  await operator.delete(`/people/${person.personId}`)
+})
+
 /** Returns the number of calls that wait for mail. */
 const countWaiting = async (): Promise<number> => {
   const metrics = await (await fetch(`${service.url}/metrics`)).text()
