@@ -165,7 +165,13 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         ? (await readJsonValue(request, limit))?.value
         : await read(request, limit)
       bodies.complete(state)
-      if (performance.now() - startedMs > LATE_BODY_MS) await state.admitAgain?.()
+      if (performance.now() - startedMs > LATE_BODY_MS) {
+        // For any other error than an ApiError in this hook, the response would blame the body.
+        await state.admitAgain?.().catch((error: unknown) => {
+          if (error instanceof ApiError) throw error
+          throw Object.assign(toApiError(error, state.requestId), { cause: error })
+        })
+      }
       const isOpen = route?.access === 'public' || route?.form === true || route?.openBody === true
       if (!isOpen) refuseUnknownFields(body, route?.body)
       // If the parse hook returns `undefined`, Elysia concludes that the hook did not parse the body. A body value of

@@ -192,3 +192,18 @@ test('a request of the console is refused if its session ends or its person lose
   }
   expect((await agent.get('/v0/vault/late')).status).toBe(404)
 })
+
+test('if the second check of a caller fails, the response does not blame the body', async () => {
+  const agent = await service.newAgent()
+  const { pool } = service.database
+  const response = await inTwoParts(
+    {
+      method: 'PUT',
+      path: '/v0/vault/late',
+      headers: { authorization: `Bearer ${agent.key}` },
+      body: { type: 'CUSTOM', data: { key: 'value' } },
+    },
+    () => pool.query('alter table api_keys rename to lost_keys'),
+  ).finally(() => pool.query('alter table lost_keys rename to api_keys'))
+  expect(response).toStartWith('HTTP/1.1 500 ')
+})
