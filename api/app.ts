@@ -25,7 +25,7 @@ import {
   toApiError,
 } from './http/errors.ts'
 import { describe, finish, preflight } from './http/finish.ts'
-import { admit, GateRefusal, MCP_PATH } from './http/gate.ts'
+import { admit, admitAgain, GateRefusal, MCP_PATH } from './http/gate.ts'
 import {
   BODY_MAX_BYTES,
   notAnObject,
@@ -84,6 +84,12 @@ import { vaultVersionRoutes } from './vault/vaultVersionRoutes.ts'
 export type App = (request: Request, socketAddress: string) => Promise<Response>
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/
+
+/**
+ * Sets the milliseconds after which a request body counts as late. The caller of a late body is checked again, because
+ * a body may take two minutes, and a revoked API key must stop working at once.
+ */
+const LATE_BODY_MS = 500
 
 /**
  * Creates the HTTP application. Every HTTP request passes the same steps: request id, route, key, limit, scope, body,
@@ -153,11 +159,19 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         ...(route?.largeFor === undefined ? {} : { largeFor: route.largeFor }),
         hold: (bytes: number, end: (error: ApiError) => void) => bodies.hold(state, bytes, end),
       }
+      const startedMs = performance.now()
       const read = route?.form ? readForm : readJson
       const body = route?.anyJson
         ? (await readJsonValue(request, limit))?.value
         : await read(request, limit)
       bodies.complete(state)
+      if (performance.now() - startedMs > LATE_BODY_MS) {
+        // For any other error than an ApiError in this hook, the response would blame the body.
+        await state.admitAgain?.().catch((error: unknown) => {
+          if (error instanceof ApiError) throw error
+          throw Object.assign(toApiError(error, state.requestId), { cause: error })
+        })
+      }
       const isOpen = route?.access === 'public' || route?.form === true || route?.openBody === true
       if (!isOpen) refuseUnknownFields(body, route?.body)
       // If the parse hook returns `undefined`, Elysia concludes that the hook did not parse the body. A body value of
@@ -282,6 +296,9 @@ async function passGate(
     state.budget = budget
     state.identity = identity
     state.writtenTo = writtenTo
+    state.admitAgain = async () => {
+      state.identity = await admitAgain(services, access, identity)
+    }
     parts.usage.record(
       identity.projectId === null
         ? { kind: 'platform', id: identity.keyId }

@@ -14,6 +14,8 @@ import { ApiError } from '../http/errors.ts'
  * snapshot of a long export keeps the database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000
+/** Sets the milliseconds between two checks of the platform key that reads an export. */
+const CHECK_MS = 2_000
 /** The service sends an export in chunks that each have about this number of bytes. */
 const CHUNK_BYTES = 64 * 1024
 
@@ -27,11 +29,12 @@ export type Exports = {
   /**
    * Streams the pieces of an export as fast as the client reads them. Closes the database snapshot at the end of the
    * export, and after an error or an abort.
+   * @param reader.admitAgain throws an ApiError if the platform key is revoked. The export then ends early.
    */
   stream(
     taken: ProjectExport,
     pieces: AsyncGenerator<Uint8Array>,
-    signal: AbortSignal,
+    reader: { signal: AbortSignal; admitAgain: () => Promise<void> },
   ): ReadableStream<Uint8Array>
   /** Ends all exports when the process stops. */
   stop(): Promise<void>
@@ -51,8 +54,17 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
       const message = `At most ${EXPORTS_MAX} exports may run at once`
       throw new ApiError(429, 'rate_limited', message, { 'retry-after': '30' })
     },
-    stream(taken, pieces, signal) {
+    stream(taken, pieces, { signal, admitAgain }) {
       const deadlineMs = performance.now() + LIMIT_MS
+      let checkMs = performance.now() + CHECK_MS
+      const check = async () => {
+        if (performance.now() < checkMs) return
+        checkMs = performance.now() + CHECK_MS
+        // An unreachable database refuses nobody: the next check tells more.
+        await admitAgain().catch((error: unknown) => {
+          if (error instanceof ApiError) throw error
+        })
+      }
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
@@ -68,6 +80,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
           async pull(controller) {
             try {
               if (performance.now() > deadlineMs) throw new Error('the export took too long')
+              await check()
               const { chunk, done } = await nextChunk(pieces)
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return

@@ -4,6 +4,7 @@ import { mboxEntry } from '../../shared/mail/parse/mbox.ts'
 import type { ProjectExport } from '../../sql/account/projects/exportProject.ts'
 import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
+import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { platformActor } from './platformActor.ts'
 import { Params } from './projectDocs.ts'
@@ -50,7 +51,10 @@ const routes = ({ exports }: Services, collection: 'projects' | 'identities') =>
       const entry = { actor: platformActor(request, projectId), part: name }
       const taken = await exports.open(projectId, entry)
       if (taken === null) throw notFound('Project not found')
-      return new Response(exports.stream(taken, part.pieces(taken), request.signal), { headers })
+      const { signal } = request
+      const { admitAgain } = stateOf(request)
+      const reader = { signal, admitAgain: async () => await admitAgain?.() }
+      return new Response(exports.stream(taken, part.pieces(taken), reader), { headers })
     },
     {
       params: Params,

@@ -1,3 +1,4 @@
+import type { Role } from '../../shared/people/roles.ts'
 import type { Route } from '../docs/routeTable.ts'
 import { attachState, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
@@ -33,11 +34,17 @@ export async function admitConsole(
 }> {
   const { request, route, delegation, from } = asked
   const framed = route.framed === true
+  const admitPerson = async (wanted: { role: Role; projectId: string | null }) => {
+    const session = await admitSession(services, request, { address: from, framed })
+    requireRole(session.person, wanted)
+  }
   const session = await admitSession(services, request, { address: from, framed })
   const { origin, pathname, search } = new URL(request.url)
   const { person } = session
   if (delegation === null) {
-    requireRole(person, { role: route.role!, projectId: projectOfPath(route.path, pathname) })
+    const wanted = { role: route.role!, projectId: projectOfPath(route.path, pathname) }
+    requireRole(person, wanted)
+    stateOf(request).admitAgain = () => admitPerson(wanted)
     return { request }
   }
   const { role, action } = findOpened(route, delegation)
@@ -47,6 +54,7 @@ export async function admitConsole(
   const inner = new Request(`${origin}${delegation.path}${search}`, request)
   const state = stateOf(request)
   state.identity = identity
+  state.admitAgain = () => admitPerson({ role, projectId })
   attachState(inner, state)
   if (action === null) {
     return person.role === 'viewer'

@@ -4,6 +4,7 @@ import { type NewAuditEntry, ORGANIZATION, writeAudit } from '../../sql/account/
 import {
   createPlatformKey,
   listPlatformKeys,
+  mayAddPlatformKey,
   PLATFORM_KEYS_MAX,
   type PlatformKey,
   revokePlatformKey,
@@ -34,7 +35,7 @@ export function organizationRoutes(services: Services) {
       '/keys',
       async ({ request, body, set }) => {
         const { created, rawKey } = await transaction(pool, async (db) => {
-          if ((await listPlatformKeys(db)).length >= PLATFORM_KEYS_MAX) {
+          if (!(await mayAddPlatformKey(db))) {
             throw badRequest(`An organization must have at most ${PLATFORM_KEYS_MAX} platform keys`)
           }
           const made = await createPlatformKey(db, body.name)

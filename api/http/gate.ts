@@ -5,9 +5,9 @@ import { offeredScopes } from '../../shared/oauth/oauthScopes.ts'
 import { isToken } from '../../shared/oauth/oauthTokens.ts'
 import { isOAuthOn, resourceMetadataUrl } from '../../shared/oauth/resource.ts'
 import type { Scope } from '../../shared/scopes.ts'
-import type { FoundKey, Identity } from '../../sql/account/keys/keys.ts'
+import { type FoundKey, findKeyScopes, type Identity } from '../../sql/account/keys/keys.ts'
 import { countAuthFailure, countRequests, type Usage } from '../../sql/account/keys/rateWindows.ts'
-import { authenticateToken } from '../../sql/account/oauth/oauthTokens.ts'
+import { authenticateToken, findGrantScopes } from '../../sql/account/oauth/oauthTokens.ts'
 import type { Access } from '../docs/routeTable.ts'
 import { ApiError } from './errors.ts'
 import type { Services } from './services.ts'
@@ -89,12 +89,30 @@ export async function admit(
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
   if (!allows(found.identity, access)) {
-    throw new GateRefusal(
-      new ApiError(403, 'forbidden', `Missing required scope: ${access}`),
-      budget,
-    )
+    throw new GateRefusal(missingScope(access), budget)
   }
   return { identity: found.identity, budget, writtenTo: found.writtenTo }
+}
+
+/**
+ * Checks an admitted API key or OAuth token again, and does not count the request again.
+ * @returns the identity with the scopes that the caller still has.
+ * @throws {ApiError} 401 if the key or the access is revoked, 403 if the scope is gone.
+ */
+export async function admitAgain(
+  { gatePool, config }: Services,
+  access: 'key' | Scope,
+  identity: Identity,
+): Promise<Identity> {
+  const isToken = identity.kind === 'oauth'
+  const held = await (isToken ? findGrantScopes : findKeyScopes)(gatePool, identity.keyId)
+  if (held === null) {
+    throw isToken ? unauthorized('token', mcpChallenge(config)) : unauthorized('key', '')
+  }
+  const scopes = isToken ? identity.scopes.filter((scope) => held.includes(scope)) : held
+  const now = { ...identity, scopes }
+  if (!allows(now, access)) throw missingScope(access)
+  return now
 }
 
 /**
@@ -198,6 +216,9 @@ function tooManyRequests(budget: Budget): ApiError {
   const waitS = Math.max(1, Math.ceil((budget.resetsAt.getTime() - Date.now()) / 1000))
   return new ApiError(429, 'rate_limited', 'Too many requests', { 'retry-after': String(waitS) })
 }
+
+const missingScope = (access: string): ApiError =>
+  new ApiError(403, 'forbidden', `Missing required scope: ${access}`)
 
 const toBudget = ({ used, resetsAt }: Usage, limit: number): Budget | null =>
   limit === 0 ? null : { limit, remaining: Math.max(0, limit - used), resetsAt }

@@ -36,6 +36,11 @@ export type RequestState = {
   writtenTo: Lsn | null
   /** Counts the bytes of the request body that have already arrived. */
   bodyBytes: number
+  /**
+   * Checks again that the caller may use the route, because the caller may have lost its rights while the body arrived.
+   * The value is `null` for a route that everybody may use.
+   */
+  admitAgain: (() => Promise<void>) | null
 }
 
 const states = new WeakMap<Request, RequestState>()
@@ -50,6 +55,7 @@ export const newRequestState = (requestId: string): RequestState => ({
   error: undefined,
   writtenTo: null,
   bodyBytes: 0,
+  admitAgain: null,
 })
 
 /**

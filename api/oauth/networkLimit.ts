@@ -9,6 +9,15 @@ import { OAuthError } from './oauthError.ts'
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const
 
 /**
+ * Sets the maximum number of OAuth requests in a minute of one /48 network of IPv6, for the requests that fill a table
+ * of limited size.
+ */
+const PER_MINUTE_WIDE: { [Use in keyof typeof PER_MINUTE]?: number } = {
+  document: 60,
+  register: 120,
+}
+
+/**
  * Limits the OAuth requests of clients that are not signed in. @throws {OAuthError} 429 if the network exceeds its
  * limit.
  */
@@ -17,7 +26,11 @@ export async function limitNetwork(
   request: Request,
   use: keyof typeof PER_MINUTE,
 ): Promise<void> {
-  const limit = { use: `oauth:${use}`, perMinute: PER_MINUTE[use] }
+  const limit = {
+    use: `oauth:${use}`,
+    perMinute: PER_MINUTE[use],
+    perMinuteWide: PER_MINUTE_WIDE[use] ?? null,
+  }
   if (!(await isOverLimit(services, request, limit))) return
   throw new OAuthError('temporarily_unavailable', 'too many requests: wait a minute', 429)
 }

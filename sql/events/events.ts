@@ -201,8 +201,8 @@ export async function findEventAt(
 }
 
 /**
- * Ends the open event streams of a project's clients after the project's API key was replaced, was revoked or lost
- * scopes.
+ * Ends the open event streams and waits of a project's clients after the project's API key was replaced, was revoked or
+ * lost scopes, or after an OAuth client lost its access.
  */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])

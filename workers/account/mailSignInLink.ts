@@ -38,7 +38,7 @@ async function mailLink(
   { personId, name, email, browserHash, createdAt, expiresAt }: WantedSignInMail,
 ) {
   const token = sender.signInTokens(requestId)
-  await storeSignInLink(sender.pool, { token, personId, browserHash })
+  await storeSignInLink(sender.pool, { token, personId, browserHash, email })
   const content = signInMail({
     requestId,
     mailDomain: sender.mailDomain,

@@ -7,6 +7,11 @@ import type { Services } from '../../http/services.ts'
  * all people of an office share one public IP address.
  */
 const PER_MINUTE = 30
+/**
+ * Sets the maximum number of sign-ins that one /48 network of IPv6 may begin in a minute. The maximum keeps a stranger
+ * from using up the limits of the whole service on sign-ins.
+ */
+const PER_MINUTE_WIDE = 60
 
 /**
  * Limits how often strangers may begin a sign-in by a mail, by a passkey challenge, or by a visit to the company's
@@ -14,7 +19,8 @@ const PER_MINUTE = 30
  * @throws {ApiError} 429 if the network exceeds the limit of sign-ins.
  */
 export async function limitSignIns(services: Services, request: Request): Promise<void> {
-  if (!(await isOverLimit(services, request, { use: 'sign-in', perMinute: PER_MINUTE }))) return
+  const limit = { use: 'sign-in', perMinute: PER_MINUTE, perMinuteWide: PER_MINUTE_WIDE }
+  if (!(await isOverLimit(services, request, limit))) return
   throw new ApiError(429, 'rate_limited', 'Too many sign-ins: wait a minute', {
     'retry-after': '60',
   })

@@ -8,7 +8,7 @@ import { onDatabase } from '../../command.ts'
 import { type Pool, transaction } from '../../db.ts'
 import { ORGANIZATION, writeAudit } from '../audit.ts'
 import { AddressTakenError, createProject } from '../projects/projects.ts'
-import { createPlatformKey, listPlatformKeys, PLATFORM_KEYS_MAX } from './platformKeys.ts'
+import { createPlatformKey, mayAddPlatformKey, PLATFORM_KEYS_MAX } from './platformKeys.ts'
 
 const USAGE = 'usage: bun run keys:new --platform NAME, or bun run keys:new --project NAME'
 /** Matches a valid NAME argument of `keys:new`, which has no line break. */
@@ -45,7 +45,7 @@ function readArguments(): { platform?: string; project?: string } {
 
 async function newPlatformKey(pool: Pool, name: string): Promise<string> {
   return await transaction(pool, async (db) => {
-    if ((await listPlatformKeys(db)).length >= PLATFORM_KEYS_MAX) {
+    if (!(await mayAddPlatformKey(db))) {
       throw new ConfigError(`an organization must have at most ${PLATFORM_KEYS_MAX} platform keys`)
     }
     const { created, rawKey } = await createPlatformKey(db, name)

@@ -13,10 +13,21 @@ export type PlatformKey = {
 
 const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
 
-/** Sets the maximum number of platform keys of a service. Revoked platform keys also count towards this maximum. */
+/**
+ * Sets the maximum number of live platform keys of a service. Revoked platform keys do not count, because the service
+ * keeps them for ever, and a maximum with them would end the rotation of platform keys.
+ */
 export const PLATFORM_KEYS_MAX = 200
 
-/** Lists the platform keys: live platform keys before revoked ones, and newer before older ones. */
+/** Tells whether the service may have one more platform key. */
+export async function mayAddPlatformKey(db: Queryable): Promise<boolean> {
+  const live = (await listPlatformKeys(db)).filter(({ revokedAt }) => revokedAt === null)
+  return live.length < PLATFORM_KEYS_MAX
+}
+
+/**
+ * Lists at most 200 platform keys: live platform keys before revoked ones, and newer before older ones.
+ */
 export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   const { rows } = await db.query<PlatformKey>(
     `select ${COLUMNS} from api_keys where kind = 'platform'

@@ -18,6 +18,11 @@ export type ClientDocument =
  */
 const DOCUMENTS_MAX = 5_000
 /**
+ * If too many documents are stored, a new document takes the place of the oldest one that is older than IDLE_AFTER.
+ * Otherwise one stranger could fill the table, and nobody could connect an app with another document for a week.
+ */
+const IDLE_AFTER = '1 hour'
+/**
  * Sets the number of seconds after which a fetch of a client metadata document has certainly ended. The fetch ends with
  * a result, or because its worker process dies.
  */
@@ -51,13 +56,11 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
 
 /**
  * Asks a worker process to fetch a client metadata document. Concurrent requests for the same client metadata document
- * share one fetch. @returns false if too many client metadata documents are stored already.
+ * share one fetch. @returns false if too many client metadata documents are stored already, and all of them are young.
  */
 export async function wantDocument(pool: Pool, id: string, url: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    const { rows } = await db.query<{ n: number }>(
-      `select count(*)::int as n from (select from oauth_client_documents limit ${DOCUMENTS_MAX}) stored`,
-    )
+    const hasRoom = await makeRoom(db, id)
     const { rowCount } = await db.query(
       `insert into oauth_client_documents (id, url, state)
        select $1, $2, 'wanted' where $3 or exists (select from oauth_client_documents where id = $1)
@@ -66,7 +69,7 @@ export async function wantDocument(pool: Pool, id: string, url: string): Promise
          or oauth_client_documents.state = 'ready' and oauth_client_documents.fresh_until <= clock_timestamp()
          or oauth_client_documents.wanted_at < clock_timestamp() - interval '${FETCH_SECONDS} seconds'
            and oauth_client_documents.state = 'wanted'`,
-      [id, url, rows[0]!.n < DOCUMENTS_MAX],
+      [id, url, hasRoom],
     )
     if (rowCount === 1) {
       await addJob(db, {
@@ -76,8 +79,27 @@ export async function wantDocument(pool: Pool, id: string, url: string): Promise
       })
       return true
     }
-    return rows[0]!.n < DOCUMENTS_MAX
+    return hasRoom
   })
+}
+
+/**
+ * Makes room for a client metadata document that is not stored yet. @returns false if there is no room for another
+ * client metadata document.
+ */
+async function makeRoom(db: Queryable, id: string): Promise<boolean> {
+  const { rows } = await db.query<{ n: number; known: boolean }>(
+    `select count(*)::int as n, exists (select from oauth_client_documents where id = $1) as known
+     from (select from oauth_client_documents limit ${DOCUMENTS_MAX}) stored`,
+    [id],
+  )
+  if (rows[0]!.known || rows[0]!.n < DOCUMENTS_MAX) return true
+  const { rowCount } = await db.query(
+    `delete from oauth_client_documents where id = (
+       select id from oauth_client_documents where wanted_at < clock_timestamp() - interval '${IDLE_AFTER}'
+       order by wanted_at limit 1)`,
+  )
+  return rowCount === 1
 }
 
 /**

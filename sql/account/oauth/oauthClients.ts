@@ -13,17 +13,34 @@ export type OAuthClient = ClientMetadata & { id: string; host: string | null }
  * clients.
  */
 const UNUSED_MAX = 10_000
+/**
+ * If too many clients are unused, a new client takes the place of the oldest one that is older than IDLE_AFTER. Otherwise
+ * one stranger could fill the table, and nobody could connect an app for a day.
+ */
+const IDLE_AFTER = '1 hour'
 
-/** Registers an OAuth client. @returns null if too many registered clients wait for their first grant. */
+/**
+ * Registers an OAuth client. @returns null if too many registered clients wait for their first grant, and all of them
+ * are young.
+ */
 export async function registerClient(
   db: Queryable,
   { name, redirectUris }: ClientMetadata,
 ): Promise<{ id: string; createdAt: Date } | null> {
   const { rows } = await db.query<{ id: string; createdAt: Date }>(
-    `insert into oauth_clients (id, name, redirect_uris)
-     select $1, $2, $3 where (
-       select count(*) from (select from oauth_clients where used_at is null limit ${UNUSED_MAX}) unused
-     ) < ${UNUSED_MAX}
+    `with full_up as (
+       select count(*) >= ${UNUSED_MAX} as is_full
+       from (select from oauth_clients where used_at is null limit ${UNUSED_MAX}) unused
+     ), replaced as (
+       delete from oauth_clients where used_at is null and id = (
+         select id from oauth_clients
+         where used_at is null and created_at < clock_timestamp() - interval '${IDLE_AFTER}'
+           and (select is_full from full_up)
+         order by created_at limit 1)
+       returning id
+     )
+     insert into oauth_clients (id, name, redirect_uris)
+     select $1, $2, $3 where not (select is_full from full_up) or exists (select from replaced)
      returning id, created_at as "createdAt"`,
     [newOAuthClientId(), name, redirectUris],
   )

@@ -2,6 +2,7 @@ import { isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { deleteInBatches } from '../../deleteInBatches.ts'
+import { notifyKeysChanged } from '../../events/events.ts'
 import { parseLsn } from '../../operations/replica.ts'
 import type { FoundKey } from '../keys/keys.ts'
 import { rateWindowUpsert } from '../keys/rateWindows.ts'
@@ -150,14 +151,20 @@ async function issue(
   return { access, refresh, scopes: scopes.access, resource: grant.resource }
 }
 
-/** Ends an OAuth grant. From the next request on, the tokens of the ended grant are invalid in every process. */
+/**
+ * Ends an OAuth grant. From the next request on, the tokens of the ended grant are invalid in every process. Calls that
+ * wait for mail of the project end too.
+ */
 export async function endGrant(db: Queryable, grantId: string): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'update oauth_grants set revoked_at = clock_timestamp() where id = $1 and revoked_at is null',
+  const { rows } = await db.query<{ project_id: string }>(
+    `update oauth_grants set revoked_at = clock_timestamp() where id = $1 and revoked_at is null
+     returning project_id`,
     [grantId],
   )
   await db.query('delete from oauth_tokens where grant_id = $1', [grantId])
-  return rowCount === 1
+  if (rows[0] === undefined) return false
+  await notifyKeysChanged(db, rows[0].project_id)
+  return true
 }
 
 /**
@@ -234,6 +241,16 @@ export async function authenticateToken(
     usage: { used: row.used, resetsAt: row.resets_at },
     writtenTo: row.written_to === null ? null : parseLsn(row.written_to),
   }
+}
+
+/** Returns the scopes of an OAuth grant. @returns null if the OAuth grant has ended. */
+export async function findGrantScopes(db: Queryable, grantId: string): Promise<string[] | null> {
+  const { rows } = await db.query<{ scopes: string[] }>({
+    name: 'find-grant-scopes',
+    text: `select g.scopes from oauth_grants g where g.id = $1 and ${LIVE_GRANT}`,
+    values: [grantId],
+  })
+  return rows[0]?.scopes ?? null
 }
 
 /**

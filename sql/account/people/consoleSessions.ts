@@ -53,15 +53,25 @@ const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): Console
  * Stores a sign-in link for a person.
  * @param browserHash is the hash of a browser's secret. The browser requested the sign-in link by mail, and only this
  * browser can use the sign-in link. Null means that any browser can use the sign-in link.
+ * @param email is the email address that gets the sign-in link. If the person has another email address by now, the
+ * function stores no sign-in link. Null means that no mail carries the sign-in link.
  */
 export async function storeSignInLink(
   db: Queryable,
-  { token, personId, browserHash }: { token: string; personId: string; browserHash: Buffer | null },
+  {
+    token,
+    personId,
+    browserHash,
+    email,
+  }: { token: string; personId: string; browserHash: Buffer | null; email: string | null },
 ): Promise<void> {
+  // The lock on the person makes a simultaneous change of the email address wait, so that the change deletes this link.
   await db.query(
     `insert into console_links (token_hash, person_id, browser_hash, expires_at)
-     values ($1, $2, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes') on conflict do nothing`,
-    [storedHash(token, personId), personId, browserHash],
+     select $1, pe.id, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes' from people pe
+     where pe.id = $2 and ($4::text is null or pe.email = $4) for share
+     on conflict do nothing`,
+    [storedHash(token, personId), personId, browserHash, email],
   )
 }
 
@@ -74,7 +84,7 @@ export async function createSignInLink(
   personId: string = FIRST_OPERATOR,
 ): Promise<string> {
   const token = newSecret()
-  await storeSignInLink(db, { token, personId, browserHash: null })
+  await storeSignInLink(db, { token, personId, browserHash: null, email: null })
   return token
 }
 

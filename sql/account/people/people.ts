@@ -2,6 +2,7 @@
 import { newPersonId } from '../../../shared/ids.ts'
 import type { Role } from '../../../shared/people/roles.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { notifyKeysChanged } from '../../events/events.ts'
 
 /**
  * Holds the id of the first operator, a person who exists in every installation. The command `bun run console:login`
@@ -158,9 +159,34 @@ export async function changePerson(
       await db.query('delete from console_links where person_id = $1 and used_at is null', [id])
     }
     await setProjects(db, id, after)
+    await endLostGrants(db, id)
     await audit(db, after)
     return await findPerson(db, id)
   })
+}
+
+/**
+ * Ends the OAuth grants of a person for projects for which the person may no longer decide. The grants stay ended if the
+ * person gets the right back, because nobody could see and end them in the meantime.
+ */
+async function endLostGrants(db: Queryable, personId: string): Promise<void> {
+  const { rows } = await db.query<{ id: string; project_id: string }>(
+    `update oauth_grants g set revoked_at = clock_timestamp()
+     where g.person_id = $1 and g.revoked_at is null and not ${mayDecide('g.person_id', 'g.project_id')}
+     returning g.id, g.project_id`,
+    [personId],
+  )
+  await db.query('delete from oauth_tokens where grant_id = any ($1)', [rows.map(({ id }) => id)])
+  await endWaitsOfApps(db, rows)
+}
+
+/** Ends the calls that wait for mail of the projects to which OAuth clients have lost their access. */
+async function endWaitsOfApps(
+  db: Queryable,
+  grants: readonly { project_id: string }[],
+): Promise<void> {
+  const projectIds = new Set(grants.map(({ project_id }) => project_id))
+  for (const projectId of projectIds) await notifyKeysChanged(db, projectId)
 }
 
 async function setProjects(
@@ -188,11 +214,17 @@ export async function removePerson(
   audit: (db: Queryable) => Promise<void>,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
+    const { rows: grants } = await db.query<{ project_id: string }>(
+      'select project_id from oauth_grants where person_id = $1 and revoked_at is null',
+      [id],
+    )
     const { rowCount } = await db.query(
       `delete from people where id = $1 and id <> '${FIRST_OPERATOR}'`,
       [id],
     )
-    if (rowCount === 1) await audit(db)
-    return rowCount === 1
+    if (rowCount !== 1) return false
+    await endWaitsOfApps(db, grants)
+    await audit(db)
+    return true
   })
 }

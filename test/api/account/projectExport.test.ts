@@ -10,6 +10,7 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PurserPlatform } from '../../../api/client/purserPlatform.ts'
+import { createPlatformKey, revokePlatformKey } from '../../../sql/account/keys/platformKeys.ts'
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
 import { expireAll } from '../../support/retention.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
@@ -35,11 +36,11 @@ const open = (agent: Agent, part?: string, init: RequestInit = {}) =>
  * Reads the beginning of a project export and then stops reading, but keeps the connection open. If the test used
  * `fetch`, the whole export would be read into memory.
  */
-async function stall(agent: Agent): Promise<Socket> {
+async function stall(agent: Agent, key = service.platform.key): Promise<Socket> {
   const { hostname, port } = new URL(service.url)
   const socket = connect(Number(port), hostname)
   socket.write(
-    `GET ${pathOf(agent, 'json')} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.platform.key}\r\n\r\n`,
+    `GET ${pathOf(agent, 'json')} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`,
   )
   const [head] = await once(socket, 'data')
   socket.pause()
@@ -383,3 +384,23 @@ function readMbox(bytes: Buffer): [string, string, string, string[]][] {
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+test('a project export ends when its platform key is revoked', async () => {
+  const agent = await service.newAgent()
+  await fill(agent, 400)
+  const { created, rawKey } = await createPlatformKey(pool, 'lost')
+  for (const isRevoked of [false, true]) {
+    const socket = await stall(agent, rawKey)
+    let tail = ''
+    socket.on('data', (data) => {
+      tail = (tail + data.toString()).slice(-1_000)
+    })
+    if (isRevoked) await revokePlatformKey(pool, created.id)
+    await Bun.sleep(2_500)
+    socket.resume()
+    await waitFor('the end', async () => socket.destroyed || tail.includes('"kind":"end"'))
+    expect(tail.includes('"kind":"end"')).toBe(!isRevoked)
+    socket.destroy()
+  }
+  await noSnapshot()
+})

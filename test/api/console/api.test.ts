@@ -200,6 +200,19 @@ test('a platform key has a name, is shown once, is listed by prefix and can be r
   expect((await agent.get('/v0/whoami')).status).toBe(200)
 })
 
+test('an organization has at most 200 live platform keys, and revoked keys take no place', async () => {
+  const { pool } = service.database
+  const create = async () => (await operator.post('/organization/keys', { name: 'next' })).status
+  await pool.query(
+    `insert into api_keys (kind, lookup_prefix, key_hash, name, revoked_at)
+     select 'platform', 'lopk-' || n, sha256(('old' || n)::bytea), 'old', now() from generate_series(1, 200) n`,
+  )
+  expect(await create()).toBe(201)
+  await pool.query(`update api_keys set revoked_at = null where name = 'old'`)
+  expect(await create()).toBe(400)
+  await pool.query(`delete from api_keys where name in ('old', 'next')`)
+})
+
 test('jobs are listed by state; waiting and failed jobs can be retried, and running jobs cannot', async () => {
   const { pool } = service.database
   const add = async (name: string) => {

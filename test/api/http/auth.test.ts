@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { signInAs } from '../../support/console/consoleSession.ts'
 import { createClient, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -116,4 +118,92 @@ test('the database holds no byte sequence that reveals an API key', async () => 
     expect(line).not.toContain(agent.key)
     expect(line).not.toContain(agent.key.slice(20))
   }
+})
+
+/** Sends a request whose body arrives in two parts. @returns the whole response with its head. */
+async function inTwoParts(
+  request: { method: string; path: string; headers: Record<string, string>; body: object },
+  between: () => Promise<unknown>,
+): Promise<string> {
+  const { method, path, headers, body } = request
+  const bytes = JSON.stringify(body)
+  const lines = Object.entries({
+    host: new URL(service.url).host,
+    'content-type': 'application/json',
+    'content-length': String(bytes.length),
+    connection: 'close',
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`)
+  let text = ''
+  const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+  const ended = new Promise((resolve) => socket.on('close', resolve))
+  socket.on('data', (data) => {
+    text += data.toString()
+  })
+  socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${bytes.slice(0, 5)}`)
+  await Bun.sleep(1_500)
+  await between()
+  socket.write(bytes.slice(5))
+  await ended
+  return text
+}
+
+test('a request is refused if its API key is replaced or loses the scope while its body arrives', async () => {
+  for (const [change, status] of [
+    [{ path: '/rotate-key', body: undefined }, 401],
+    [{ path: '', body: { removeScopes: ['vault:write'] } }, 403],
+  ] as const) {
+    const agent = await service.newAgent()
+    const path = `/v0/platform/projects/${agent.project.id}${change.path}`
+    const response = await inTwoParts(
+      {
+        method: 'PUT',
+        path: '/v0/vault/late',
+        headers: { authorization: `Bearer ${agent.key}` },
+        body: { type: 'CUSTOM', data: { key: 'value' } },
+      },
+      () =>
+        change.body === undefined
+          ? service.platform.post(path)
+          : service.platform.patch(path, change.body),
+    )
+    expect(response).toStartWith(`HTTP/1.1 ${status} `)
+  }
+})
+
+test('a request of the console is refused if its session ends or its person loses the role while its body arrives', async () => {
+  const agent = await service.newAgent()
+  for (const [sql, status] of [
+    ['delete from console_sessions where person_id = $1', 401],
+    [`update people set role = 'viewer' where id = $1`, 403],
+    ['delete from person_projects where person_id = $1', 404],
+  ] as const) {
+    const owner = await signInAs(service, 'owner', [agent.project.id])
+    const response = await inTwoParts(
+      {
+        method: 'PUT',
+        path: `/console/api/projects/${agent.project.id}/v0/vault/late`,
+        headers: { cookie: owner.cookie, 'x-purser-console': '1' },
+        body: { type: 'CUSTOM', data: { key: 'value' } },
+      },
+      () => service.database.pool.query(sql, [owner.personId]),
+    )
+    expect(response).toStartWith(`HTTP/1.1 ${status} `)
+  }
+  expect((await agent.get('/v0/vault/late')).status).toBe(404)
+})
+
+test('if the second check of a caller fails, the response does not blame the body', async () => {
+  const agent = await service.newAgent()
+  const { pool } = service.database
+  const response = await inTwoParts(
+    {
+      method: 'PUT',
+      path: '/v0/vault/late',
+      headers: { authorization: `Bearer ${agent.key}` },
+      body: { type: 'CUSTOM', data: { key: 'value' } },
+    },
+    () => pool.query('alter table api_keys rename to lost_keys'),
+  ).finally(() => pool.query('alter table lost_keys rename to api_keys'))
+  expect(response).toStartWith('HTTP/1.1 500 ')
 })

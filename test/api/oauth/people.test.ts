@@ -10,8 +10,10 @@ import {
   requestConsent,
   startOAuthService,
   token,
+  toolCall,
 } from '../../support/oauth.ts'
 import type { Agent, TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService
 let own: Agent
@@ -55,6 +57,70 @@ test.each<
     expect(await isListed()).toBe(false)
   },
 )
+
+test.each<[string, object, object]>([
+  ['role', { role: 'viewer' }, { role: 'owner' }],
+  ['project', { projectIds: [] }, {}],
+])(
+  'an app does not get its access back when the person who connected it gets back the %s',
+  async (_name, lost, back) => {
+    const operator = await signIn(service)
+    const person = await signInAs(service, 'owner', [own.project.id])
+    const [app, other] = [
+      await connect(service, own, { person }),
+      await connect(service, foreign, { person: operator }),
+    ]
+    await operator.patch(`/people/${person.personId}`, lost)
+    await operator.patch(`/people/${person.personId}`, { projectIds: [own.project.id], ...back })
+    expect(await works(app.access)).toBe(401)
+    const refreshed = await token(service.url, {
+      grant_type: 'refresh_token',
+      refresh_token: app.refresh,
+      client_id: app.clientId,
+    })
+    expect([refreshed.status, refreshed.body.error]).toEqual([400, 'invalid_grant'])
+    expect(await works(other.access)).toBe(200)
+  },
+)
+
+test('a change of a person ends no app of a project for which the person still decides', async () => {
+  const operator = await signIn(service)
+  const person = await signInAs(service, 'owner', [own.project.id])
+  const app = await connect(service, own, { person })
+  for (const change of [
+    { name: 'Mira' },
+    { projectIds: [own.project.id, foreign.project.id] },
+    { role: 'operator', projectIds: [] },
+  ]) {
+    expect((await operator.patch(`/people/${person.personId}`, change)).status).toBe(200)
+    expect(await works(app.access)).toBe(200)
+  }
+  await operator.delete(`/people/${person.personId}`)
+})
+
+/** Returns the number of calls that wait for mail. */
+const countWaiting = async (): Promise<number> => {
+  const metrics = await (await fetch(`${service.url}/metrics`)).text()
+  return Number(/^purser_event_readers (\d+)$/m.exec(metrics)?.[1])
+}
+
+test.each<[string, (app: { personId: string; grantId: string }) => [string, object?]]>([
+  ['the owner disconnects the app', ({ grantId }) => [`/oauth/grants/${grantId}`]],
+  ['the person who connected it is removed', ({ personId }) => [`/people/${personId}`]],
+  ['that person becomes a viewer', ({ personId }) => [`/people/${personId}`, { role: 'viewer' }]],
+])('the call of an app that waits for mail ends when %s', async (_name, change) => {
+  const operator = await signIn(service)
+  const person = await signInAs(service, 'owner', [own.project.id])
+  const app = await connect(service, own, { person })
+  const { grants } = (await operator.get('/oauth/grants')).body
+  const { id: grantId } = grants.find(({ actor }: any) => actor === `console:${person.email}`)
+  const call = callMcp(service.url, app.access, toolCall('mail_wait', { timeout: 30 }))
+  await waitFor('the call', async () => (await countWaiting()) === 1)
+  const [path, body] = change({ personId: person.personId, grantId })
+  await (body === undefined ? operator.delete(path) : operator.patch(path, body))
+  const ended = await Promise.race([call, Bun.sleep(5_000).then(() => null)])
+  expect(ended?.body.result.structuredContent).toMatchObject({ found: false })
+})
 
 test('an owner can connect, see and disconnect apps only for their own projects, and a viewer can do none of this', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])

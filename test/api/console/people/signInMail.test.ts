@@ -107,6 +107,33 @@ const askForStatus = async () =>
   (await consoleClient(service.url, '').post('/sign-in-mails', { email: 'x@people.example' }))
     .status
 
+test('the /64 networks of one /48 network together begin at most sixty sign-ins a minute', async () => {
+  await using own = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { TRUSTED_PROXIES: '127.0.0.1' },
+  })
+  const askFrom = async (address: string) => {
+    const { status } = await fetch(`${own.url}/console/api/sign-in-mails`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'x-purser-console': '1',
+        'x-forwarded-for': address,
+      },
+      body: JSON.stringify({ email: 'x@people.example' }),
+    })
+    return status
+  }
+  await withinOneMinute()
+  const statuses = await Promise.all(
+    Array.from({ length: 70 }, (_, n) => askFrom(`2001:db8:1:${n.toString(16)}::1`)),
+  )
+  expect(statuses.filter((status) => status === 202)).toHaveLength(60)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(10)
+  expect([await askFrom('2001:db8:2::1'), await askFrom('192.0.2.1')]).toEqual([202, 202])
+})
+
 test('if the service hosts the domain of an email address, it sends no sign-in link to this address', async () => {
   const person = await signInAs(service, 'operator')
   const email = `eve@agents-${crypto.randomUUID()}.example`

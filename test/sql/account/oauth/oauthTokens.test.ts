@@ -7,6 +7,7 @@ import {
   deleteStaleOAuth,
   endGrant,
   exchangeCode,
+  findGrantScopes,
   refreshTokens,
   revokeToken,
   type TokenPair,
@@ -355,6 +356,13 @@ describe('the service revokes OAuth tokens and grants', () => {
       await endGrant(pool, 'none'),
     ]).toEqual([...[true, false, false]])
   })
+})
+
+test.each(ENDINGS)('an OAuth grant has no scopes any more when %s', async (_name, end) => {
+  const grant = await newGrant()
+  expect(await findGrantScopes(pool, grant.id)).toEqual(SCOPES)
+  await end(grant)
+  expect(await findGrantScopes(pool, grant.id)).toBeNull()
 })
 
 test('old OAuth rows are deleted after their retention periods, and younger rows are kept', async () => {

@@ -1,5 +1,7 @@
 /** Tests how the people of the console are added, changed and removed. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { hashSecret } from '../../../../shared/secretHash.ts'
+import { storeSignInLink } from '../../../../sql/account/people/consoleSessions.ts'
 import {
   addPerson,
   changePerson,
@@ -116,6 +118,18 @@ describe('the service changes a person', () => {
     expect(await change(person.id, { name: 'Eve' })).toEqual({ ...person, name: 'Eve' })
     expect(await change(person.id, { email: person.email })).toEqual({ ...person, name: 'Eve' })
     expect(await signedIn(person.id)).toEqual([1, 2])
+  })
+
+  test('a sign-in mail that was under way at a change of the email address signs nobody in', async () => {
+    const person = await add()
+    const browserHash = hashSecret('browser')
+    const store = (token: string, email: string | null) =>
+      storeSignInLink(pool, { token, personId: person.id, browserHash, email })
+    await change(person.id, { email: newEmail() })
+    await store('late', person.email)
+    expect(await signedIn(person.id)).toEqual([0, 0])
+    await store('new', (await findPerson(pool, person.id))!.email)
+    expect(await signedIn(person.id)).toEqual([0, 1])
   })
 
   test('a change of the email address ends the sessions and the unused sign-in links', async () => {
