@@ -37,8 +37,8 @@ const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
 /**
- * Returns the base URL without a slash at its end. The host is in lower case, because browsers and OAuth clients send it
- * so, and OAuth compares URLs as texts.
+ * Returns the base URL without a slash at its end. The host is in lower case, because browsers and OAuth clients send
+ * it so, and OAuth compares URLs as texts.
  */
 const baseUrl = ({ BASE_URL: given, HOST, PORT }: z.output<typeof variables>): string =>
   given === undefined ? `http://${hostPort(HOST, PORT)}` : new URL(given).href.replace(/\/+$/, '')

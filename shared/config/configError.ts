@@ -5,8 +5,8 @@
 export class ConfigError extends Error {}
 
 /**
- * Reports a setting that names an unreachable server. The setting may be right, because a later start of the process may
- * reach the server.
+ * Reports a setting that names an unreachable server. The setting may be right, because a later start of the process
+ * may reach the server.
  */
 export class AwayError extends ConfigError {}
 

@@ -290,8 +290,8 @@ async function stopOrphan(cluster: string): Promise<void> {
 }
 
 /**
- * Tells whether a process is the PostgreSQL server of a cluster, whose folder is its working directory. After a crash of
- * the machine, another program can have the process id, and even be another PostgreSQL.
+ * Tells whether a process is the PostgreSQL server of a cluster, whose folder is its working directory. After a crash
+ * of the machine, another program can have the process id, and even be another PostgreSQL.
  */
 function runsOn(pid: number, cluster: string): boolean {
   let folder: string

@@ -20,8 +20,8 @@ export type Signed = {
 }
 
 /**
- * Describes an open payment of a purse. The field `isCancelSeen` tells whether an earlier poll of the chain has seen the
- * cancellation of the payment.
+ * Describes an open payment of a purse. The field `isCancelSeen` tells whether an earlier poll of the chain has seen
+ * the cancellation of the payment.
  */
 export type Open = Signed & { row: bigint; isCancelSeen: boolean }
 
@@ -103,8 +103,8 @@ export async function forgetCancels(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * Selects transfers in blocks up to a given number. After a reorganisation the list starts with the newest block, because
- * a reorganisation replaces the newest blocks.
+ * Selects transfers in blocks up to a given number. After a reorganisation the list starts with the newest block,
+ * because a reorganisation replaces the newest blocks.
  */
 export type TransferPart = { upTo: bigint; limit: number; first: 'oldest' | 'newest' }
 

@@ -134,7 +134,8 @@ function purposeOf(
   // https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
-  // A link such as `Open the forum` varies only in the number of a page. Such a link signs nobody in and confirms nothing.
+  // A link such as `Open the forum` varies only in the number of a page. Such a link signs nobody in and confirms
+  // nothing.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))

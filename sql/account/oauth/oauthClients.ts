@@ -14,8 +14,8 @@ export type OAuthClient = ClientMetadata & { id: string; host: string | null }
  */
 const UNUSED_MAX = 10_000
 /**
- * If too many clients are unused, a new client takes the place of the oldest one that is older than IDLE_AFTER. Otherwise
- * one stranger could fill the table, and nobody could connect an app for a day.
+ * If too many clients are unused, a new client takes the place of the oldest one that is older than IDLE_AFTER.
+ * Otherwise one stranger could fill the table, and nobody could connect an app for a day.
  */
 const IDLE_AFTER = '1 hour'
 

@@ -166,8 +166,8 @@ export async function changePerson(
 }
 
 /**
- * Ends the OAuth grants of a person for projects for which the person may no longer decide. The grants stay ended if the
- * person gets the right back, because nobody could see and end them in the meantime.
+ * Ends the OAuth grants of a person for projects for which the person may no longer decide. The grants stay ended if
+ * the person gets the right back, because nobody could see and end them in the meantime.
  */
 async function endLostGrants(db: Queryable, personId: string): Promise<void> {
   const { rows } = await db.query<{ id: string; project_id: string }>(

@@ -87,8 +87,8 @@ export async function takePendingText(
 }
 
 /**
- * Limits how many attachments {@link nextTextAt} looks at. A project reads far fewer attachments at once, so that one of
- * them is free.
+ * Limits how many attachments {@link nextTextAt} looks at. A project reads far fewer attachments at once, so that one
+ * of them is free.
  */
 const LOOKED_AT_MAX = 1_000
 const PENDING = `from attachment_texts x join messages m on m.row = x.message_row

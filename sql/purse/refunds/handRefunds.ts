@@ -85,8 +85,8 @@ export async function refuseClaim(
 }
 
 /**
- * Finds the log indexes in the transaction $2 whose transfers cannot count for the refund $1. A transfer that pays for a
- * sale or a purchase of this service pays nothing back, even if it goes from the seller to the buyer.
+ * Finds the log indexes in the transaction $2 whose transfers cannot count for the refund $1. A transfer that pays for
+ * a sale or a purchase of this service pays nothing back, even if it goes from the seller to the buyer.
  */
 const USED_LOGS = `
   select o.log_index from hand_refunds o where o.tx_hash = $2 and o.log_index is not null

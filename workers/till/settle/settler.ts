@@ -179,8 +179,8 @@ async function sendPassing(
 }
 
 /**
- * Returns the first payments whose transactions the gas wallet can pay together. A chain node refuses a transaction that
- * exceeds the balance of the wallet. The payments of a refused transaction cannot move to another gas wallet.
+ * Returns the first payments whose transactions the gas wallet can pay together. A chain node refuses a transaction
+ * that exceeds the balance of the wallet. The payments of a refused transaction cannot move to another gas wallet.
  */
 function affordable(
   chain: KnownChain,

@@ -118,8 +118,8 @@ function sortFound(
 
 /**
  * Tells whether a chain reorganisation replaced a block of the newest settlements. The newest block alone proves
- * nothing, because it may hold a settlement that was made after the reorganisation. A check of the head's parent block is
- * not enough, because several blocks can pass between two polls.
+ * nothing, because it may hold a settlement that was made after the reorganisation. A check of the head's parent block
+ * is not enough, because several blocks can pass between two polls.
  * @param isShorter tells whether the head of the chain is lower than at the last poll, because the chain lost a block
  * or a chain node lags.
  */

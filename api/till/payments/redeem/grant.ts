@@ -113,8 +113,8 @@ export async function grant(
 }
 
 /**
- * Returns the outcome of a payment that {@link grant} did not grant. A reorganisation can undo the settlement before the
- * grant. Such a payment is pending, because a payer that is told to pay anew would pay twice.
+ * Returns the outcome of a payment that {@link grant} did not grant. A reorganisation can undo the settlement before
+ * the grant. Such a payment is pending, because a payer that is told to pay anew would pay twice.
  */
 export async function ungranted(
   { payments }: Pick<Services, 'payments'>,

@@ -87,8 +87,8 @@ describe('the service handles a quiet transaction, whose state has not changed f
       first!.txHash,
       second!.txHash,
     ])
-    // The payment of the first transaction fails, so an empty transfer replaces the transaction. The empty transfer costs
-    // less than the transaction.
+    // The payment of the first transaction fails, so an empty transfer replaces the transaction. The empty transfer
+    // costs less than the transaction.
     await till.pool.query(
       `update payments set state = 'failed', failure_reason = 'insufficient_funds' where id = $1`,
       [first!.id],
