@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { newDeliveryId } from '../../shared/ids.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 import type { Pool, Queryable } from '../db.ts'
-import { addJobsFrom, addPayloadsFrom } from '../queue/jobs.ts'
+import { addJobsFrom, addPayloadsFrom, hasNoJob } from '../queue/jobs.ts'
 import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecrets.ts'
 
 /** Describes the delivery of an event to one webhook URL. */
@@ -219,8 +219,7 @@ export async function requeueLostDeliveries(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string; attempt: number }>(
     `select d.id, d.attempt from webhook_deliveries d
      where d.status = 'pending' and d.next_attempt_at < clock_timestamp() - interval '${LOST_AFTER}'
-       and not exists (select from graphile_worker.jobs j
-                       where j.key = 'deliver_webhook:' || d.id and j.attempts < j.max_attempts)
+       and ${hasNoJob("'deliver_webhook:' || d.id")}
      order by d.next_attempt_at limit ${LOST_BATCH}`,
   )
   const runAt = new Date()

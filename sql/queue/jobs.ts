@@ -76,6 +76,14 @@ export const addPayloadsFrom = (
     select row(s.task, s.payload, null, ${runAt}, null, s.key, ${priority}, null)::graphile_worker.job_spec from ${source} s))`
 
 /**
+ * Writes the SQL condition that no job with a key will run: the job is missing, or has failed for good. Searches for
+ * lost work use this condition. A job fails for good after its last attempt, for example while a master key is missing.
+ * @param key is an SQL expression.
+ */
+export const hasNoJob = (key: string): string =>
+  `not exists (select from graphile_worker._private_jobs j where j.key = ${key} and j.attempts < j.max_attempts)`
+
+/**
  * Deletes superseded jobs that no worker process is running. If a caller adds the key of a running job again, Graphile
  * Worker removes the key from the running job and sets its attempts to the maximum. If nobody then records the end of
  * the running job, its row stays for ever and looks like a failed job.

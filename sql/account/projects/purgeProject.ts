@@ -1,6 +1,6 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
-import { addJob } from '../../queue/jobs.ts'
+import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
  * Sets the maximum number of rows of a deleted project that one transaction deletes, because the deletion of a large
@@ -91,7 +91,7 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from projects
      where deleted_at < clock_timestamp() - interval '${LOST_AFTER}' and erased_at is null
-       and not exists (select from graphile_worker.jobs j where j.key = 'purge_project:' || projects.id)
+       and ${hasNoJob("'purge_project:' || projects.id")}
      order by deleted_at limit ${LOST_BATCH}`,
   )
   for (const { id } of rows) await queuePurge(pool, id)

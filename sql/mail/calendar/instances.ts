@@ -1,6 +1,6 @@
 import type { Instance } from '../../../shared/mail/calendar/instances.ts'
 import type { Pool, Queryable } from '../../db.ts'
-import { addJob } from '../../queue/jobs.ts'
+import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
  * Sets the number of days, from now or from the event's start, for which the service stores instances of a calendar
@@ -174,7 +174,7 @@ export async function requeueExpansions(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (
        select project_id from calendar_events where expand_at <= clock_timestamp() order by expand_at limit 1000) x
-     where not exists (select from graphile_worker.jobs j where j.key = 'expand_events:' || x.project_id)
+     where ${hasNoJob("'expand_events:' || x.project_id")}
      limit ${LOST_BATCH}`,
   )
   for (const { project_id } of rows) await queueExpansion(pool, project_id)

@@ -3,6 +3,7 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { StoredContent } from '../../blobs/blobs.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { binaryArray } from '../../packedBytes.ts'
+import { hasNoJob } from '../../queue/jobs.ts'
 import { queueReading } from './attachmentTexts.ts'
 
 /**
@@ -224,8 +225,7 @@ export async function requeueLostReadings(pool: Pool): Promise<number> {
     `select distinct project_id from (
        select x.project_id from attachment_texts x join messages m on m.row = x.message_row
        where x.state = 'pending' and (m.delivery_status = 'scheduled' or ${IS_ON_ITS_WAY}) limit 10000) x
-     where not exists (
-       select from graphile_worker.jobs j where j.key = 'read_attachments:' || x.project_id)
+     where ${hasNoJob("'read_attachments:' || x.project_id")}
      limit ${LOST_BATCH}`,
   )
   for (const { project_id } of rows) await queueReading(pool, project_id)

@@ -1,6 +1,6 @@
 /** Queues the jobs of purchases, and deletes old seller responses of purchases. */
 import type { Pool, Queryable } from '../../db.ts'
-import { addJob } from '../../queue/jobs.ts'
+import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
  * Queues the job that carries out a purchase. @param runAt is the time at which the job runs. If `runAt` is absent, the
@@ -26,8 +26,7 @@ export async function requeueLostPurchases(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from purchases
      where ended_at is null and state <> 'waiting' and created_at < clock_timestamp() - interval '${LOST_AFTER}'
-       and not exists (select from graphile_worker._private_jobs j
-                       where j.key = 'buy:' || purchases.id and j.attempts < j.max_attempts)
+       and ${hasNoJob("'buy:' || purchases.id")}
      order by created_at limit ${LOST_BATCH}`,
   )
   for (const { id } of rows) await queuePurchase(pool, id)

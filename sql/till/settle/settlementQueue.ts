@@ -1,6 +1,6 @@
 /** Decides which payments a settler (a worker process that settles payments) may take, and at which time. */
 import { type Pool, type Queryable, transaction } from '../../db.ts'
-import { addJob } from '../../queue/jobs.ts'
+import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
  * Holds the time for which a payment belongs to the settler that took the payment. After TAKEN, another settler may
@@ -234,9 +234,7 @@ export async function findIdlePayments(
     text: `select p.id from payments p
            where p.state = 'verified' and p.chain_id = $1
              and p.created_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
-             and not exists (
-               select from graphile_worker.jobs j
-               where j.key = 'settle_payment:' || p.id and j.attempts < j.max_attempts)
+             and ${hasNoJob("'settle_payment:' || p.id")}
              and (p.valid_before < extract(epoch from clock_timestamp()) or not exists (
                select from transaction_payments m join chain_transactions t on t.hash = m.hash
                where m.payment_id = p.id and t.state = 'open'))

@@ -26,7 +26,14 @@ import {
   withLostJobs,
 } from '../../support/events/eventRows.ts'
 import { registerEndpoint } from '../../support/till/till.ts'
-import { blocked, dropJobs, newProject, row, whileHeld } from '../../support/till/tillRows.ts'
+import {
+  blocked,
+  dropJobs,
+  failJobs,
+  newProject,
+  row,
+  whileHeld,
+} from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -153,7 +160,7 @@ describe('the service finds the next due delivery of a webhook', () => {
       [id],
     )
     expect(await requeueLostDeliveries(pool)).toBe(1)
-    await pool.query('update graphile_worker._private_jobs set attempts = max_attempts')
+    await failJobs(pool)
     expect(await requeueLostDeliveries(pool)).toBe(1)
     expect(await requeueLostDeliveries(pool)).toBe(0)
     expect((await queuedAttempt(pool, id))?.attempt).toBe(1)

@@ -74,6 +74,10 @@ export async function newPayment(
 export const dropJobs = (pool: Pool) =>
   pool.query(`select graphile_worker.complete_jobs(array(select id from graphile_worker.jobs))`)
 
+/** Lets all jobs fail for good, as after their last attempt. */
+export const failJobs = (pool: Pool) =>
+  pool.query('update graphile_worker._private_jobs set attempts = max_attempts')
+
 /** Lists the payments that have a job, in order. */
 export async function queuedPayments(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ key: string }>(

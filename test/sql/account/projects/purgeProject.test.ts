@@ -16,7 +16,7 @@ import { acceptIntents } from '../../../../sql/mail/outbound/acceptIntents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newDelivery } from '../../../support/events/eventRows.ts'
 import { newIntent, newSent, readRaw, receive, takeIn } from '../../../support/mail/mailRows.ts'
-import { dropJobs, newProject, newSettled, row } from '../../../support/till/tillRows.ts'
+import { dropJobs, failJobs, newProject, newSettled, row } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -178,7 +178,7 @@ test('payments of a purged project are kept, together with their endpoint and th
   expect(rowCount).toBe(1)
 })
 
-test('a purge of a deleted project is queued again after a minute if its job was lost', async () => {
+test('a purge of a deleted project is queued again after a minute if its job was lost or has failed for good', async () => {
   const projectId = await newProject(pool)
   await deleteProject(pool, projectId)
   await dropJobs(pool)
@@ -195,6 +195,9 @@ test('a purge of a deleted project is queued again after a minute if its job was
   ])
   await requeueLostPurges(pool)
   expect(await queued()).toBe(1)
+  expect(await requeueLostPurges(pool)).toBe(0)
+  await failJobs(pool)
+  expect(await requeueLostPurges(pool)).toBe(1)
   await purgeProject(pool, projectId)
   await dropJobs(pool)
   await requeueLostPurges(pool)

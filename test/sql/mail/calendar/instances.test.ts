@@ -17,7 +17,7 @@ import {
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newEvent, spanOf } from '../../../support/mail/calendar/calendarRows.ts'
 import { newSent } from '../../../support/mail/mailRows.ts'
-import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
+import { dropJobs, failJobs, newProject } from '../../../support/till/tillRows.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 const ago = (ms: number) => new Date(Date.now() - ms)
@@ -244,6 +244,8 @@ test('an event that is due without a job gets a job, and each project gets only 
   expect(await requeueExpansions(pool)).toBe(1)
   expect([await jobsOf(lost), await jobsOf(queued), await jobsOf(idle)]).toEqual([1, 1, 0])
   expect(await requeueExpansions(pool)).toBe(0)
+  await failJobs(pool)
+  expect(await requeueExpansions(pool)).toBe(2)
 })
 
 test('the service forgets an event that nobody answered only after its message is deleted', async () => {

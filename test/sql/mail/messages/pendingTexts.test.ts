@@ -10,7 +10,7 @@ import {
 } from '../../../../sql/mail/messages/pendingTexts.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { messageOf, newSent, receive } from '../../../support/mail/mailRows.ts'
-import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
+import { dropJobs, failJobs, newProject } from '../../../support/till/tillRows.ts'
 
 const UNLIMITED = { bytes: null, cpuSeconds: null }
 const MINUTE_MS = 60_000
@@ -206,6 +206,8 @@ test('a project with attachments to read and no job gets one job', async () => {
   }
   expect([await requeueLostReadings(pool), await jobs()]).toEqual([3, [0, 1, 2]])
   expect(await requeueLostReadings(pool)).toBe(0)
+  await failJobs(pool)
+  expect(await requeueLostReadings(pool)).toBe(3)
 })
 
 test('a page of an attachment’s text begins at the given character, and only the project can read the page', async () => {

@@ -6,6 +6,7 @@ import { recordMisses } from '../../../../sql/till/watch/misses.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   dropJobs,
+  failJobs,
   newPayment,
   newSettled,
   newTransaction,
@@ -62,10 +63,7 @@ test('a payment whose job has failed for good is idle', async () => {
   const id = await oldPayment()
   await queueSettlement(pool, id, null)
   expect(await isIdle(id)).toBe(false)
-  await pool.query(
-    'update graphile_worker._private_jobs set attempts = max_attempts where key = $1',
-    [`settle_payment:${id}`],
-  )
+  await failJobs(pool)
   expect(await isIdle(id)).toBe(true)
   await queueSettlement(pool, id, null)
   expect(await isIdle(id)).toBe(false)
