@@ -4,6 +4,7 @@ import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
+import { type BlockRef, blockRefOf } from '../till/settle/settlements.ts'
 import { queuePayouts } from './payout.ts'
 import { purchaseEvent } from './purchases/purchaseSteps.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFacts.ts'
@@ -142,7 +143,7 @@ export async function findTransferBlocks(
   db: Queryable,
   network: string,
   limit: number,
-): Promise<{ blockNumber: bigint; blockHash: Hex }[]> {
+): Promise<BlockRef[]> {
   const { rows } = await db.query<{ block_number: string; block_hash: Hex }>({
     name: 'find-transfer-blocks',
     text: `select block_number, block_hash from (
@@ -156,10 +157,7 @@ export async function findTransferBlocks(
            order by block_number desc limit $2`,
     values: [network, limit],
   })
-  return rows.map((row) => ({
-    blockNumber: BigInt(row.block_number),
-    blockHash: row.block_hash,
-  }))
+  return rows.map(blockRefOf)
 }
 
 /** Writes SQL that changes the sums of every mandate that covers a purchase. */

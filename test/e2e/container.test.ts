@@ -47,7 +47,7 @@ test('compose.yaml gives each part of the service only the secrets that this par
   }
 })
 
-test('each part behind Caddy believes the addresses that Caddy names, so that its limits tell strangers apart', () => {
+test('the API and the listener take the address of a client from Caddy, so that their limits tell strangers apart', () => {
   const caddyfile = readFileSync(join(ROOT, 'deploy/caddy/Caddyfile'), 'utf8')
   expect(caddyfile).toContain('reverse_proxy /v0/inbound/* {$PURSER_INBOUND')
   for (const part of ['api', 'smtp'])

@@ -29,7 +29,8 @@ const Form = t.Object({
   decision: t.Union([t.Literal('approve'), t.Literal('reject')]),
   sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
   seen: t.Optional(t.String({ maxLength: 100 })),
-  // A browser counts a line end of a text field as one character, and sends it as two (HTML standard, §4.10.22.7).
+  // A browser counts a line end of a text field as one character. The browser sends this line end as two characters
+  // (HTML standard, §4.10.22.7).
   reason: t.Optional(t.String({ maxLength: 2 * REASON_MAX_LENGTH })),
 })
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])

@@ -110,8 +110,8 @@ const mailbox =
 const ENCODED_WORD = '=?'
 
 /**
- * Encodes a subject that contains an encoded word (RFC 2047 §2). nodemailer keeps such a word, and a mail program would
- * decode it. So the recipient would read other words than the owner who approved the mail.
+ * Encodes a subject that contains an encoded word (RFC 2047 §2). Without the encoding, nodemailer keeps such a word,
+ * and a mail program decodes the word. The recipient would then read other words than the owner has approved.
  */
 const literalSubject = (subject: string): string =>
   subject.includes(ENCODED_WORD) ? encodeWord(subject, 'B', 52) : subject

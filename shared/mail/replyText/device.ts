@@ -142,7 +142,7 @@ function goesOn(views: readonly string[], index: number): boolean {
 
 /**
  * Tells whether a line ends as a device line in German does. A device line ends with a verb such as "gesendet" (sent).
- * A device line names no person, so it contains no word such as "ich" (I) or "hat" (has).
+ * A device line names no person. A line with a word such as "ich" (I) or "hat" (has) is therefore no device line.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)

@@ -12,6 +12,12 @@ import { recordWalletCodes } from './walletCodes.ts'
 /** Identifies a block of the chain. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
+/** Reads a block from a database row. */
+export const blockRefOf = (row: { block_number: string; block_hash: Hex }): BlockRef => ({
+  blockNumber: BigInt(row.block_number),
+  blockHash: row.block_hash,
+})
+
 /**
  * Describes the settlement of a payment: the block, the transaction and the Transfer event that show the payment's
  * transfer.

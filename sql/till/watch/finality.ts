@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { queueSettlement } from '../settle/settlementQueue.ts'
-import { type BlockRef, notifyChanged } from '../settle/settlements.ts'
+import { type BlockRef, blockRefOf, notifyChanged } from '../settle/settlements.ts'
 
 /** Describes a settled payment in a block that is not final yet. */
 export type UnfinalizedPayment = SettledBy &
@@ -78,10 +78,7 @@ export async function findSettlementBlocks(
            order by block_number desc limit $2`,
     values: [chainId, limit],
   })
-  return rows.map((row) => ({
-    blockNumber: BigInt(row.block_number),
-    blockHash: row.block_hash,
-  }))
+  return rows.map(blockRefOf)
 }
 
 /** Marks settled payments as final, because their blocks are final. */

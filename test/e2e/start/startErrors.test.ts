@@ -144,9 +144,10 @@ test('a start fails with one line if the database refuses it, does not exist, ca
   }
 })
 
-test('a worker process that starts before the database ends so that systemd starts it again', async () => {
+test('if a worker process starts before the database, it ends with exit code 1, and systemd starts it again', async () => {
   const env = { DATABASE_URL: 'postgres://purser:x@127.0.0.1:1/purser', MASTER_KEYS }
   const { code, lines } = await failToStart('workers/main.ts', { ...env, LOG_LEVEL: 'fatal' })
+  expect(code).toBe(1)
   expect(lines).toEqual([expect.stringMatching(/^DATABASE_URL: no database answers at 127/)])
   const unit = readFileSync('deploy/systemd/purser-workers@.service', 'utf8')
   expect(unit).not.toContain(`RestartPreventExitStatus=${code}\n`)

@@ -333,7 +333,7 @@ test('mail over HTTP is open only with a secret, and mail of Amazon SES only wit
   })
 })
 
-test('BASE_URL is written as browsers and OAuth clients write it, so that they can name this service', () => {
+test('the service writes BASE_URL in the form that browsers and OAuth clients send', () => {
   const urlOf = (BASE_URL: string) => parseConfig({ BASE_URL }).http.baseUrl
   expect(urlOf('HTTPS://Mail.Example.com:443/')).toBe('https://mail.example.com')
   expect(urlOf('https://mail.example.com:8443/Agents//')).toBe(

@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterEach(() => service[Symbol.asyncDispose]())
 
-/** Removes a table, so that one step of the housekeeping fails in each sweep that runs the step. */
+/** Renames a table. One step of the housekeeping then fails in each sweep. */
 const breakStep = () =>
   service.database.pool.query('alter table mta_sts_policies rename to absent_policies')
 

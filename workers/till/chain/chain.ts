@@ -6,6 +6,7 @@ import { type Address, type Hex, numberToHex, pad } from 'viem'
 import { z } from 'zod'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import { type UsdcNetwork, usdcNetworkOfChainId } from '../../../shared/till/usdc.ts'
+import type { BlockRef } from '../../../sql/till/settle/settlements.ts'
 import { type Rpc, type RpcAnswer, RpcTrouble } from './rpc.ts'
 import {
   AUTHORIZATION_CANCELED,
@@ -103,7 +104,7 @@ export async function readBlock(
 }
 
 /** Returns blocks of the chain by their numbers, in order, with `null` for a block that the node does not have. */
-export async function readBlocks(rpc: Rpc, numbers: readonly bigint[]): Promise<(Block | null)[]> {
+async function readBlocks(rpc: Rpc, numbers: readonly bigint[]): Promise<(Block | null)[]> {
   const answers = await rpc.batch(
     numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [tagOf(number), false] })),
   )
@@ -111,6 +112,24 @@ export async function readBlocks(rpc: Rpc, numbers: readonly bigint[]): Promise<
     const result = resultOf(answer, 'eth_getBlockByNumber')
     return result === null ? null : read(blockSchema, result, 'eth_getBlockByNumber')
   })
+}
+
+/**
+ * Compares stored blocks with the chain. @returns the blocks of the chain at the same heights, and whether one of these
+ * blocks has another hash. A block that the chain node does not know is no replaced block.
+ */
+export async function compareBlocks(
+  rpc: Rpc,
+  stored: readonly BlockRef[],
+): Promise<{ blocks: (Block | null)[]; isReplaced: boolean }> {
+  const blocks = await readBlocks(
+    rpc,
+    stored.map(({ blockNumber }) => blockNumber),
+  )
+  const isReplaced = blocks.some(
+    (block, n) => block !== null && block.hash !== stored[n]!.blockHash,
+  )
+  return { blocks, isReplaced }
 }
 
 /**

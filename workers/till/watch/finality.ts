@@ -8,14 +8,14 @@ import {
   recordReorganised,
   type UnfinalizedPayment,
 } from '../../../sql/till/watch/finality.ts'
-import { type Block, type Receipt, readBlock, readBlocks, readReceipts } from '../chain/chain.ts'
+import { type Block, compareBlocks, type Receipt, readBlock, readReceipts } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
 
 const BATCH_MAX = 200
 /** Limits how many payments a check for a reorganisation reads from the database at once. */
 const PART_MAX = 2_000
-/** Limits in how many of the newest blocks with settlements each poll looks for a reorganisation. */
+/** Limits the number of newest blocks with settlements that each poll compares with the chain. */
 const BLOCKS_MAX = 10
 /**
  * Sets the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
@@ -45,7 +45,7 @@ export async function watchForReorganisation(
   newest: Block,
 ): Promise<void> {
   const isShorter = memory.lastNumber !== null && newest.number < memory.lastNumber
-  if (!memory.suspicious) memory.suspicious = await isReplaced(chain, isShorter)
+  if (!memory.suspicious) memory.suspicious = await wasReorganised(chain, isShorter)
   memory.lastNumber = newest.number
   if (!memory.suspicious) return
   const gone = await examineAll(chain)
@@ -117,21 +117,17 @@ function sortFound(
 }
 
 /**
- * Tells whether a chain reorganisation replaced a block of the newest settlements. The newest block alone proves
- * nothing, because it may hold a settlement that was made after the reorganisation. A check of the head's parent block
- * is not enough, because several blocks can pass between two polls.
+ * Tells whether a chain reorganisation replaced a block of the newest settlements. A comparison of the newest block
+ * alone proves nothing, because a settlement after the reorganisation may be in this block. A check of the head's
+ * parent block is not enough, because several blocks can pass between two polls.
  * @param isShorter tells whether the head of the chain is lower than at the last poll, because the chain lost a block
  * or a chain node lags.
  */
-async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
+async function wasReorganised(chain: KnownChain, isShorter: boolean): Promise<boolean> {
   const settledIn = await findSettlementBlocks(chain.pool, chain.network.chainId, BLOCKS_MAX)
   if (settledIn.length === 0) return false
-  const blocks = await readBlocks(
-    chain.rpc,
-    settledIn.map(({ blockNumber }) => blockNumber),
-  )
-  if (blocks[0] == null && isShorter) return true
-  return settledIn.some(({ blockHash }, n) => blocks[n] != null && blocks[n].hash !== blockHash)
+  const { blocks, isReplaced } = await compareBlocks(chain.rpc, settledIn)
+  return isReplaced || (blocks[0] === null && isShorter)
 }
 
 /**

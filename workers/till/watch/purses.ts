@@ -30,10 +30,10 @@ import {
 import {
   areUsed,
   type Block,
+  compareBlocks,
   findAuthorizationEvents,
   readBalances,
   readBlock,
-  readBlocks,
   readReceipts,
 } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
@@ -42,7 +42,7 @@ import { readTransfers, transferIndex } from '../chain/transfer.ts'
 import { type ClaimMemory, checkClaims } from './handRefunds.ts'
 
 const BATCH_MAX = 200
-/** Limits in how many of the newest blocks with transfers each poll looks for a reorganisation. */
+/** Limits the number of newest blocks with transfers that each poll compares with the chain. */
 const BLOCKS_MAX = 10
 /** Limits how many of the newest transfers a check after a reorganisation examines. */
 const NEWEST_MAX = 1_000
@@ -173,19 +173,13 @@ const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>
   `${payer}:${nonce}`.toLowerCase()
 
 /**
- * Tells whether a chain reorganisation replaced a block of the newest transfers. The newest block alone proves nothing,
- * because it may hold a transfer that was made after the reorganisation.
+ * Tells whether a chain reorganisation replaced a block of the newest transfers. A comparison of the newest block alone
+ * proves nothing, because a transfer after the reorganisation may be in this block.
  */
 async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boolean> {
   const spentIn = await findTransferBlocks(chain.pool, chain.network.network, BLOCKS_MAX)
-  const blocks = await readBlocks(
-    chain.rpc,
-    spentIn.map(({ blockNumber }) => blockNumber),
-  )
-  const isOther = spentIn.some(
-    ({ blockHash }, n) => blocks[n] != null && blocks[n].hash !== blockHash,
-  )
-  memory.replacedLooks = isOther ? memory.replacedLooks + 1 : 0
+  const compared = await compareBlocks(chain.rpc, spentIn)
+  memory.replacedLooks = compared.isReplaced ? memory.replacedLooks + 1 : 0
   return memory.replacedLooks >= REPLACED_LOOKS
 }
 

@@ -63,10 +63,7 @@ export const protectCredential = (
           .filter((entry) => entry !== '')
       const body = changesOf(credential, {
         reveal: form.get('reveal'),
-        allowedHosts: entries('allowedHosts'),
-        allowedMethods: entries('allowedMethods'),
-        allowedPaths: entries('allowedPaths'),
-        placement: entries('placement'),
+        ...Object.fromEntries(BOUND_FIELDS.map(({ bound }) => [bound, entries(bound)])),
       })
       if (Object.keys(body).length === 0) return
       await ask(at`/projects/${projectId}/v0/vault/-?name=${name}`, { method: 'PATCH', body })
