@@ -109,6 +109,12 @@ export async function takeWaiting(
   }
 }
 
+/**
+ * Sets how many seconds after its expiry a payment with an open transaction fails, by the clock of the chain. Before
+ * that, a reorganisation may replace the newest blocks by a block that is early enough for the transaction.
+ */
+export const REORGANISATION_SECONDS = 30
+
 /** Describes a verified payment that the settler did not take when the job of the payment ran. */
 export type Untaken = {
   id: string
@@ -144,7 +150,7 @@ export async function findUntaken(
     text: `
       select p.id, ${GOES_ALONE} as goes_alone,
              case when not o.is_open then 'waiting'
-                  when o.is_unsent or p.valid_before < $2 then 'open' else 'sent' end as state,
+                  when o.is_unsent or p.valid_before + ${REORGANISATION_SECONDS} < $2 then 'open' else 'sent' end as state,
              case when p.settle_after > clock_timestamp() then p.settle_after end as settle_after
       from payments p cross join lateral (
         select count(*) > 0 as is_open, bool_or(t.sent_at is null or t.send_error is not null) as is_unsent
@@ -235,7 +241,7 @@ export async function findIdlePayments(
            where p.state = 'verified' and p.chain_id = $1
              and p.created_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
              and ${hasNoJob("'settle_payment:' || p.id")}
-             and (p.valid_before < extract(epoch from clock_timestamp()) or not exists (
+             and (p.valid_before + ${REORGANISATION_SECONDS} < extract(epoch from clock_timestamp()) or not exists (
                select from transaction_payments m join chain_transactions t on t.hash = m.hash
                where m.payment_id = p.id and t.state = 'open'))
            order by p.created_at limit $3`,

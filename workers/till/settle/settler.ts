@@ -4,6 +4,7 @@
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
+import { REORGANISATION_SECONDS } from '../../../sql/till/settle/settlementQueue.ts'
 import { findOpenTransactions } from '../../../sql/till/watch/openTransactions.ts'
 import { type ChainView, isKnown, type KnownChain } from '../chain/chainView.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
@@ -60,7 +61,10 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     chain,
     open.filter((transaction) => transaction.isUnsent),
   )
-  const expired = here.filter((payment) => payment.validBefore < chain.head.timestamp)
+  const expired = here.filter(({ id, validBefore }) => {
+    const reprieve = sent.has(id) ? BigInt(REORGANISATION_SECONDS) : 0n
+    return validBefore + reprieve < chain.head.timestamp
+  })
   for (const payment of expired) {
     await orPostpone(chain, payment, () => settleExpired(chain, payment))
   }

@@ -135,6 +135,20 @@ describe('the settler ends a payment', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   })
 
+  test('a payment whose transaction was sent fails 30 s after its expiry, because a reorganisation may change the newest blocks', async () => {
+    await till.client.setAutomine(false)
+    const { id } = await till.send()
+    const { validBefore } = await till.payment(id)
+    const runAt = async (timestamp: bigint) => {
+      till.chain.head = { ...till.chain.head, timestamp }
+      await run(id)
+      return stateOf(id)
+    }
+    expect(await runAt(validBefore + 30n)).toBe('verified')
+    expect(await runAt(validBefore + 31n)).toBe('failed')
+    await till.look()
+  })
+
   test('a payment ends if its authorization was used, even after its expiry', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
@@ -177,7 +191,7 @@ describe('the settler ends a payment', () => {
     await till.client.setAutomine(false)
     await run(id)
     const { validBefore } = await till.payment(id)
-    till.chain.head = { ...till.chain.head, timestamp: validBefore + 1n }
+    till.chain.head = { ...till.chain.head, timestamp: validBefore + 31n }
     await run(id)
     await till.client.setAutomine(true)
     await till.look()
