@@ -31,12 +31,18 @@ export async function createTestDatabase(
   }
 }
 
+let admin: pg.Pool | null = null
+
+/**
+ * Runs a statement on the one admin connection of this process. On a virtual machine, a new connection costs PostgreSQL
+ * 40 ms of processor time, half as much as a new database.
+ */
 async function asAdmin(url: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(statement)
-  } finally {
-    await client.end()
-  }
+  admin ??= new pg.Pool({
+    connectionString: url,
+    max: 1,
+    idleTimeoutMillis: 0,
+    allowExitOnIdle: true,
+  }).on('error', () => {})
+  await admin.query(statement)
 }

@@ -65,18 +65,14 @@ export function startCommand(
 
 /** Waits until a process has printed text that matches the pattern. */
 export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegExpExecArray> =>
-  waitFor(
-    `${pattern} to be printed`,
-    () => {
-      const ended = process.child.exitCode !== null
-      const found = pattern.exec(process.stdout() + process.stderr())
-      if (ended && found === null) {
-        throw new Error(`the process ended: ${process.stdout()}${process.stderr()}`)
-      }
-      return found
-    },
-    30_000,
-  )
+  waitFor(`${pattern} to be printed`, () => {
+    const ended = process.child.exitCode !== null
+    const found = pattern.exec(process.stdout() + process.stderr())
+    if (ended && found === null) {
+      throw new Error(`the process ended: ${process.stdout()}${process.stderr()}`)
+    }
+    return found
+  })
 
 /**
  * Finds a free port for a process that must know its port before its start. The port is below the ports that the system
