@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { pageSeals } from '../../shared/approvalLink.ts'
 import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import type { Config } from '../../shared/config/config.ts'
+import { browserProofs } from '../../shared/people/browserProof.ts'
 import { createBatcher } from '../../shared/process/batcher.ts'
 import { serve } from '../../shared/process/serve.ts'
 import type { Running } from '../../shared/process/service.ts'
@@ -165,6 +166,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       metrics,
       keyring,
       pageSeals: pageSeals(master),
+      browserProofs: browserProofs(master),
       stateKey: deriveKey(master[0]!.key, 'purser/mcp-state'),
       offerKey,
     },

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { PageSeals } from '../../shared/approvalLink.ts'
 import type { Config } from '../../shared/config/config.ts'
+import type { BrowserProofs } from '../../shared/people/browserProof.ts'
 import type { Batcher } from '../../shared/process/batcher.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
 import type { FoundKey, WantedKey } from '../../sql/account/keys/keys.ts'
@@ -73,6 +74,8 @@ export type Services = {
   keyring: KeyringSource
   /** Makes the seals (cryptographic proofs) which show that the owner has seen the pages of a held mail. */
   pageSeals: PageSeals
+  /** Proves in which browsers a person has signed in before. */
+  browserProofs: BrowserProofs
   /**
    * Holds the key that authenticates the state that MCP clients carry between calls. The key for the state of MCP
    * clients has 32 bytes and is the same in every process.

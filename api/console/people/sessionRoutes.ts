@@ -13,7 +13,7 @@ import {
 } from '../../../sql/account/people/consoleSessions.ts'
 import { type Queryable, transaction } from '../../../sql/db.ts'
 import { readChainStatus } from '../../../sql/till/watch/chainStatus.ts'
-import { readBrowser } from '../../http/browserCookie.ts'
+import { proofCookie, readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, notFound } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
 import { stateOf } from '../../http/requestState.ts'
@@ -74,22 +74,24 @@ async function signIn(services: Services, request: Request, token: string): Prom
   return await signedIn(services, request, started)
 }
 
-/** Returns the response that gives the browser its session cookie. */
+/** Returns the response that gives the browser its session cookie, and the proof of this sign-in. */
 export async function signedIn(
   services: Services,
   request: Request,
   { session, secret }: { session: ConsoleSession; secret: string },
 ): Promise<Response> {
-  await audit(services.pool, request, { by: session, action: 'session.start', subject: session.id })
+  const { pool, config, browserProofs } = services
+  const { baseUrl } = config.http
+  await audit(pool, request, { by: session, action: 'session.start', subject: session.id })
+  const headers = new Headers({ 'cache-control': 'no-store' })
+  headers.append('set-cookie', sessionCookie(baseUrl, secret, session.expiresAt))
+  const { email } = session.person
+  if (email !== null) {
+    headers.append('set-cookie', proofCookie(baseUrl, browserProofs.prove(email)))
+  }
   return Response.json(
     { sessionId: session.id, expiresAt: session.expiresAt.toISOString() },
-    {
-      status: 201,
-      headers: {
-        'set-cookie': sessionCookie(services.config.http.baseUrl, secret, session.expiresAt),
-        'cache-control': 'no-store',
-      },
-    },
+    { status: 201, headers },
   )
 }
 

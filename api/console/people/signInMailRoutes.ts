@@ -2,7 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { addressKey, parseAddress } from '../../../shared/mail/address.ts'
 import { askSignInMail } from '../../../sql/account/people/signInMails.ts'
-import { browserHeaders, browserOf } from '../../http/browserCookie.ts'
+import { browserHeaders, browserOf, readProof } from '../../http/browserCookie.ts'
 import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 import { refuseOtherSites } from '../access.ts'
@@ -25,14 +25,16 @@ export const signInMailRoutes = (services: Services) =>
   )
 
 async function ask(services: Services, request: Request, given: string): Promise<Response> {
-  const { pool, config } = services
+  const { pool, config, browserProofs } = services
   const { baseUrl } = config.http
   refuseOtherSites(request, baseUrl, false)
   await limitSignIns(services, request)
   const address = parseAddress(given)
   if (address === null) throw badRequest('email must be one email address, such as ada@example.com')
   const browser = browserOf(request, baseUrl)
-  await askSignInMail(pool, { email: addressKey(address), browser })
+  const email = addressKey(address)
+  const isKnown = browserProofs.isProof(email, readProof(request, baseUrl) ?? '')
+  await askSignInMail(pool, { email, browser, isKnown })
   return Response.json(
     { message: 'If this address belongs to somebody here, a link is on its way' },
     { status: 202, headers: browserHeaders(baseUrl, browser) },

@@ -10,10 +10,12 @@ import { addJob } from '../../queue/jobs.ts'
 import { LINK_MINUTES } from './consoleSessions.ts'
 
 /**
- * MAILS_PER_HOUR limits the sign-in mails to one email address in an hour. REQUESTS_MAX limits the requests for sign-in
- * mails in an hour in total.
+ * MAILS_PER_HOUR limits the sign-in mails to one email address in an hour. KNOWN_PER_HOUR is the same limit for a
+ * browser in which the person has signed in before, so that strangers cannot keep the person out. REQUESTS_MAX limits
+ * the requests of strangers for sign-in mails in an hour in total.
  */
 const MAILS_PER_HOUR = 10
+const KNOWN_PER_HOUR = 20
 const REQUESTS_MAX = 20_000
 /** Sets the time after which the service sends a sign-in mail again if the recipient's mail host deferred the mail. */
 const RETRY_SECONDS = 30
@@ -22,10 +24,11 @@ const RETRY_SECONDS = 30
  * Requests a sign-in link by mail. If a limit on sign-in mails is exceeded, the service sends no mail but gives the
  * browser the same response.
  * @param email is the person's email address in lower case.
+ * @param isKnown tells whether the person has signed in with this browser before.
  */
 export async function askSignInMail(
   pool: Pool,
-  { email, browser }: { email: string; browser: string },
+  { email, browser, isKnown }: { email: string; browser: string; isKnown: boolean },
 ): Promise<void> {
   await transaction(pool, async (db) => {
     const id = newSignInMailId()
@@ -38,9 +41,9 @@ export async function askSignInMail(
       `insert into sign_in_mails (id, email, browser_hash, expires_at)
        select $1, $2, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes'
        where (select count(*) from sign_in_mails
-              where email = $2 and created_at > clock_timestamp() - interval '1 hour') < ${MAILS_PER_HOUR}
-         and (select count(*) from (select from sign_in_mails limit ${REQUESTS_MAX}) stored) < ${REQUESTS_MAX}`,
-      [id, email, hashSecret(browser)],
+              where email = $2 and created_at > clock_timestamp() - interval '1 hour') < $4
+         and ($5 or (select count(*) from (select from sign_in_mails limit ${REQUESTS_MAX}) stored) < ${REQUESTS_MAX})`,
+      [id, email, hashSecret(browser), isKnown ? KNOWN_PER_HOUR : MAILS_PER_HOUR, isKnown],
     )
     if (rowCount === 1) await addMailJob(db, id)
   })

@@ -1,5 +1,7 @@
 /** Tests sign-in with a link that the service sends by mail, and the notification mails that owners get. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createSignInLink } from '../../../../sql/account/people/consoleSessions.ts'
+import { askSignInMail } from '../../../../sql/account/people/signInMails.ts'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { heldAgent } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
@@ -96,6 +98,35 @@ test('an email address gets at most ten sign-in links an hour', async () => {
   const mailed = sink.mails.filter(({ email }) => email.to?.[0]?.address === person.email)
   expect(mailed.length).toBeLessThanOrEqual(10)
   expect(mailed.length).toBeGreaterThan(0)
+})
+
+test('strangers cannot use up the sign-in links of a browser in which the person has signed in before', async () => {
+  const person = await signInAs(service, 'operator')
+  const token = await createSignInLink(service.database.pool, person.personId)
+  const { headers } = await consoleClient(service.url, '').post('/sessions', { token })
+  const [, proof = ''] = headers.getSetCookie()
+  expect(proof).toMatch(
+    /^purser_known=[\w-]{43}; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Strict$/,
+  )
+  const known = consoleClient(service.url, cookieOf(new Headers({ 'set-cookie': proof })))
+  const asked = async () => {
+    const { rows } = await service.database.pool.query(
+      'select count(*)::int as n from sign_in_mails where email = $1',
+      [person.email],
+    )
+    return rows[0].n
+  }
+  const request = { email: person.email, browser: 'b' }
+  const { pool } = service.database
+  for (let n = 0; n < 11; n++) await askSignInMail(pool, { ...request, isKnown: false })
+  expect(await asked()).toBe(10)
+  await withinOneMinute()
+  for (const client of [consoleClient(service.url, ''), known]) {
+    await client.post('/sign-in-mails', { email: person.email })
+  }
+  expect(await asked()).toBe(11)
+  for (let n = 0; n < 11; n++) await askSignInMail(pool, { ...request, isKnown: true })
+  expect(await asked()).toBe(20)
 })
 
 test('one network begins at most thirty sign-ins a minute', async () => {
