@@ -1,5 +1,5 @@
 import { ask, at } from '../kit/ask.ts'
-import { field, openDialog, showOnce } from '../kit/dialog.ts'
+import { field, openDialog, showOnce, textArea } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import type { Endpoint, Project } from '../kit/types.ts'
 import { toast } from '../kit/ui.ts'
@@ -14,7 +14,7 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
       field('Price in USDC', 'priceUsdc', {
         ...{ required: true, inputmode: 'decimal', value: one.priceUsdc },
       }),
-      field('Description', 'description', { maxlength: 500, value: one.description ?? '' }),
+      textArea('Description', 'description', { maxlength: 500, rows: 3 }, one.description ?? ''),
       field(
         'Webhook URL',
         'webhookUrl',
@@ -32,7 +32,7 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
       // The console sends only the changed fields, because the seller may have changed other fields of the endpoint
       // since the form opened.
       const changed = Object.entries(now).filter(
-        ([name, value]) => value !== one[name as keyof typeof now],
+        ([name, value]) => (value ?? '') !== shown(one[name as keyof typeof now]),
       )
       if (changed.length === 0) return
       const { webhookSecret } = await ask<{ webhookSecret?: string }>(path, {
@@ -45,6 +45,9 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
         showOnce('Webhook secret', webhookSecret, 'The receiver checks signatures with it.')
     },
   })
+
+/** Returns a stored value as a form reads it: a text area changes each line break to a line feed. */
+const shown = (value: string | null): string => (value ?? '').replaceAll(/\r\n?/g, '\n').trim()
 
 /** Opens the form that registers an endpoint, or changes the price of a URL that is already registered. */
 export const registerEndpoint = (project: Project, refresh: () => Promise<void>): void =>

@@ -52,6 +52,27 @@ describe.skipIf(!hasBrowser)('an owner manages endpoints at the console', () => 
     await page.getByRole('row', { name: urlPattern }).getByText('0.03 USDC').waitFor()
   })
 
+  test('a new price keeps the lines and blanks of a description, and an owner edits the description line by line', async () => {
+    const { agent, urlPattern, one } = await register()
+    const description = ' Tea\r\nfor one\nor two '
+    await agent.patch(one, { description })
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/endpoints`)
+    const save = async (label: string, value: string) => {
+      await press(page, `Change ${urlPattern}`)
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel(label).fill(value)
+      await press(page, 'Save')
+      await dialog.waitFor({ state: 'detached' })
+      return (await agent.get(one)).body
+    }
+    expect(await save('Price in USDC', '0.04')).toMatchObject({ priceUsdc: '0.04', description })
+    expect(await save('Description', 'Tea\nfor three')).toMatchObject({
+      description: 'Tea\nfor three',
+    })
+  })
+
   test('an owner finds paused endpoints, and opens the webhook deliveries of an endpoint', async () => {
     const { agent, one, endpointId } = await register()
     await agent.patch(one, { active: false, webhookUrl: 'https://shop.example.com/hook' })
