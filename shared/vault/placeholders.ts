@@ -97,8 +97,9 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
       throw fault('{{secret}} is a TOTP secret: use {{totp}}')
     }
     const secretOf = (name: string) => own(data, name) ?? own(metadata, name)
+    const stored = secretOf(field)
     const text =
-      secretOf(field) ??
+      stored ??
       (field === 'apiKey' ? own(data, 'key') : null) ??
       (field === 'basicAuth' ? basicAuth(secretOf('username'), own(data, 'password')) : null)
     if (text === null) throw fault(`{{${field}}} has no value in this credential`)
@@ -109,7 +110,8 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
     }
     if (!text.isWellFormed()) throw fault(`{{${field}}} must stand for well-formed text`)
     const isSecret = own(data, field) !== null || own(metadata, field) === null
-    const secrets = field === 'basicAuth' ? [text, own(data, 'password')!] : [text]
+    const isJoined = field === 'basicAuth' && stored === null
+    const secrets = isJoined ? [text, own(data, 'password')!] : [text]
     // If a credential has no field apiKey, the placeholders {{apiKey}} and {{key}} name the same field.
     const isKey = (field === 'apiKey' || field === 'key') && own(data, 'apiKey') === null
     return { text, isSecret, secrets, names: isKey ? ['key', 'apiKey'] : [field] }

@@ -79,6 +79,12 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     expect(() => textOf('{{basicAuth}}', { data: { username: 'ada-l' } })).toThrow('has no value')
   })
 
+  test('a credential may have a field `basicAuth` of its own, which needs no password', () => {
+    const pair = Buffer.from('ada-l:tomato-soup').toString('base64')
+    const own = { type: 'CUSTOM', data: { basicAuth: pair } }
+    expect(filled('{{basicAuth}}', own)).toEqual({ text: `<${pair}>`, sent: [pair] })
+  })
+
   test('the placeholder `totp` is the one-time code of the present period, and the seed itself is never filled in', () => {
     const seed = { type: 'TOTP', data: { secret: TOTP_SECRET, digits: 8 } }
     const { text, sent } = filled('{{totp}}', seed)
