@@ -195,4 +195,19 @@ describe('the service finds the secrets of a credential that its request does no
     expect(new Set(codes).size).toBe(3)
     expect(new Set(secrets)).toEqual(new Set([spaced, ...codes, TOTP_SECRET]))
   })
+
+  test('the further secrets of a credential include the seed in an otpauth URI, and a seed without its padding', () => {
+    const padded = 'JBSWY3DPEHPK3PXPAA======'
+    for (const totp of [
+      padded,
+      `otpauth://totp/ACME:ada?secret=${encodeURIComponent(padded)}&issuer=ACME`,
+      'otpauth://totp/ACME:ada?issuer=ACME&SECRET=jbsw-y3dp+ehpk-3pxp%20aa',
+    ]) {
+      const seeds = unsentSecrets(credential({ data: { totp } }), NOW_MS)
+      expect([totp, seeds.map((one) => one.toUpperCase())]).toEqual([
+        totp,
+        expect.arrayContaining(['JBSWY3DPEHPK3PXPAA']),
+      ])
+    }
+  })
 })
