@@ -32,6 +32,7 @@ type ExpressResponse = {
   getHeaders(): Record<string, number | string | string[] | undefined>
   setHeader(name: string, value: string | string[]): unknown
   writeHead: (...args: never[]) => unknown
+  once(event: 'close', listener: () => void): unknown
 }
 
 /**
@@ -100,6 +101,8 @@ function setLate(response: ExpressResponse, headers: Record<string, string>): vo
 /** Collects the response of a paid request while the handler writes it, and then stores the response. */
 function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   const { write, end } = response
+  // A handler that streams stops without `end` if the payer disconnects.
+  response.once('close', sale.left)
   const pieces: Uint8Array[] = []
   let bytes = 0
   const add = ([chunk, encoding]: readonly unknown[]) => {

@@ -175,7 +175,7 @@ type Redeeming<Answer> = {
  */
 const once = () => ({
   idempotencyKey: crypto.randomUUID(),
-  sale: { sold() {}, unsold() {} } satisfies Sale<unknown>,
+  sale: { sold() {}, unsold() {}, left() {} } satisfies Sale<unknown>,
   isNew: true,
 })
 
