@@ -111,6 +111,30 @@ for (const [name, [handler, body]] of Object.entries(WAYS)) {
   })
 }
 
+test('the headers of a grant override those that the handler passes to writeHead', async () => {
+  const own = { 'Cache-Control': 'public, max-age=60', 'payment-response': 'own', 'x-own': 'own' }
+  const ways: ((response: express.Response) => void)[] = [
+    (response) => response.writeHead(201, own),
+    (response) => response.writeHead(201, 'Made', own),
+    (response) => response.writeHead(201, Object.entries(own).flat()),
+  ]
+  for (const [n, writeHead] of ways.entries()) {
+    const { ask } = await open((_request, response) => {
+      writeHead(response)
+      response.end('ha')
+    })
+    const paid = { 'x-payment': newPaymentHeader() }
+    for (let turn = 0; turn < 2; turn++) {
+      const { response, seen } = await ask(paid)
+      expect([n, turn, ...seen, response.headers.get('cache-control')]).toEqual([
+        ...[n, turn, 201, 'ha', 'no-store'],
+      ])
+      expect(response.headers.get('payment-response')).not.toContain('own')
+      expect(response.headers.get('x-own')).toBe('own')
+    }
+  }
+})
+
 test('a response whose bytes the paywall cannot know, or that is too long, is sold only once', async () => {
   const long = 'a'.repeat(ANSWER_MAX_BYTES)
   for (const [handler, isStored] of [
