@@ -135,7 +135,7 @@ export async function* followEvents(
       )
       for await (const { id, data, event } of readEvents(stream, onData)) {
         if (id !== '') lastEventId = id
-        if (event === 'stream.gap') yield gap(id)
+        if (event === 'stream.gap') yield gap(lastEventId ?? '')
         else if (data !== '') yield { id, ...(JSON.parse(data) as Omit<PurserEvent, 'id'>) }
       }
     } catch (error) {
@@ -176,7 +176,8 @@ async function* readEvents(
     for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
       const fields = { id: '', event: '', data: '' }
       for (const line of text.slice(0, end).split('\n')) {
-        const [, name, field = ''] = /^(id|event|data): ?(.*)$/.exec(line) ?? []
+        // U+2028 and U+2029 end no line of an event stream, so the dot must match them, too.
+        const [, name, field = ''] = /^(id|event|data): ?(.*)$/s.exec(line) ?? []
         if (name !== undefined) fields[name as keyof typeof fields] = field
       }
       text = text.slice(end + 2)

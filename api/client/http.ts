@@ -129,7 +129,10 @@ export class Http {
   ): Promise<ReadableStream<Uint8Array>> {
     const response = await this.#send(this.#request(id, input as Input, undefined, signal), id)
     if (response.ok && response.body !== null) return response.body
-    throw errorOf(readError(response, parse(await response.text())))
+    const text = await response.text().catch((cause: unknown) => {
+      throw this.#unreachable(id, cause)
+    })
+    throw errorOf(readError(response, parse(text)))
   }
 
   /** Tells whether the same call may succeed if the client sends it again. */

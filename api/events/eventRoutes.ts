@@ -73,15 +73,19 @@ export function eventRoutes(services: Services) {
         reader.close()
         throw new ApiError(401, 'unauthorized', 'Invalid API key')
       }
+      const headers = {
+        'content-type': 'text/event-stream',
+        // The header X-Accel-Buffering turns off the buffer of nginx, which would delay the events.
+        'x-accel-buffering': 'no',
+      }
+      // The response to a HEAD request waits for the end of its body, and an event stream has no end.
+      if (request.method === 'HEAD') {
+        reader.close()
+        return new Response(null, { headers })
+      }
       return new Response(
         eventStream(reader, new Set(types), { begin, missed, signal: request.signal }),
-        {
-          headers: {
-            'content-type': 'text/event-stream',
-            // The header X-Accel-Buffering turns off the buffer of nginx, which would delay the events.
-            'x-accel-buffering': 'no',
-          },
-        },
+        { headers },
       )
     },
     {

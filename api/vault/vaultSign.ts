@@ -19,7 +19,7 @@ import { badRequest } from '../http/errors.ts'
 import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { failure, orBadRequest, requireScope } from './vault.ts'
-import { type GivenRequest, outOfBounds } from './vaultUse.ts'
+import { type GivenRequest, outOfBounds, readRequest } from './vaultUse.ts'
 
 export const SIGN_ALGORITHMS = ['hmac-sha256', 'ed25519', 'aws-sigv4'] as const
 
@@ -103,7 +103,8 @@ function signRequest(credential: OpenCredential, input: SignInput) {
   if (given.body !== undefined && typeof given.body !== 'string') {
     throw badRequest('request.body must be a string: its bytes are signed')
   }
-  const { method = 'GET', url, headers = {}, body = '' } = given
+  const { method, url, headers, body: text } = readRequest(given)
+  const body = text ?? ''
   const request = { method, url, headers, body }
   checkUseRequest({ ...request, body: body === '' ? null : body }, { allowLoopback: false })
   if (Object.values({ url, body, ...headers }).some((text) => text.includes('{{'))) {

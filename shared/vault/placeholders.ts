@@ -97,8 +97,9 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
       throw fault('{{secret}} is a TOTP secret: use {{totp}}')
     }
     const secretOf = (name: string) => own(data, name) ?? own(metadata, name)
+    const stored = secretOf(field)
     const text =
-      secretOf(field) ??
+      stored ??
       (field === 'apiKey' ? own(data, 'key') : null) ??
       (field === 'basicAuth' ? basicAuth(secretOf('username'), own(data, 'password')) : null)
     if (text === null) throw fault(`{{${field}}} has no value in this credential`)
@@ -109,7 +110,8 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
     }
     if (!text.isWellFormed()) throw fault(`{{${field}}} must stand for well-formed text`)
     const isSecret = own(data, field) !== null || own(metadata, field) === null
-    const secrets = field === 'basicAuth' ? [text, own(data, 'password')!] : [text]
+    const isJoined = field === 'basicAuth' && stored === null
+    const secrets = isJoined ? [text, own(data, 'password')!] : [text]
     // If a credential has no field apiKey, the placeholders {{apiKey}} and {{key}} name the same field.
     const isKey = (field === 'apiKey' || field === 'key') && own(data, 'apiKey') === null
     return { text, isSecret, secrets, names: isKey ? ['key', 'apiKey'] : [field] }
@@ -136,8 +138,18 @@ export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): st
     // The masker also masks the one-time codes of the neighbouring time steps, because the server's clock may differ by
     // one step.
     for (const step of [-1, 0, 1]) texts.push(totpCode(key, nowMs + step * key.periodS * 1000).code)
-    for (const text of [...texts])
-      if (/^[a-z2-7\s=-]+$/i.test(text)) texts.push(text.replace(/[\s-]/g, ''))
+    texts.push(...texts.map(bareSeed))
   }
   return texts.filter((text) => text.length >= UNSENT_MIN_LENGTH)
+}
+
+/**
+ * Returns the TOTP secret in a text as a server shows it: in Base32 without blanks, hyphens and padding. @returns an
+ * empty text if the text holds no TOTP secret.
+ */
+function bareSeed(text: string): string {
+  const isUri = /^\s*otpauth:/i.test(text) && URL.canParse(text)
+  const named = isUri ? [...new URL(text).searchParams] : [['secret', text] as const]
+  const seed = named.find(([name]) => name.toLowerCase() === 'secret')?.[1] ?? ''
+  return /^[a-z2-7\s=-]+$/i.test(seed) ? seed.replace(/[\s=-]/g, '') : ''
 }

@@ -7,6 +7,7 @@ import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { deleteInBatches } from '../deleteInBatches.ts'
 import { recordEvents } from '../events/events.ts'
+import { hasNoJob } from '../queue/jobs.ts'
 
 /**
  * Holds the time for which the service keeps the response to an ended use of a secret. The service does not send a
@@ -201,7 +202,11 @@ async function auditEnd(
   if (outcome !== 'ok') await setOutcome(db, auditRow, outcome)
 }
 
-/** Deletes expired uses of secrets, together with their responses. */
+/**
+ * Deletes expired uses of secrets, together with their responses. A use in the state `sending` stays while its job will
+ * still record its end, because the service may have been down for longer than USE_KEPT.
+ */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
-  await deleteInBatches(db, 'vault_uses', 'expires_at <= clock_timestamp()')
+  const isOver = `(state <> 'sending' or ${hasNoJob("'use_secret:' || vault_uses.id")})`
+  await deleteInBatches(db, 'vault_uses', `expires_at <= clock_timestamp() and ${isOver}`)
 }

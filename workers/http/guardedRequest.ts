@@ -109,9 +109,15 @@ export type GuardedResponse =
 
 /**
  * Describes a failed HTTP request. The text `detail` may be shown to the tenant, because this text names no resolved
- * address.
+ * address. If `secured` is set, the TLS handshake had succeeded, so the server may have got the request.
  */
-type Failure = { ok: false; kind: 'blocked' | 'timeout' | 'network'; detail: string; ms: number }
+type Failure = {
+  ok: false
+  kind: 'blocked' | 'timeout' | 'network'
+  detail: string
+  ms: number
+  secured?: true
+}
 
 class BlockedError extends Error {
   override readonly name = 'BlockedError'
@@ -249,6 +255,14 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
   const { body, timeoutMs, responseBytesMax = RESPONSE_BYTES_MAX } = parameters
   const request = openRequest(parameters)
   let isWhole = false
+  let secured: { secured?: true } = {}
+  request.on('socket', (socket) => {
+    // A kept connection must not collect a listener from each of its requests.
+    if (!socket.connecting) return
+    socket.once('secureConnect', () => {
+      secured = { secured: true }
+    })
+  })
   let timer: Timer | undefined
   try {
     type Answer = { status: number; statusText: string; headers: string[] } & Body
@@ -281,7 +295,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     if (error instanceof BlockedError) {
       return { ok: false, kind: 'blocked', detail: error.message, ms: ms() }
     }
-    return { ok: false, kind: 'network', detail: errorCode(error), ms: ms() }
+    return { ok: false, kind: 'network', detail: errorCode(error), ms: ms(), ...secured }
   } finally {
     clearTimeout(timer)
     // The call of `destroy` ends the HTTP connection if the response is cut or missing.

@@ -29,7 +29,7 @@ import { signInAt } from '../../sql/purse/signIn.ts'
 import { readChainStatus } from '../../sql/till/watch/chainStatus.ts'
 import { type Exchange, headerOf, type OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
-import { NOT_SENT } from '../vault/sendFilled.ts'
+import { wasNotSent } from '../vault/sendFilled.ts'
 import { createReservations } from './reservations.ts'
 import { type Call, createSellerCalls } from './sellerCalls.ts'
 import { createSellerKeys } from './sellerKeys.ts'
@@ -275,10 +275,9 @@ function bareUrl(url: string): string {
   return `${origin}${pathname}`
 }
 
-function unasked({ kind, detail }: Extract<Exchange, { ok: false }>): PurchaseEnd {
-  if (kind === 'blocked' || (kind === 'network' && NOT_SENT.test(detail))) {
-    return { state: 'failed', reason: 'not_reached', detail }
-  }
+function unasked(failure: Extract<Exchange, { ok: false }>): PurchaseEnd {
+  const { detail } = failure
+  if (wasNotSent(failure)) return { state: 'failed', reason: 'not_reached', detail }
   return { state: 'unknown', reason: 'no_answer', detail: `${detail}; nothing was signed` }
 }
 

@@ -29,14 +29,21 @@ export async function sendFilled(
   return { state: 'answered', answer: await mask(answer, secrets) }
 }
 
+type Failed = Extract<Exchange, { ok: false }>
+
 /** Matches the errors of a connection over which no request was sent yet. */
-export const NOT_SENT =
+const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH)$|CERT|TLS|SSL|SIGNATURE/
 
-function unanswered(answer: Extract<Exchange, { ok: false }>): UseEnd {
-  const { kind, detail } = answer
-  if (kind === 'blocked' || (kind === 'network' && NOT_SENT.test(detail))) {
-    return { state: 'failed', error: detail }
-  }
+/**
+ * Tells whether the server of a failed request surely got no request. After the handshake, a server can break TLS with
+ * the same error as in the handshake.
+ */
+export const wasNotSent = ({ kind, detail, secured }: Failed): boolean =>
+  kind === 'blocked' || (kind === 'network' && secured !== true && NOT_SENT.test(detail))
+
+function unanswered(answer: Failed): UseEnd {
+  const { detail } = answer
+  if (wasNotSent(answer)) return { state: 'failed', error: detail }
   return { state: 'unknown', error: `${detail}; the server may have acted` }
 }

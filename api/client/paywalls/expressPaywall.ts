@@ -32,6 +32,7 @@ type ExpressResponse = {
   getHeaders(): Record<string, number | string | string[] | undefined>
   setHeader(name: string, value: string | string[]): unknown
   writeHead: (...args: never[]) => unknown
+  once(event: 'close', listener: () => void): unknown
 }
 
 /**
@@ -92,14 +93,35 @@ export function requirePayment(
 function setLate(response: ExpressResponse, headers: Record<string, string>): void {
   const { writeHead } = response
   response.writeHead = (...args: never[]) => {
+    // Node prefers the headers in the arguments of `writeHead` to headers that were set, so no header stays there.
+    const rest = args.filter((one) => typeof one !== 'object')
+    for (const [name, values] of headersIn(args.find((one) => typeof one === 'object'))) {
+      response.setHeader(name, values.length === 1 ? values[0]! : values)
+    }
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
-    return writeHead.apply(response, args)
+    return writeHead.apply(response, rest)
   }
+}
+
+/** Returns the headers that a handler passed to `writeHead`: an object, a list of pairs, or names between their values. */
+function headersIn(given: unknown): Map<string, string[]> {
+  const list = Array.isArray(given) ? given.flat() : []
+  const pairs: [name: string, value: string | string[]][] = Array.isArray(given)
+    ? list.flatMap((name, n) => (n % 2 === 0 ? [[name, list[n + 1]]] : []))
+    : Object.entries(given ?? {})
+  const headers = new Map<string, string[]>()
+  for (const [name, value] of pairs) {
+    const lower = name.toLowerCase()
+    headers.set(lower, [...(headers.get(lower) ?? []), ...[value].flat()])
+  }
+  return headers
 }
 
 /** Collects the response of a paid request while the handler writes it, and then stores the response. */
 function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   const { write, end } = response
+  // A handler that streams stops without `end` if the payer disconnects.
+  response.once('close', sale.left)
   const pieces: Uint8Array[] = []
   let bytes = 0
   const add = ([chunk, encoding]: readonly unknown[]) => {

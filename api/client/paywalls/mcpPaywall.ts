@@ -76,7 +76,9 @@ export function requirePayment<Args extends unknown[], Result extends object>(
 const readPayment = (value: unknown): string | object | null =>
   typeof value === 'string' || (typeof value === 'object' && value !== null) ? value : null
 
-const decode = (header: string): Record<string, unknown> => JSON.parse(atob(header))
+/** Decodes a payment header, which holds JSON in UTF-8. */
+const decode = (header: string): Record<string, unknown> =>
+  JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(header), (byte) => byte.charCodeAt(0))))
 
 function refusal({ body, headers }: Refused, x402Version: 1 | 2): ToolResult {
   const required = headers['PAYMENT-REQUIRED']

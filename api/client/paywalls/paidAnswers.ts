@@ -34,6 +34,11 @@ export type Sale<Answer> = {
    * paid request again.
    */
   unsold(): void
+  /**
+   * Records that the payer has disconnected before the response ended. The handler may still end the response. If an
+   * equal request waits in vain for the end, the payer may send the same paid request again.
+   */
+  left(): void
 }
 
 export type Asked<Answer> =
@@ -49,7 +54,11 @@ export type Asked<Answer> =
   | { kind: 'open' }
 
 type Ended<Answer> = Exclude<Asked<Answer>, { kind: 'first' }>
-type Entry<Answer> = { stored: Stored<Answer> | null; ended: Promise<Ended<Answer>> }
+type Entry<Answer> = {
+  stored: Stored<Answer> | null
+  ended: Promise<Ended<Answer>>
+  hasLeft: boolean
+}
 
 /** Holds the paid requests of one paywall and their responses. */
 export class PaidAnswers<Answer> {
@@ -63,7 +72,10 @@ export class PaidAnswers<Answer> {
     if (entry.stored !== null) return { kind: 'answered', answer: entry.stored.answer }
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<Ended<Answer>>((resolve) => {
-      timer = setTimeout(() => resolve({ kind: 'open' }), WAIT_MS)
+      timer = setTimeout(() => {
+        if (entry.hasLeft && this.#entries.get(key) === entry) this.#entries.delete(key)
+        resolve({ kind: 'open' })
+      }, WAIT_MS)
     })
     try {
       return await Promise.race([entry.ended, late])
@@ -76,6 +88,7 @@ export class PaidAnswers<Answer> {
     let end: (ended: Ended<Answer>) => void = () => {}
     const entry: Entry<Answer> = {
       stored: null,
+      hasLeft: false,
       ended: new Promise((resolve) => {
         end = resolve
       }),
@@ -101,6 +114,9 @@ export class PaidAnswers<Answer> {
       },
       unsold: () => {
         if (close({ kind: 'open' })) this.#entries.delete(key)
+      },
+      left: () => {
+        entry.hasLeft = true
       },
     }
   }

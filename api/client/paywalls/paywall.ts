@@ -105,7 +105,7 @@ export function createPaywall<Answer>(
   const redeem = async (
     payment: string | object,
     price: Price,
-    { idempotencyKey, sale }: { idempotencyKey: string; sale: Sale<Answer> },
+    { idempotencyKey, sale, isNew }: Redeeming<Answer>,
   ): Promise<Verdict<Answer>> => {
     try {
       // The redeem call does not get the abort signal of the payer's request, so that the settlement continues even if
@@ -116,7 +116,8 @@ export function createPaywall<Answer>(
       )
       // A service of an older version returns no `grantedAt`. Without `grantedAt`, the computed age of the grant is
       // NaN, so the grant never counts as too old.
-      if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
+      const agoMs = result.ok && !isNew ? Date.now() - Date.parse(result.grantedAt ?? '') : 0
+      if (agoMs > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
       }
@@ -152,11 +153,21 @@ export function createPaywall<Answer>(
     if (before.kind === 'answered') return before
     if (before.kind === 'open') return notYet(RETRY_AFTER_S)
     if (before.kind === 'spent') return redeem(payment, price, once())
-    return redeem(payment, price, { idempotencyKey: key, sale: before.sale })
+    return redeem(payment, price, { idempotencyKey: key, sale: before.sale, isNew: false })
   }
 }
 
 type Price = { amount: string; resource: string; description?: string }
+
+type Redeeming<Answer> = {
+  idempotencyKey: string
+  sale: Sale<Answer>
+  /**
+   * Tells that no earlier call used the idempotency key. The grant is then new, even if the clock of the seller is
+   * ahead of the clock of the service.
+   */
+  isNew: boolean
+}
 
 /**
  * Makes the options that redeem a payment under a new idempotency key. For a new idempotency key, the service grants
@@ -164,7 +175,8 @@ type Price = { amount: string; resource: string; description?: string }
  */
 const once = () => ({
   idempotencyKey: crypto.randomUUID(),
-  sale: { sold() {}, unsold() {} } satisfies Sale<unknown>,
+  sale: { sold() {}, unsold() {}, left() {} } satisfies Sale<unknown>,
+  isNew: true,
 })
 
 /** Returns a 402 response with the payment challenge, in the body for x402 version 1 and in a header for version 2. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { ForbiddenError, Purser, type PurserEvent } from '../../../api/client/main.ts'
 import { startApi } from '../../../api/http/server.ts'
+import { closeServers, serve } from '../../support/process/localServer.ts'
 import { startTcpProxy } from '../../support/process/tcpProxy.ts'
 import {
   type Agent,
@@ -15,7 +16,10 @@ let service: TestService
 beforeAll(async () => {
   service = await startTestService()
 })
-afterAll(() => service[Symbol.asyncDispose]())
+afterAll(async () => {
+  closeServers()
+  await service[Symbol.asyncDispose]()
+})
 
 const deliver = (agent: Agent, subject: string) =>
   service.deliver({ from: 'ada@example.com', to: agent.address, subject, text: 'Text.' })
@@ -102,6 +106,63 @@ test('the client misses no event if its connection breaks before the first event
   await deliver(agent, 'Next')
   await waitFor('the next', () => subjects().includes('Next'))
   expect(subjects()).toEqual(['Meanwhile', 'Next'])
+  abort.abort(new Error('enough'))
+  await ended
+})
+
+/** Returns a client whose event stream has the given text and then stays open. */
+const streaming = (text: string) =>
+  new Purser({
+    apiKey: `loid-${'0'.repeat(64)}`,
+    fetch: async ({ signal }) =>
+      new Response(
+        new ReadableStream<Uint8Array>({
+          start(controller) {
+            controller.enqueue(Buffer.from(text))
+            signal.addEventListener('abort', () => controller.error(signal.reason))
+          },
+        }),
+      ),
+  })
+
+test('the client gets an event with U+2028 in its data, which ends no line of an event stream', async () => {
+  const told = (n: number, subject: string) =>
+    `id: ${n}-1\nevent: message.received\ndata: ${JSON.stringify({ type: 'message.received', data: { subject } })}\n\n`
+  const { abort, ended, subjects } = follow(
+    streaming(told(1, 'one\u2028two\u2029three') + told(2, 'last')),
+  )
+  await waitFor('the last event', () => subjects().includes('last'))
+  expect(subjects()).toEqual(['one\u2028two\u2029three', 'last'])
+  abort.abort(new Error('enough'))
+  await ended
+})
+
+test('the event that reports a gap has the id after which the client continues', async () => {
+  const { told, abort, ended } = follow(
+    streaming('retry: 2000\nid: 7-5\n\nevent: stream.gap\ndata: {}\n\n'),
+  )
+  await waitFor('the gap', () => told.length === 1)
+  expect(told[0]).toMatchObject({ type: 'stream.gap', id: '7-5' })
+  abort.abort(new Error('enough'))
+  await ended
+})
+
+test('the client reconnects if the connection breaks within an error response of a proxy', async () => {
+  let calls = 0
+  const port = await serve((request, response) => {
+    if (++calls === 1) {
+      response.writeHead(503, { 'content-length': '100' })
+      response.write('{', () => request.socket.destroy())
+      return
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('id: 1-1\nevent: vault.used\ndata: {"type":"vault.used","data":{}}\n\n')
+  })
+  const apiKey = `loid-${'0'.repeat(64)}`
+  const purser = new Purser({ apiKey, baseUrl: `http://127.0.0.1:${port}` })
+  const { told, abort, ended } = follow(purser)
+  await Promise.race([waitFor('the event', () => told.length === 1), ended])
+  expect(told.map(({ id }) => id)).toEqual(['1-1'])
   abort.abort(new Error('enough'))
   await ended
 })

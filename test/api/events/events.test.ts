@@ -36,6 +36,19 @@ const deliver = (agent: Agent, subject: string, from = 'ada@example.com') =>
 
 type Told = { id: string; event: string | null; data: any }
 
+test('a HEAD request for the events gets the headers of the stream at once, and opens no stream', async () => {
+  const agent = await service.newAgent()
+  const response = await fetch(`${service.url}/v0/events`, {
+    method: 'HEAD',
+    headers: { authorization: `Bearer ${agent.key}` },
+    signal: AbortSignal.timeout(5_000),
+  })
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    200,
+    'text/event-stream',
+  ])
+})
+
 /** Follows an event stream (server-sent events) as the EventSource of a browser does. */
 async function listen(
   agent: Agent,

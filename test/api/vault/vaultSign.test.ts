@@ -72,6 +72,24 @@ test('an AWS request to an allowed host is signed, and the result has a placehol
   expect((await sign('aws', given('https://evil.test/k'))).status).toBe(403)
 })
 
+test('an AWS request with a body and without a method is signed as a POST, as a use sends it', async () => {
+  const data = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 's'.repeat(40) }
+  await store('sqs', 'AWS', data, { allowedHosts: ['*.amazonaws.com'], allowedMethods: ['POST'] })
+  const url = 'https://sqs.us-east-1.amazonaws.com/'
+  const aws = { algorithm: 'aws-sigv4', region: 'us-east-1', service: 'sqs' }
+  const { status, body } = await sign('sqs', { ...aws, request: { url, body: '{}' } })
+  expect([status, body.message]).toEqual([200, undefined])
+  const [, y, mo, d, h, mi, s] = /^(.{4})(..)(..)T(..)(..)(..)Z$/.exec(body.headers['x-amz-date'])!
+  const post = { method: 'POST', url, headers: {}, body: '{}', region: 'us-east-1', service: 'sqs' }
+  expect(body.headers).toEqual(
+    signAwsRequest(
+      post,
+      { ...data, sessionToken: null },
+      new Date(`${y}-${mo}-${d}T${h}:${mi}:${s}Z`),
+    ),
+  )
+})
+
 test('an invalid signature request gets status 400 with the field name, and adds an entry to the audit log', async () => {
   await store('login', 'LOGIN', { password: 'long enough for a key' })
   await store('short', 'API_KEY', { secret: 'short' })

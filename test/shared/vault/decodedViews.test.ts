@@ -63,6 +63,7 @@ describe('the service decodes the escapes in a text', () => {
     ['&amp;&LT;&gt;&quot;&apos;', `&<>"'`],
     ['&uuml;&Uuml;&nbsp;&yuml;&frac34;', bytes('üÜ\u00a0ÿ¾')],
     ['&plus;&sol;&equals;&commat;&lowbar;', '+/=@_'],
+    ['&euro;&hellip;&OElig;&pi;&Pi;&thetasym;&ne;&diams;', bytes('€…ŒπΠϑ≠♦')],
     ['&unknown;&amp', '&unknown;&amp'],
   ])('of HTML: %p', (text, wanted) => {
     expect(unescaped(text)).toEqual([wanted])

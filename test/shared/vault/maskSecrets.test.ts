@@ -136,3 +136,9 @@ test('bytes without a secret are returned as the same bytes', () => {
   const bytes = Buffer.from([0, 255, 254, 65, 66])
   expect(masker.bytes(bytes)).toBe(bytes)
 })
+
+test('a secret is masked whose letters PHP writes as named characters of HTML 4', () => {
+  const secret = 'Schlüssel€–λόγος'
+  const written = 'Schl&uuml;ssel&euro;&ndash;&lambda;ό&gamma;&omicron;&sigmaf;'
+  expect(mask(secret, `<b>${written}</b>`)).toBe('<b>[masked]</b>')
+})

@@ -79,6 +79,12 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     expect(() => textOf('{{basicAuth}}', { data: { username: 'ada-l' } })).toThrow('has no value')
   })
 
+  test('a credential may have a field `basicAuth` of its own, which needs no password', () => {
+    const pair = Buffer.from('ada-l:tomato-soup').toString('base64')
+    const own = { type: 'CUSTOM', data: { basicAuth: pair } }
+    expect(filled('{{basicAuth}}', own)).toEqual({ text: `<${pair}>`, sent: [pair] })
+  })
+
   test('the placeholder `totp` is the one-time code of the present period, and the seed itself is never filled in', () => {
     const seed = { type: 'TOTP', data: { secret: TOTP_SECRET, digits: 8 } }
     const { text, sent } = filled('{{totp}}', seed)
@@ -188,5 +194,20 @@ describe('the service finds the secrets of a credential that its request does no
     })
     expect(new Set(codes).size).toBe(3)
     expect(new Set(secrets)).toEqual(new Set([spaced, ...codes, TOTP_SECRET]))
+  })
+
+  test('the further secrets of a credential include the seed in an otpauth URI, and a seed without its padding', () => {
+    const padded = 'JBSWY3DPEHPK3PXPAA======'
+    for (const totp of [
+      padded,
+      `otpauth://totp/ACME:ada?secret=${encodeURIComponent(padded)}&issuer=ACME`,
+      'otpauth://totp/ACME:ada?issuer=ACME&SECRET=jbsw-y3dp+ehpk-3pxp%20aa',
+    ]) {
+      const seeds = unsentSecrets(credential({ data: { totp } }), NOW_MS)
+      expect([totp, seeds.map((one) => one.toUpperCase())]).toEqual([
+        totp,
+        expect.arrayContaining(['JBSWY3DPEHPK3PXPAA']),
+      ])
+    }
   })
 })

@@ -69,3 +69,21 @@ test('a stored use is deleted after its expiry, and no other use is deleted', as
   ])
   expect(rows).toEqual([{ id: kept.id }])
 })
+
+test('a use that a crash interrupted outlives its expiry until its end is recorded', async () => {
+  const { pool } = service.database
+  const { id, projectId } = await newUse()
+  const keyring = new Keyring(masterKeys(service.config))
+  await pool.query(
+    `update vault_uses set state = 'sending', expires_at = clock_timestamp() - interval '1 hour' where id = $1`,
+    [id],
+  )
+  await deleteExpiredUses(pool)
+  await endUse(pool, { id, keyring, end: { state: 'unknown', error: 'cut off' } })
+  expect(await findUse(pool, { projectId, id, keyring })).toMatchObject({ state: 'unknown' })
+  const { rows } = await pool.query(
+    `select data->>'state' as state from events where project_id = $1 and type = 'vault.used'`,
+    [projectId],
+  )
+  expect(rows).toEqual([{ state: 'unknown' }])
+})

@@ -1,6 +1,7 @@
 /** Tests servers that return the secret of a request in many encodings. The agent must get no part of the secret. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Server } from 'node:http'
+import { connect } from 'node:net'
 import { createServer } from 'node:tls'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { fillRequest, type UseRequest } from '../../../shared/vault/useRequest.ts'
@@ -8,7 +9,7 @@ import { maskedAnswer } from '../../../workers/vault/maskedAnswer.ts'
 import { sendFilled } from '../../../workers/vault/sendFilled.ts'
 import { createRandom } from '../../chaos/random.ts'
 import { amount } from '../../support/database/extent.ts'
-import { answering, closeServers, listen } from '../../support/process/localServer.ts'
+import { answering, closeServers, listen, serveRaw } from '../../support/process/localServer.ts'
 import { newCertificate } from '../../support/process/tlsServer.ts'
 
 const CASES = amount(2_000, 300)
@@ -281,4 +282,40 @@ test('a host name with a private address gets no connection, and a certificate o
   expect(await send({ ca: newCertificate('hostile.example').ca })).toMatchObject({
     state: 'failed',
   })
+})
+
+test('a server that got the request and then breaks TLS leaves the use unknown, because the server may have acted', async () => {
+  const { key, ca: own } = newCertificate('hostile.example')
+  let received = 0
+  let spoil = () => {}
+  const inner = createServer({ key, cert: own }, (socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      received++
+      spoil()
+    })
+  })
+  const innerPort = await listen(
+    Object.assign(inner, { closeAllConnections() {} }) as unknown as Server,
+  )
+  const spoiled = await serveRaw((client) => {
+    const server = connect(innerPort, '127.0.0.1')
+    server.on('error', () => {})
+    client.pipe(server)
+    server.pipe(client)
+    // These bytes are no TLS record (RFC 8446 §5.1).
+    spoil = () => client.write('HTTP/1.1 400 Bad Request\r\n\r\n')
+  })
+  const request: UseRequest = {
+    ...{ method: 'POST', url: `https://hostile.example:${spoiled}/`, headers: {} },
+    body: '{{password}}',
+  }
+  const credential = {
+    ...{ type: 'LOGIN', data: { password: 'correct horse' }, metadata: {}, ...BOUNDS },
+    allowedHosts: [`hostile.example:${spoiled}`],
+  }
+  const policy = { allowPrivate: true, resolve: answering('127.0.0.1'), ca: own }
+  const end = await sendFilled(policy, fillRequest(request, credential, Date.now()), maskedAnswer)
+  expect(received).toBe(1)
+  expect(end).toMatchObject({ state: 'unknown' })
 })

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, expect, spyOn, test } from 'bun:test'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
@@ -6,6 +6,7 @@ import { requirePayment } from '../../../../api/client/paywalls/expressPaywall.t
 import type { HttpPaywallOptions } from '../../../../api/client/paywalls/httpPaywall.ts'
 import { ANSWER_MAX_BYTES } from '../../../../api/client/paywalls/paidAnswers.ts'
 import { newPaymentHeader, shopService } from '../../../support/till/headers/shopService.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 const KEY = /^[0-9a-f]{64}$/
 const DUPLICATE = 'duplicate_settlement'
@@ -110,6 +111,30 @@ for (const [name, [handler, body]] of Object.entries(WAYS)) {
   })
 }
 
+test('the headers of a grant override those that the handler passes to writeHead', async () => {
+  const own = { 'Cache-Control': 'public, max-age=60', 'payment-response': 'own', 'x-own': 'own' }
+  const ways: ((response: express.Response) => void)[] = [
+    (response) => response.writeHead(201, own),
+    (response) => response.writeHead(201, 'Made', own),
+    (response) => response.writeHead(201, Object.entries(own).flat()),
+  ]
+  for (const [n, writeHead] of ways.entries()) {
+    const { ask } = await open((_request, response) => {
+      writeHead(response)
+      response.end('ha')
+    })
+    const paid = { 'x-payment': newPaymentHeader() }
+    for (let turn = 0; turn < 2; turn++) {
+      const { response, seen } = await ask(paid)
+      expect([n, turn, ...seen, response.headers.get('cache-control')]).toEqual([
+        ...[n, turn, 201, 'ha', 'no-store'],
+      ])
+      expect(response.headers.get('payment-response')).not.toContain('own')
+      expect(response.headers.get('x-own')).toBe('own')
+    }
+  }
+})
+
 test('a response whose bytes the paywall cannot know, or that is too long, is sold only once', async () => {
   const long = 'a'.repeat(ANSWER_MAX_BYTES)
   for (const [handler, isStored] of [
@@ -143,6 +168,32 @@ test('a request whose handler failed may come again', async () => {
   const paid = { 'x-payment': newPaymentHeader() }
   expect((await ask(paid)).seen).toEqual([503, 'ha 1'])
   for (let n = 0; n < 2; n++) expect((await ask(paid)).seen).toEqual([200, 'ha 2'])
+})
+
+test('a paid request may come again if the payer left and the handler never ends its response', async () => {
+  let served = 0
+  const left = Promise.withResolvers<void>()
+  const { ask } = await open((_request, response) => {
+    if (++served > 1) return void response.send('ha')
+    response.on('close', () => left.resolve())
+    response.write('h')
+  })
+  const paid = { 'x-payment': newPaymentHeader() }
+  const abort = new AbortController()
+  const first = ask(paid, { signal: abort.signal }).catch(() => null)
+  await waitFor('the handler', () => served === 1)
+  abort.abort()
+  await Promise.all([first, left.promise])
+  const { setTimeout: wait } = globalThis
+  const timer = spyOn(globalThis, 'setTimeout')
+  timer.mockImplementation(((run: () => void, ms: number) =>
+    wait(run, ms === 30_000 ? 20 : ms)) as never)
+  try {
+    expect((await ask(paid)).seen[0]).toBe(503)
+    expect((await ask(paid)).seen).toEqual([200, 'ha'])
+  } finally {
+    timer.mockRestore()
+  }
 })
 
 test('a paid request is compared with others only if its whole body is known', async () => {

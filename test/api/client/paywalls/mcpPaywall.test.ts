@@ -47,6 +47,19 @@ test('an unpaid call gets the challenge of the set x402 version', async () => {
   }
 })
 
+test('a challenge of version 2 keeps the letters outside of ASCII in its description', async () => {
+  const { service, ask } = open()
+  const required = {
+    ...REQUIRED,
+    resource: { url: RESOURCE, description: 'Wetter für Łódź – 天気' },
+  }
+  service.answer = () => ({
+    ...CHALLENGE,
+    headers: { 'PAYMENT-REQUIRED': encodeHeader(required) },
+  })
+  expect((await ask()).structuredContent).toEqual(required)
+})
+
 test('a refusal without an offer shows its reason and the settlement', async () => {
   for (const name of ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE']) {
     const { service, ask } = open()

@@ -181,6 +181,14 @@ test('a grant that is older than ten minutes does not count again', async () => 
   }
 })
 
+test('a payment that is redeemed only once is served, even if the clock of the seller is ahead of the service', async () => {
+  const { service, ask } = open()
+  const grantedAt = new Date(Date.now() - 20 * 60_000).toISOString()
+  service.answer = () =>
+    service.calls.length === 1 ? grant({ grantedAt }) : refusal('duplicate_settlement')
+  expect(briefly(await ask(newPaymentHeader(), null))).toEqual(['paid'])
+})
+
 test('a refused payment gets a new offer with the reason, and the same request may come again', async () => {
   const { service, ask } = open()
   const payment = newPaymentHeader()
