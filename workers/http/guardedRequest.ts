@@ -257,11 +257,12 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
   let isWhole = false
   let secured: { secured?: true } = {}
   request.on('socket', (socket) => {
-    // A kept connection must not collect a listener from each of its requests.
-    if (!socket.connecting) return
-    socket.once('secureConnect', () => {
+    const isSecured = () => {
       secured = { secured: true }
-    })
+    }
+    // A kept connection had its handshake before this request.
+    if (socket.connecting) socket.once('secureConnect', isSecured)
+    else isSecured()
   })
   let timer: Timer | undefined
   try {

@@ -243,8 +243,8 @@ describe('a settler looks at the payments that it did not take', () => {
     await recordMisses(pool, { reverted: [], displaced: [hash] })
     expect(await untaken(unsent)).toEqual([[unsent, 'waiting']])
     for (const [validBefore, state] of [
-      [HEAD_TIME - 1n, 'open'],
-      [HEAD_TIME, 'sent'],
+      [HEAD_TIME - 31n, 'open'],
+      [HEAD_TIME - 30n, 'sent'],
     ] as const) {
       await set(sent, `valid_before = ${validBefore}`)
       expect(await untaken(sent)).toEqual([[sent, state]])
