@@ -32,7 +32,7 @@ export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_eve
       const { result } = await children.run({ source, window })
       return 'instances' in result ? result.instances : []
     } catch (error) {
-      if (!(error instanceof ChildError)) throw error
+      if (!(error instanceof ChildError) || error.isAccident) throw error
       log.info({ eventRow: row, reason: error.message }, 'event not expanded')
       return []
     }

@@ -30,6 +30,7 @@ import {
   parseAgainLater,
 } from '../../../sql/mail/inbound/inboundMails.ts'
 import { keepAttachments } from '../../../sql/mail/messages/attachments.ts'
+import { ChildError } from '../../process/child.ts'
 import type { PoolContext } from '../../queue/task.ts'
 import type { LookUp } from '../lookUp.ts'
 import { authenticateMail } from './authenticateMail.ts'
@@ -80,7 +81,10 @@ type Care = {
   rules: readonly Rule[]
   /** Forces the mail to be parsed in a child process, because this mail may already have killed a process. */
   isolated: boolean
-  /** Allows the service to store the mail without parsing if the database refuses the parsed mail. */
+  /**
+   * Allows the service to store the mail without parsing if the database refuses the parsed mail, or if the parser
+   * process did not start or died.
+   */
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
@@ -163,6 +167,7 @@ async function readAndStore(
     const { projectId } = inbound
     parsed = await parser.parse(inbound.bytes, { projectId, sharers: sharersOf(inbound), isolated })
   } catch (error) {
+    if (error instanceof ChildError && error.isAccident && !storeAnyway) throw error
     log.warn({ inboundId, err: error }, 'a message could not be parsed; it is stored unparsed')
     parsed = unparsed(inbound, mailDomain)
   }

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import type { Running } from '../../../../shared/process/service.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { createPool, type Pool } from '../../../../sql/db.ts'
@@ -218,6 +218,29 @@ test('if the database refuses a message, the service first tries again, and only
   expect(await labelsOf(pool, projectId)).toEqual([])
   await pool.query('alter table messages drop constraint no_html')
   await run(pool, id!, 6)
+  expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
+})
+
+test('a message waits while the system cannot start its parser process, and is stored unparsed only after many attempts', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const [projectId, other] = [await newProject(pool), await newProject(pool)]
+  const raw = rawMail({ text: 'Lorem ipsum\r\n'.repeat(2_000) })
+  const [[id], [late]] = [await takeIn(pool, [projectId], raw), await takeIn(pool, [other], raw)]
+  const spawn = spyOn(Bun, 'spawn').mockImplementation(() => {
+    throw new Error('EAGAIN')
+  })
+  try {
+    await expect(run(pool, id!, 5)).rejects.toThrow('EAGAIN')
+    expect(await labelsOf(pool, projectId)).toEqual([])
+    await run(pool, late!, 6)
+  } finally {
+    spawn.mockRestore()
+  }
+  expect(await labelsOf(pool, other)).toEqual([
+    ['received', 'unread', 'unparseable', 'unauthenticated'],
+  ])
+  await run(pool, id!, 5)
   expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
