@@ -88,6 +88,8 @@ type Care = {
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
+  /** Holds the time of the first check of the sender without an answer from the DNS, or `null` before such a check. */
+  unsureSince: Date | null
 }
 
 /**
@@ -159,7 +161,7 @@ async function readAndStore(
     parser,
     dnsTurns,
   }: Parser,
-  { rules, isolated, storeAnyway, patienceMs, turn }: Care & { turn: ParseTurn },
+  { rules, isolated, storeAnyway, patienceMs, unsureSince, turn }: Care & { turn: ParseTurn },
 ): Promise<void> {
   const inboundId = inbound.id
   let parsed: IndexedMail
@@ -194,7 +196,8 @@ async function readAndStore(
     isAligned,
     isUnsure: isUnsure(authentication),
   })
-  if (admission === 'later' && (await parseAgainLater(pool, inbound))) return
+  const waits = { id: inboundId, unsureSince: unsureSince ?? new Date() }
+  if (admission === 'later' && (await parseAgainLater(pool, waits))) return
   if (admission === 'discard' || admission === 'later') return discardInboundMail(pool, inboundId)
   if (admission === 'reduce') {
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
