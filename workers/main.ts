@@ -178,6 +178,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           transport,
           keyring,
           bounceKeys: bounceKeys(masterKeys(config)),
+          postmaster: config.postmaster,
           objectStore,
           examine,
         })

@@ -144,6 +144,7 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
   keyring: createKeyringSource(masterKeys(config)),
   objectStore: objectStoreOf(config),
   bounceKeys: bounceKeys(masterKeys(config)),
+  postmaster: config.postmaster,
   ...examineOptions(config),
 })
 

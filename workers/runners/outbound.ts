@@ -27,6 +27,7 @@ export const outboundRunner = (
     transport: Transport
     keyring: KeyringSource
     bounceKeys: BounceKeys
+    postmaster?: string | undefined
     objectStore: ObjectStore | null
   } & ExamineOptions,
 ): Runner<'outbound'> => ({

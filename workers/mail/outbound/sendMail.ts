@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { addressKey, domainOf, recipientKeys } from '../../../shared/mail/address.ts'
 import { type BounceKeys, bounceAddress } from '../../../shared/mail/compose/bounceAddress.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../../shared/mail/mailRetry.ts'
+import { postmasterAliases } from '../../../shared/mail/reservedAddresses.ts'
 import { traced } from '../../../shared/process/tracing.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
-import type { Pool } from '../../../sql/db.ts'
 import type { KeyringSource } from '../../../sql/keyring/keyring.ts'
 import { findAddresses } from '../../../sql/mail/domains/addresses.ts'
 import { composedMail } from '../../../sql/mail/outbound/composedMails.ts'
@@ -24,6 +24,8 @@ type SendOptions = {
   blobs: Blobs
   /** Holds the keys from which the service makes the envelope senders of sent copies. */
   bounceKeys: BounceKeys
+  /** Holds the inbox that receives the mail to the postmaster. */
+  postmaster?: string | undefined
 }
 
 type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
@@ -65,7 +67,7 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
 
 async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const { local, unknown, remote } = await sortRecipients(
-    sender.pool,
+    sender,
     [sender.mailDomain, ...mail.ownDomains],
     mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
   )
@@ -204,15 +206,18 @@ async function send(
 /**
  * Divides recipients into inboxes of this service, missing addresses at domains of this service, and remote addresses.
  */
-async function sortRecipients(pool: Pool, ownDomains: string[], addresses: string[]) {
+async function sortRecipients(sender: Sender, ownDomains: string[], addresses: string[]) {
   const isOurs = (address: string) => ownDomains.includes(domainOf(address))
   const ours = addresses.filter(isOurs)
+  const aliases = postmasterAliases(sender)
+  const keysOf = (address: string) =>
+    recipientKeys(address).flatMap((key) => [key, ...(aliases.get(key) ?? [])])
   const live = new Set(
-    ours.length === 0 ? [] : await findAddresses(pool, ours.flatMap(recipientKeys)),
+    ours.length === 0 ? [] : await findAddresses(sender.pool, ours.flatMap(keysOf)),
   )
   const local = new Map<string, string>()
   for (const address of ours) {
-    const inbox = recipientKeys(address).find((key) => live.has(key))
+    const inbox = keysOf(address).find((key) => live.has(key))
     if (inbox !== undefined) local.set(address, addressKey(inbox))
   }
   return {
