@@ -179,6 +179,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           keyring,
           bounceKeys: bounceKeys(masterKeys(config)),
           postmaster: config.postmaster,
+          storageBytes: config.limits.storageBytes,
           objectStore,
           examine,
         })

@@ -145,6 +145,7 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
   objectStore: objectStoreOf(config),
   bounceKeys: bounceKeys(masterKeys(config)),
   postmaster: config.postmaster,
+  storageBytes: config.limits.storageBytes,
   ...examineOptions(config),
 })
 

@@ -28,6 +28,7 @@ export const outboundRunner = (
     keyring: KeyringSource
     bounceKeys: BounceKeys
     postmaster?: string | undefined
+    storageBytes?: number | null
     objectStore: ObjectStore | null
   } & ExamineOptions,
 ): Runner<'outbound'> => ({

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startEventFeed } from '../../../../api/events/eventFeed.ts'
 import { type SmtpServer, startSmtp } from '../../../../api/smtp/server.ts'
+import { hurry, sendMail, untilStatus } from '../../../support/mail/outbound.ts'
 import { deliverRaw, talkSmtp } from '../../../support/mail/smtpTalk.ts'
 import {
   type Agent,
@@ -78,6 +79,22 @@ test('the operator changes the storage limit of one project', async () => {
       message: "limits.storageBytes must be a number of bytes, or null for the service's limit",
     },
   })
+})
+
+test('mail of another project waits while the storage of its recipient is full, as mail from outside does', async () => {
+  const [full, other] = [await service.newAgent(), await service.newAgent()]
+  expect((await send(full)).status).toBe(201)
+  await setLimit(full, 1)
+  const { messageId } = await sendMail(other, { to: [full.address, other.address] })
+  const { deliveryError } = await untilStatus(other, messageId, 'deferred')
+  expect(deliveryError).toBe(`${full.address}: 452 4.2.2 The inbox is full`)
+  await waitForMessages(other, 1, '&labels=received')
+  expect((await full.get('/v0/messages?labels=received')).body.count).toBe(0)
+  await setLimit(full, null)
+  await hurry(service, messageId)
+  await untilStatus(other, messageId, 'sent')
+  await waitForMessages(full, 1, '&labels=received')
+  expect((await other.get('/v0/messages?labels=received')).body.count).toBe(1)
 })
 
 test('the stored size of a project is always correct, whoever stores or deletes its messages', async () => {
