@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startEventFeed } from '../../../../api/events/eventFeed.ts'
 import { type SmtpServer, startSmtp } from '../../../../api/smtp/server.ts'
 import { hurry, sendMail, untilStatus } from '../../../support/mail/outbound.ts'
+import { handOver, INBOUND_ENV, signedRequest } from '../../../support/mail/signedMail.ts'
 import { deliverRaw, talkSmtp } from '../../../support/mail/smtpTalk.ts'
 import {
   type Agent,
@@ -17,7 +18,7 @@ const MB = 1024 * 1024
 let service: TestService
 let smtp: SmtpServer
 beforeAll(async () => {
-  service = await startTestService({ smtp: false, env: { STORAGE_MB: '2' } })
+  service = await startTestService({ smtp: false, env: { ...INBOUND_ENV, STORAGE_MB: '2' } })
   smtp = await startSmtp(service.config, service.database.url, silentLog, { quotaCheckMs: 20 })
 })
 afterAll(async () => {
@@ -95,6 +96,28 @@ test('mail of another project waits while the storage of its recipient is full, 
   await untilStatus(other, messageId, 'sent')
   await waitForMessages(full, 1, '&labels=received')
   expect((await other.get('/v0/messages?labels=received')).body.count).toBe(1)
+})
+
+test('over HTTP, a full inbox keeps the mail from no other recipient, and gets the mail when it has room again', async () => {
+  const [full, other] = [await service.newAgent(), await service.newAgent()]
+  expect((await send(full)).status).toBe(201)
+  await setLimit(full, 1)
+  await waitFor('a refusal', async () => (await rcpt(full.address)).startsWith('452 4.2.2'))
+  const request = signedRequest({ to: [full.address, other.address] })
+  const hand = () => handOver(smtp.httpPort!, request)
+  for (let n = 0; n < 2; n++) {
+    const { status, body } = await hand()
+    expect([status, body.message]).toEqual([503, '4.2.2 The inbox is full'])
+  }
+  await waitForMessages(other, 1)
+  await setLimit(full, null)
+  await waitFor('room', async () => (await rcpt(full.address)).startsWith('250'))
+  expect(await hand()).toMatchObject({
+    status: 200,
+    body: { accepted: [full.address, other.address], refused: [] },
+  })
+  await waitForMessages(full, 1, '&labels=received')
+  expect((await other.get('/v0/messages')).body.count).toBe(1)
 })
 
 test('the stored size of a project is always correct, whoever stores or deletes its messages', async () => {
