@@ -25,10 +25,10 @@ export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_eve
   const children = createCalendarChildren()
 
   const instancesOf = async (due: DueExpansion): Promise<Instance[]> => {
-    const { row, source, fromMs, untilMs } = due
+    const { row, source, fromMs, nowMs, untilMs } = due
     if (isGivenUp(due)) return []
     try {
-      const window = { fromMs, untilMs, max: INSTANCES_MAX }
+      const window = { fromMs, nowMs, untilMs, max: INSTANCES_MAX }
       const { result } = await children.run({ source, window })
       return 'instances' in result ? result.instances : []
     } catch (error) {
