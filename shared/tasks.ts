@@ -14,7 +14,8 @@ export const PARSE_BATCH_MAX = 32
  * service retries, logs and replaces jobs, so a job must never carry mail, secrets or money.
  */
 export const taskPayloads = {
-  parse_inbound: z.strictObject({ inboundId: rowId }),
+  // The field `unsureSince` is the time of the first check of the sender that got no answer from the DNS.
+  parse_inbound: z.strictObject({ inboundId: rowId, unsureSince: z.iso.datetime().optional() }),
   parse_batch: z.strictObject({ inboundIds: z.array(rowId).min(1).max(PARSE_BATCH_MAX) }),
   send_mail: z.strictObject({ messageRow: rowId }),
   announce_approval: z.strictObject({ approvalId: z.string().regex(/^apr_[0-9a-f]{24}$/) }),

@@ -178,6 +178,8 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           transport,
           keyring,
           bounceKeys: bounceKeys(masterKeys(config)),
+          postmaster: config.postmaster,
+          storageBytes: config.limits.storageBytes,
           objectStore,
           examine,
         })

@@ -7,6 +7,7 @@ import {
   findAddresses,
   listAddresses,
 } from '../../sql/mail/domains/addresses.ts'
+import { RepeatedReads } from './repeatedReads.ts'
 import type { Spool } from './spool/spool.ts'
 
 const PAGE = 5_000
@@ -26,10 +27,13 @@ export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 export class AddressBook {
   readonly #spool: Spool
   readonly #pool: Pool
-  readonly #log: Logger
   readonly #aliases: ReadonlyMap<string, readonly string[]>
+  /**
+   * Applies changes to the local copy of the inbox addresses one at a time. If changes overlapped, the listener could
+   * read a page of addresses, and then write back an address that was deleted meanwhile.
+   */
+  readonly #reads: RepeatedReads
   readonly #subscription: Subscription
-  #turn = Promise.resolve()
 
   /**
    * @param options.aliases maps an address that has no inbox to the inboxes that get its mail instead. If an alias
@@ -45,14 +49,14 @@ export class AddressBook {
     this.#aliases = options.aliases
     this.#spool = options.spool
     this.#pool = options.pool
-    this.#log = options.log
+    this.#reads = new RepeatedReads(options.log, 'the addresses could not be read; will retry')
     this.#subscription = subscribe({
       databaseUrl: options.databaseUrl,
       channel: ADDRESSES_CHANNEL,
       name: 'purser smtp addresses',
-      onNotify: (address) => this.#inTurn(() => this.#refresh(address)),
-      onConnect: () => this.#inTurn(() => this.#renew()),
-      onError: (error) => this.#log.warn({ err: error }, 'address notifications interrupted'),
+      onNotify: (address) => this.#reads.add(() => this.#refresh(address)),
+      onConnect: () => this.#reads.add(() => this.#renew()),
+      onError: (error) => options.log.warn({ err: error }, 'address notifications interrupted'),
     })
   }
 
@@ -75,39 +79,23 @@ export class AddressBook {
     }
   }
 
-  /**
-   * Applies changes to the local copy of the inbox addresses one at a time. If changes overlapped, the listener could
-   * read a page of addresses, and then write back an address that was deleted meanwhile.
-   */
-  #inTurn(work: () => Promise<void>): void {
-    this.#turn = this.#turn.then(work)
-  }
-
   async #refresh(address: string): Promise<void> {
-    try {
-      const live = await findAddresses(this.#pool, [address])
-      this.#spool.addresses.update(live.length > 0 ? { add: live } : { remove: [address] })
-    } catch (error) {
-      this.#log.warn({ err: error }, 'an address could not be refreshed')
-    }
+    const live = await findAddresses(this.#pool, [address])
+    this.#spool.addresses.update(live.length > 0 ? { add: live } : { remove: [address] })
   }
 
   async #renew(): Promise<void> {
-    try {
-      for (let after = ''; ; ) {
-        const addresses = await listAddresses(this.#pool, { after, limit: PAGE })
-        const upTo = addresses.length < PAGE ? null : addresses.at(-1)!
-        this.#spool.addresses.replace({ after, upTo, addresses })
-        if (upTo === null) return
-        after = upTo
-      }
-    } catch (error) {
-      this.#log.warn({ err: error }, 'the address book could not be renewed')
+    for (let after = ''; ; ) {
+      const addresses = await listAddresses(this.#pool, { after, limit: PAGE })
+      const upTo = addresses.length < PAGE ? null : addresses.at(-1)!
+      this.#spool.addresses.replace({ after, upTo, addresses })
+      if (upTo === null) return
+      after = upTo
     }
   }
 
   async stop(): Promise<void> {
     await this.#subscription.stop()
-    await this.#turn
+    await this.#reads.stop()
   }
 }

@@ -3,6 +3,7 @@ import { decidingType, type Rule } from '../../shared/mail/emailRules.ts'
 import type { Pool } from '../../sql/db.ts'
 import { type Subscription, subscribe } from '../../sql/listen.ts'
 import { listSenderRules, RULES_CHANNEL } from '../../sql/mail/inbound/emailRules.ts'
+import { RepeatedReads } from './repeatedReads.ts'
 
 /**
  * Holds the blocked senders of each inbox, so that the SMTP listener can refuse mail from these senders at RCPT. While
@@ -12,20 +13,19 @@ import { listSenderRules, RULES_CHANNEL } from '../../sql/mail/inbound/emailRule
 export class BlockedSenders {
   readonly #byInbox = new Map<string, Map<string, Rule['type']>>()
   readonly #pool: Pool
-  readonly #log: Logger
+  readonly #reads: RepeatedReads
   readonly #subscription: Subscription
-  #turn = Promise.resolve()
 
   constructor(options: { pool: Pool; databaseUrl: string; log: Logger }) {
     this.#pool = options.pool
-    this.#log = options.log
+    this.#reads = new RepeatedReads(options.log, 'the rules could not be read; will retry')
     this.#subscription = subscribe({
       databaseUrl: options.databaseUrl,
       channel: RULES_CHANNEL,
       name: 'purser smtp rules',
       onNotify: (inbox) => this.#inTurn(inbox),
       onConnect: () => this.#inTurn(null),
-      onError: (error) => this.#log.warn({ err: error }, 'rule notifications interrupted'),
+      onError: (error) => options.log.warn({ err: error }, 'rule notifications interrupted'),
     })
   }
 
@@ -41,22 +41,18 @@ export class BlockedSenders {
    * inboxes. The blocked senders of several inboxes are read one after the other.
    */
   #inTurn(inbox: string | null): void {
-    this.#turn = this.#turn.then(async () => {
-      try {
-        const rules = await listSenderRules(this.#pool, inbox)
-        if (inbox === null) this.#byInbox.clear()
-        else this.#byInbox.delete(inbox)
-        for (const { inbox: of, type, value } of rules) {
-          this.#byInbox.set(of, (this.#byInbox.get(of) ?? new Map()).set(value, type))
-        }
-      } catch (error) {
-        this.#log.warn({ err: error }, 'the rules could not be read')
+    this.#reads.add(async () => {
+      const rules = await listSenderRules(this.#pool, inbox)
+      if (inbox === null) this.#byInbox.clear()
+      else this.#byInbox.delete(inbox)
+      for (const { inbox: of, type, value } of rules) {
+        this.#byInbox.set(of, (this.#byInbox.get(of) ?? new Map()).set(value, type))
       }
     })
   }
 
   async stop(): Promise<void> {
     await this.#subscription.stop()
-    await this.#turn
+    await this.#reads.stop()
   }
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { Pace } from '../../shared/fair/pace.ts'
-import { reportAddresses } from '../../shared/mail/reservedAddresses.ts'
+import { postmasterAliases } from '../../shared/mail/reservedAddresses.ts'
 import { listenError } from '../../shared/process/listenError.ts'
 import { createOutage } from '../../shared/process/outage.ts'
 import type { Running } from '../../shared/process/service.ts'
@@ -179,18 +179,4 @@ function sesAdapter(
 ) {
   if (ses === null) return null
   return createSesAdapter({ settings: ses, bucket: openStoreOf(ses.bucket, fetch, log), ask, log })
-}
-
-/**
- * Returns the mail addresses at which the operator receives mail. Mail for postmaster, with or without the domain,
- * reaches the operator (RFC 5321 §4.5.1). The operator also receives the reports that the DNS records of this service
- * request.
- */
-function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
-  const own = `postmaster@${mailDomain}`
-  const others = postmaster === undefined ? [] : [postmaster]
-  return new Map([
-    ['postmaster', [own, ...others]],
-    ...[own, ...reportAddresses(mailDomain)].map((name): [string, string[]] => [name, others]),
-  ])
 }

@@ -16,6 +16,8 @@ const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{
 const QUOTED_PART = /^"([A-Za-z0-9!#$%&'*+/=?^_`{|}~. -]+)"$/
 const DOMAIN =
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
+/** Matches a character that no domain has, in ASCII or in Unicode. */
+const NO_DOMAIN = /[^\p{L}\p{M}\p{N}.-]/u
 
 /**
  * Reads exactly one bare address (`local@domain`), and returns the address with the domain in lower-case ASCII. For any
@@ -29,11 +31,31 @@ export function parseAddress(text: string): string | null {
   if (at < 1 || at > LOCAL_PART_MAX_LENGTH) return null
   const local = plainLocal(text.slice(0, at))
   const rawDomain = text.slice(at + 1)
-  if (local === null || /[^\p{L}\p{M}\p{N}.-]/u.test(rawDomain)) return null
+  if (local === null || NO_DOMAIN.test(rawDomain)) return null
   const domain = domainToASCII(rawDomain)
   if (!DOMAIN.test(domain)) return null
   const address = `${local}@${domain}`
   return address.length > ADDRESS_MAX_LENGTH ? null : address
+}
+
+/** Matches a local part of any length, as forwarders and mailing lists write it into an SMTP envelope. */
+const ENVELOPE_LOCAL_PART = /^[!-;=?A-~]+$/
+/** Matches an IP address in place of a domain (RFC 5321 §4.1.3). */
+const ADDRESS_LITERAL = /^\[(?:IPv6:)?[\da-f:.]{2,45}\]$/i
+
+/**
+ * Tells whether a text can be an address of an SMTP envelope. Such an address may have a local part of more than 64
+ * characters, because a forwarder puts whole addresses into it. RFC 5321 §4.5.3.1 asks a receiver to impose no limit.
+ */
+export function isEnvelopeAddress(text: string): boolean {
+  if (parseAddress(text) !== null) return true
+  const at = text.lastIndexOf('@')
+  const domain = text.slice(at + 1)
+  return (
+    text.length <= ADDRESS_MAX_LENGTH &&
+    ENVELOPE_LOCAL_PART.test(text.slice(0, Math.max(0, at))) &&
+    (ADDRESS_LITERAL.test(domain) || (!NO_DOMAIN.test(domain) && isDomain(domainOf(text))))
+  )
 }
 
 /**

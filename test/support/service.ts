@@ -144,6 +144,8 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
   keyring: createKeyringSource(masterKeys(config)),
   objectStore: objectStoreOf(config),
   bounceKeys: bounceKeys(masterKeys(config)),
+  postmaster: config.postmaster,
+  storageBytes: config.limits.storageBytes,
   ...examineOptions(config),
 })
 

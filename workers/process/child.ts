@@ -30,6 +30,9 @@ const NICENESS = 5
  */
 type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: string })
 
+/** Tells why a child process gave no answer. */
+type Fault = { fault: string; isAccident: boolean }
+
 /** Reports that a child process did not start, threw, died, or exceeded its limit of time or memory. */
 export class ChildError extends Error {
   override readonly name = 'ChildError'
@@ -38,9 +41,15 @@ export class ChildError extends Error {
    * `cpuMs` is the processor time until the kill.
    */
   readonly cpuMs: number
-  constructor(message: string, cpuMs: number) {
+  /**
+   * Tells whether the child process did not start, or died before its answer and its limits. The same request may
+   * succeed later, for example when the machine has memory again.
+   */
+  readonly isAccident: boolean
+  constructor(message: string, cpuMs: number, { isAccident = false } = {}) {
     super(message)
     this.cpuMs = cpuMs
+    this.isAccident = isAccident
   }
 }
 
@@ -83,7 +92,8 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
         if (error instanceof ChildError) throw error
         // Either the operating system could not start the child process, or the request did not reach the child
         // process.
-        throw new ChildError(`${program.name}: ${error}`, performance.now() - startedMs)
+        const spentMs = performance.now() - startedMs
+        throw new ChildError(`${program.name}: ${error}`, spentMs, { isAccident: true })
       }
     },
   }
@@ -104,7 +114,7 @@ function startChild<Request, Result>(
   { file, name, limits: { timeMaxMs, memoryMaxBytes } }: ChildProgram,
   onEnd: (child: Child<Request, Result>) => void,
 ): Child<Request, Result> {
-  let answered: (answer: ChildAnswer<Result> | string) => void = () => {}
+  let answered: (answer: ChildAnswer<Result> | Fault) => void = () => {}
   let resting: ReturnType<typeof setTimeout> | undefined
   const child = Bun.spawn([process.execPath, file], {
     stdio: ['ignore', 'ignore', 'ignore'],
@@ -115,7 +125,7 @@ function startChild<Request, Result>(
     ipc: (message: ChildAnswer<Result>) => answered(message),
     onExit(_process, code, signal) {
       onEnd(self)
-      answered(`ended with ${signal ?? code}`)
+      answered({ fault: `ended with ${signal ?? code}`, isAccident: true })
     },
   })
   child.unref()
@@ -123,27 +133,26 @@ function startChild<Request, Result>(
   const self: Child<Request, Result> = {
     async ask(request) {
       clearTimeout(resting)
-      const { promise, resolve } = Promise.withResolvers<ChildAnswer<Result> | string>()
+      const { promise, resolve } = Promise.withResolvers<ChildAnswer<Result> | Fault>()
       answered = resolve
+      const stop = (fault: string) => resolve({ fault, isAccident: false })
       const startedMs = performance.now()
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
         // Where /proc is absent, the elapsed time of a request is limited instead of its processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
-        if (usedMs > timeMaxMs) resolve(`took over ${timeMaxMs} ms`)
-        if (waitedMs > WAIT_MAX_MS) resolve(`was not done after ${waitedMs} ms`)
-        if (residentBytes(child.pid) > memoryMaxBytes) resolve('took too much memory')
+        if (usedMs > timeMaxMs) stop(`took over ${timeMaxMs} ms`)
+        if (waitedMs > WAIT_MAX_MS) stop(`was not done after ${waitedMs} ms`)
+        if (residentBytes(child.pid) > memoryMaxBytes) stop('took too much memory')
       }, CHECK_MS)
       try {
         child.send(request)
         const answer = await promise
-        if (typeof answer === 'string') {
+        if ('fault' in answer) {
           const waitedMs = performance.now() - startedMs
-          throw new ChildError(
-            `${name} ${answer}`,
-            (processorMs(child.pid) ?? before + waitedMs) - before,
-          )
+          const spentMs = (processorMs(child.pid) ?? before + waitedMs) - before
+          throw new ChildError(`${name} ${answer.fault}`, spentMs, answer)
         }
         if ('error' in answer) throw new ChildError(answer.error, answer.cpuMs)
         return answer

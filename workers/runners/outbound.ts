@@ -27,6 +27,8 @@ export const outboundRunner = (
     transport: Transport
     keyring: KeyringSource
     bounceKeys: BounceKeys
+    postmaster?: string | undefined
+    storageBytes?: number | null
     objectStore: ObjectStore | null
   } & ExamineOptions,
 ): Runner<'outbound'> => ({

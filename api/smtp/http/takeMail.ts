@@ -1,6 +1,6 @@
 import { domainOf } from '../../../shared/mail/address.ts'
 import type { RelayReport } from '../../../shared/mail/http/relayReport.ts'
-import type { Envelope } from '../../../shared/mail/http/signedMail.ts'
+import { type Envelope, requestId } from '../../../shared/mail/http/signedMail.ts'
 import { traced } from '../../../shared/process/tracing.ts'
 import { traceparent } from '../../../shared/process/workContext.ts'
 import type { MailProvider } from '../../../sql/mail/inbound/inboundMails.ts'
@@ -55,10 +55,10 @@ export type Taken = { accepted: string[]; refused: { address: string; reason: st
 
 /**
  * Accepts a mail over HTTP in the same way as the SMTP listener. The returned promise resolves when the spool has the
- * mail on disk.
+ * mail on disk. A recipient that cannot get the mail now, such as a full inbox, keeps the mail from no other recipient.
  * @param from holds the IP address of the mail service, the connection, and a signal that aborts with the connection.
- * @throws {SmtpReply} if this service can serve no recipient, or if the sender must try a recipient again later. If
- * `takeMail` throws, the spool stores nothing of the mail.
+ * @throws {SmtpReply} if this service can serve no recipient, or if the sender must try a recipient again later. In the
+ * latter case, the spool may have stored the mail for the other recipients.
  */
 export async function takeMail(
   parts: HttpParts,
@@ -66,8 +66,8 @@ export async function takeMail(
   from: { address: string; connection: OpenConnection; signal: AbortSignal },
 ): Promise<Taken> {
   admitSender(parts, from.address)
-  const { byInbox, accepted, refused } = await findInboxes(parts, mail)
-  if (byInbox.size === 0) throw new SmtpReply(550, refused[0]!.reason)
+  const { byInbox, accepted, refused, later } = await findInboxes(parts, mail)
+  if (byInbox.size === 0) throw later ?? new SmtpReply(550, refused[0]!.reason)
   const incoming = parts.incoming.begin(from.address, byInbox.keys(), from.connection)
   try {
     let size = 0
@@ -84,7 +84,7 @@ export async function takeMail(
       { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },
       () =>
         keepMail(parts, {
-          sourceKey: mail.sourceKey,
+          sourceKey: later === null ? mail.sourceKey : partKey(mail, byInbox.keys()),
           bytes,
           envelopeFrom: mail.envelope.from,
           inboxes: [...byInbox].map(([address, envelopeTo]) => ({ address, envelopeTo })),
@@ -97,16 +97,25 @@ export async function takeMail(
     )
     parts.rates.count(from.address, byInbox.keys())
     parts.metrics.accepted()
+    if (later !== null) throw later
     return { accepted, refused }
   } finally {
     await incoming.discard()
   }
 }
 
+/**
+ * Returns the source key of a mail for some of its recipients. With the key of the whole mail, the service would take
+ * the next request, which can serve all recipients, for a repetition.
+ */
+const partKey = ({ sourceKey }: HandedMail, inboxes: Iterable<string>): string =>
+  requestId(sourceKey, [...inboxes].sort().join(' '))
+
 async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
   const byInbox = new Map<string, string>()
   const accepted: string[] = []
   const refused: Taken['refused'] = []
+  let later: SmtpReply | null = null
   for (const address of new Set(envelope.to)) {
     try {
       if (key.domain !== null && domainOf(address) !== key.domain) {
@@ -122,9 +131,10 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
       byInbox.set(inbox, address)
       accepted.push(address)
     } catch (error) {
-      if (!(error instanceof SmtpReply) || error.responseCode < 500) throw error
-      refused.push({ address, reason: error.message })
+      if (!(error instanceof SmtpReply)) throw error
+      if (error.responseCode < 500) later = error
+      else refused.push({ address, reason: error.message })
     }
   }
-  return { byInbox, accepted, refused }
+  return { byInbox, accepted, refused, later }
 }

@@ -73,18 +73,31 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
   return { value, zone: start.zone }
 }
 
+/** Sets the part of `max` instances that is kept for the future if the past has very many instances. */
+const COMING_PART = 3 / 4
+
 /**
- * Returns the instances of a recurring event. If the window has no instance, the function returns the first instance
- * after the window, so that a series with a pause of years does not end. The function runs in a child process, because
- * a stranger's recurrence rule may have no end, or match no time at all.
+ * Returns the instances of a recurring event. If the window has more than `max` instances, the function leaves out the
+ * oldest and the latest ones, so that the instances around `nowMs` stay. If the window has no instance, the function
+ * returns the first instance after the window, so that a series with a pause of years does not end. The function runs
+ * in a child process, because a stranger's recurrence rule may have no end, or match no time at all.
  * @param source is the calendar source of the recurring event, which {@link sourceOf} has written.
  */
-export function expand(source: string, { fromMs, untilMs, max }: Window): Instance[] {
+export function expand(
+  source: string,
+  { fromMs, nowMs = fromMs, untilMs, max }: Window & { nowMs?: number },
+): Instance[] {
   const calendar = new ICAL.Component(ICAL.parse(source))
   const event = calendar.getFirstSubcomponent('vevent')
   if (event === null) return []
   const definitions = definitionsOf(calendar)
-  const found = instancesOf(event, definitions, { fromMs, untilMs, max })
+  const until = (window: Partial<Window>) =>
+    instancesOf(event, definitions, { fromMs, untilMs, max, ...window })
+  const past = until({ untilMs: nowMs, max: Number.POSITIVE_INFINITY })
+  const coming = until({ fromMs: nowMs })
+    .filter(({ startMs }) => startMs >= nowMs)
+    .slice(0, Math.max(Math.ceil(max * COMING_PART), max - past.length))
+  const found = [...past.slice(Math.max(0, past.length + coming.length - max)), ...coming]
   if (found.length > 0) return found
   return instancesOf(event, definitions, { fromMs: untilMs, untilMs: LAST_MS, max: 1 })
 }

@@ -4,7 +4,7 @@
  * https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { parseAddress } from '../address.ts'
+import { isEnvelopeAddress, parseAddress } from '../address.ts'
 import { type AuthenticationWord, authenticationWord } from '../parse/authentication.ts'
 import { type RelayReport, relayIdOfWord } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
@@ -142,13 +142,13 @@ function mailOf(body: Record<string, unknown>) {
       'RawEmail: must be set; turn on "Include raw email content in JSON payload"',
     )
   }
-  if (typeof to !== 'string' || parseAddress(to) === null) {
+  if (typeof to !== 'string' || !isEnvelopeAddress(to)) {
     throw new SignedMailError(400, 'OriginalRecipient: must be an address')
   }
   const headers = headersOf(body)
   const from = /^<?([^<>]*)>?$/.exec(headers.get('return-path') ?? '')?.[1]?.trim() ?? ''
   return {
-    envelope: { from: parseAddress(from) === null ? '' : from, to: [to] },
+    envelope: { from: isEnvelopeAddress(from) ? from : '', to: [to] },
     spf: spfWord(headers.get('received-spf')),
     bytes: Buffer.from(raw, 'utf8'),
   }

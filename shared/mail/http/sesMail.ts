@@ -2,7 +2,7 @@
  * Reads the notifications of Amazon SES through SNS about a received mail, a bounce, or a complaint.
  * https://docs.aws.amazon.com/ses/latest/dg/receiving-email-notifications-contents.html
  */
-import { parseAddress } from '../address.ts'
+import { isEnvelopeAddress, parseAddress } from '../address.ts'
 import type { AuthenticationWord } from '../parse/authentication.ts'
 import type { RelayReport } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
@@ -35,6 +35,8 @@ const listOf = (value: unknown): unknown[] =>
   Array.isArray(value) ? value.slice(0, RECIPIENTS_MAX) : []
 const isAddress = (value: unknown): value is string =>
   typeof value === 'string' && parseAddress(value) !== null
+const isOfEnvelope = (value: unknown): value is string =>
+  typeof value === 'string' && isEnvelopeAddress(value)
 
 /** Reads the message of an SES notification. @throws {SignedMailError} */
 export function readSes(json: string): SesNews {
@@ -55,10 +57,10 @@ export function readSes(json: string): SesNews {
 function mailOf(body: Fields): SesMail {
   const receipt = fieldsOf(body.receipt)
   const action = fieldsOf(receipt.action)
-  const to = listOf(receipt.recipients).filter(isAddress)
+  const to = listOf(receipt.recipients).filter(isOfEnvelope)
   if (to.length === 0) throw new SignedMailError(400, 'receipt.recipients: must hold addresses')
   const source = fieldsOf(body.mail).source
-  const envelope = { from: isAddress(source) ? source : '', to }
+  const envelope = { from: isOfEnvelope(source) ? source : '', to }
   const spf = VERDICTS[textOf(fieldsOf(receipt.spfVerdict).status)] ?? null
   if (action.type === 'S3') {
     const content = { bucket: textOf(action.bucketName), key: textOf(action.objectKey) }

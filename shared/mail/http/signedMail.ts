@@ -3,7 +3,7 @@
  * knows a secret (docs/mail.md).
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { parseAddress } from '../address.ts'
+import { isEnvelopeAddress } from '../address.ts'
 import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authentication.ts'
 
 /**
@@ -104,7 +104,7 @@ export function readEnvelope(header: string): Envelope & { spf: AuthenticationWo
     throw wrong(`must have at most ${ENVELOPE_MAX_CHARS} characters`)
   }
   const { from, to, spf = null } = parsed(header)
-  if (typeof from !== 'string' || (from !== '' && parseAddress(from) === null)) {
+  if (typeof from !== 'string' || (from !== '' && !isEnvelopeAddress(from))) {
     throw wrong('"from" must be an address, or empty')
   }
   if (!Array.isArray(to) || to.length === 0 || to.length > RECIPIENTS_MAX) {
@@ -112,7 +112,7 @@ export function readEnvelope(header: string): Envelope & { spf: AuthenticationWo
   }
   if (
     !to.every(
-      (address): address is string => typeof address === 'string' && parseAddress(address) !== null,
+      (address): address is string => typeof address === 'string' && isEnvelopeAddress(address),
     )
   ) {
     throw wrong('"to" must hold addresses alone')

@@ -142,8 +142,10 @@ function recipientsOfText(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
   // A person at the address postmaster may also write about errors and name addresses. But the mail of a person
-  // contains no error code and returns no message.
-  const isSure = statusOf(report) !== null || (returnsMessage(email, text) && FAILURE.test(report))
+  // contains no error code and returns no message. The automatic reply of a person may have an empty Return-Path, and a
+  // telephone number that looks like a plain reply code.
+  const code = isNamedPostmaster(email) ? statusOf(report) : STATUS_CODE.exec(report)
+  const isSure = code !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
   const found = new Map<string, BouncedRecipient>()
   for (const [n, place] of places.entries()) {
@@ -195,9 +197,10 @@ const POSTMASTER = /^(?:mailer[-_]?daemon|postmaster|mail[-_]?delivery[\w-]*)(?:
 
 /** Tells whether a message claims to come from a mail system. */
 const isPostmaster = (email: Email): boolean =>
-  headerOf(email, 'return-path')?.trim() === '<>' ||
-  POSTMASTER.test(email.from?.address ?? '') ||
-  POSTMASTER.test(email.from?.name ?? '')
+  headerOf(email, 'return-path')?.trim() === '<>' || isNamedPostmaster(email)
+
+const isNamedPostmaster = (email: Email): boolean =>
+  POSTMASTER.test(email.from?.address ?? '') || POSTMASTER.test(email.from?.name ?? '')
 
 const headerOf = ({ headers }: Email, name: string): string | undefined =>
   headers.find(({ key }) => key === name)?.value

@@ -46,18 +46,22 @@ export async function updateLimits(
   )
 }
 
-/** Lists the addresses of the inboxes that have reached their storage limit. */
+/**
+ * Lists the addresses of the inboxes that have reached their storage limit. @param among selects inboxes by their
+ * addresses. Null means that the function lists all full inboxes.
+ */
 export async function listFullInboxes(
   db: Queryable,
   defaultBytes: number | null,
+  among: readonly string[] | null = null,
 ): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>({
     name: 'list-full-inboxes',
     text: `select p.email_address
            from project_storage s join projects p on p.id = s.project_id and p.deleted_at is null
            left join project_limits l on l.project_id = s.project_id
-           where s.bytes >= ${storageLimit('$1::bigint')}`,
-    values: [defaultBytes],
+           where s.bytes >= ${storageLimit('$1::bigint')} and ($2::text[] is null or p.email_address = any ($2))`,
+    values: [defaultBytes, among],
   })
   return rows.map((row) => row.email_address)
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { searchVector } from '../../../shared/mail/search/searchTerms.ts'
+import { subjectKey } from '../../../shared/mail/threading.ts'
 import { findApproval } from '../../account/approvals.ts'
 import { type Actor, writeAudit } from '../../account/audit.ts'
 import type { StoredContent } from '../../blobs/blobs.ts'
@@ -66,15 +67,20 @@ async function replace(
   { messageRow, subject, text, html, ...mail }: OutboundContent,
   { bytes, blob }: StoredContent,
 ): Promise<void> {
-  const { rows } = await db.query<{ bcc: string[]; names: string[]; grown: number }>(
-    `select bcc_addresses as bcc,
+  const { rows } = await db.query<{
+    bcc: string[]
+    names: string[]
+    grown: number
+    before: string
+  }>(
+    `select bcc_addresses as bcc, subject as before,
        array(select a ->> 'filename' from jsonb_array_elements(attachments) a) as names,
        octet_length($2) + coalesce(octet_length($3), 0) - octet_length(text_body)
          - coalesce(octet_length(html_body), 0) as grown
      from messages where row = $1`,
     [messageRow, text, html],
   )
-  const { bcc, names, grown } = rows[0]!
+  const { bcc, names, grown, before } = rows[0]!
   const search = searchVector(projectId, {
     subject,
     from: [mail.fromAddress],
@@ -86,11 +92,19 @@ async function replace(
        update messages set subject = $2, text_body = $3, html_body = $4, search = $5::tsvector,
          text_bytes = octet_length($3) + octet_length(attachments::text),
          stored_bytes = greatest(0, stored_bytes + $6)
-       where row = $1 returning raw_id, project_id
+       where row = $1 returning row, raw_id, project_id, thread_row
+     ), titled as (
+       -- A thread has the subject of its first message.
+       update threads t set subject = $2, subject_key = $9 from changed c
+       where t.row = c.thread_row and t.subject = $10
+         and not exists (select from messages m where m.thread_row = c.thread_row and m.row < c.row)
      ), counted as (
        update project_storage s set bytes = greatest(0, s.bytes + $6) from changed c where s.project_id = c.project_id
      )
      update raw_mails r set bytes = $7, blob = $8 from changed c where r.id = c.raw_id`,
-    [messageRow, subject, text, html, search, grown, bytes, blob],
+    [
+      ...[messageRow, subject, text, html, search, grown, bytes, blob],
+      ...[subjectKey(subject), before],
+    ],
   )
 }

@@ -71,6 +71,7 @@ export type DueExpansion = {
   row: string
   source: string
   fromMs: number
+  nowMs: number
   untilMs: number
   tries: number
 }
@@ -110,6 +111,7 @@ export async function takeExpansion(
     row: row.row,
     source: row.source,
     fromMs: nowMs - BEFORE_DAYS * dayMs,
+    nowMs,
     untilMs: Math.max(nowMs, row.start.getTime()) + AHEAD_DAYS * dayMs,
     tries: row.tries,
   }
@@ -133,7 +135,8 @@ export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
 /**
  * Stores the instances of a calendar event. The function stores nothing if the event has left the calendar or got
- * another recurrence rule in the meantime.
+ * another recurrence rule in the meantime. If the event has more instances than fit, the service computes them again
+ * after half of the time that they cover.
  */
 export async function storeInstances(
   db: Queryable,
@@ -145,7 +148,9 @@ export async function storeInstances(
     text: `
       with event as (
         update calendar_events set expand_tries = 0, expand_claim = null,
-          expand_at = case when $3 then clock_timestamp() + interval '${AGAIN_DAYS} days' end
+          expand_at = case when $3 then clock_timestamp() + least(interval '${AGAIN_DAYS} days',
+            case when $7::timestamptz is not null
+              then greatest(interval '1 day', ($7::timestamptz - clock_timestamp()) / 2) end) end
         where row = $1 and source = $2 and ${IN_CALENDAR}
         returning row, project_id
       ), old as (
@@ -163,6 +168,7 @@ export async function storeInstances(
       instances.map(({ startMs }) => new Date(startMs)),
       instances.map(({ endMs }) => new Date(endMs)),
       instances.map(({ local }) => local),
+      instances.length < INSTANCES_MAX ? null : new Date(instances.at(-1)!.startMs),
     ],
   })
 }

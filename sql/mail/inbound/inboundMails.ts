@@ -285,17 +285,19 @@ const UNSURE_STEP_MS = 30_000
 /**
  * Queues another authentication check of an inbound mail's sender. The wait before each authentication check is as long
  * as all earlier waits together.
+ * @param unsureSince is the time of the first check without an answer, because an outage may delay the first check for
+ * hours.
  * @returns false if the mail has already waited for an hour, so that the function queues no further check.
  */
 export async function parseAgainLater(
   db: Queryable,
-  { id, receivedAt }: { id: string; receivedAt: Date },
+  { id, unsureSince }: { id: string; unsureSince: Date },
 ): Promise<boolean> {
-  const ageMs = Date.now() - receivedAt.getTime()
+  const ageMs = Date.now() - unsureSince.getTime()
   if (ageMs > UNSURE_MAX_MS) return false
   await addJob(db, {
     task: 'parse_inbound',
-    payload: { inboundId: id },
+    payload: { inboundId: id, unsureSince: unsureSince.toISOString() },
     key: `parse_inbound:${id}`,
     runAt: new Date(Date.now() + Math.max(UNSURE_STEP_MS, ageMs)),
   })

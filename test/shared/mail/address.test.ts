@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import {
   addressKey,
   domainOf,
+  isEnvelopeAddress,
   parseAddress,
   recipientKeys,
   restoreQuotes,
@@ -23,6 +24,23 @@ test('a quoted local part of atoms, dots and spaces is read, and unnecessary quo
   expect(restoreQuotes('a@b@x.test')).toBe('"a@b"@x.test')
   for (const text of ['ann@x.test', '"john doe"@x.test', 'ü@x.test', 'x', '@x.test'])
     expect(restoreQuotes(text)).toBe(text)
+})
+
+test('an address of an envelope may have a long local part or an IP address, but is never a list or a path', () => {
+  const long = `ada+caf_=${'x'.repeat(60)}=mail.example@gmail.com`
+  for (const text of [
+    long,
+    'a@x.test',
+    'a@bücher.example',
+    'r@[192.0.2.1]',
+    'r@[IPv6:2001:db8::1]',
+  ])
+    expect([text, isEnvelopeAddress(text)]).toEqual([text, true])
+  for (const text of [
+    ...['', 'a', '@x.test', 'a@', 'a@x.test, b@x.test', 'a b@x.test', '<a@x.test>', 'ü@x.test'],
+    ...['a@b@x.test', 'a@x.test\r\n', 'a@[x.test]', 'a@-x.test', `${'x'.repeat(250)}@x.test`],
+  ])
+    expect([text, isEnvelopeAddress(text)]).toEqual([text, false])
 })
 
 test('a text that is not exactly one bare email address is refused', () => {

@@ -61,3 +61,25 @@ test('a child process that does not start, and a request that cannot be sent, ca
   const unsent = await refusal(childrenOf('childProgram.ts').run(() => {}))
   expect(unsent).toEqual(['ChildError', expect.stringContaining('the program: ')])
 })
+
+test('a child process that does not start or that somebody kills is an accident, and one that throws or exceeds a limit is none', async () => {
+  const isAccident = (asked: Promise<unknown>) =>
+    asked.then(
+      () => Promise.reject(new Error('it was answered')),
+      (error: ChildError) => error.isAccident,
+    )
+  expect(await isAccident(childrenOf('absent.ts').run('pid'))).toBe(true)
+  const children = childrenOf('childProgram.ts')
+  const { result: pid } = await children.run('pid')
+  const endless = isAccident(children.run('spin'))
+  await waitFor('the endless work', () => processorMs(pid)! > 0)
+  process.kill(pid, 'SIGKILL')
+  expect(await endless).toBe(true)
+  expect(await isAccident(children.run('throw'))).toBe(false)
+  const hasty = createChildren<unknown, number>({
+    file: join(import.meta.dir, 'childProgram.ts'),
+    name: 'the program',
+    limits: { timeMaxMs: 10, memoryMaxBytes: 1024 * 1024 * 1024 },
+  })
+  expect(await isAccident(hasty.run('spin'))).toBe(false)
+})

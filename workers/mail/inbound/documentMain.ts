@@ -14,7 +14,7 @@ import { serveParent } from '../../process/child.ts'
 export type DocumentRequest =
   | { bytes: Uint8Array; filename: string; contentType: string }
   | { projectId: string; mail: SearchedMail }
-  | { source: string; window: Window }
+  | { source: string; window: Window & { nowMs?: number } }
 export type DocumentAnswer =
   | { outcome: ReadOutcome }
   | { vector: Uint8Array }

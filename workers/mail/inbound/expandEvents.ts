@@ -25,14 +25,14 @@ export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_eve
   const children = createCalendarChildren()
 
   const instancesOf = async (due: DueExpansion): Promise<Instance[]> => {
-    const { row, source, fromMs, untilMs } = due
+    const { row, source, fromMs, nowMs, untilMs } = due
     if (isGivenUp(due)) return []
     try {
-      const window = { fromMs, untilMs, max: INSTANCES_MAX }
+      const window = { fromMs, nowMs, untilMs, max: INSTANCES_MAX }
       const { result } = await children.run({ source, window })
       return 'instances' in result ? result.instances : []
     } catch (error) {
-      if (!(error instanceof ChildError)) throw error
+      if (!(error instanceof ChildError) || error.isAccident) throw error
       log.info({ eventRow: row, reason: error.message }, 'event not expanded')
       return []
     }

@@ -83,7 +83,7 @@ export function createParseInbound(context: PoolContext, options: ParseOptions):
 
 function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'parse_inbound'> {
   const large = new FairTurns({ total: LARGE_AT_ONCE, perSharer: LARGE_AT_ONCE / 2 })
-  return async ({ inboundId }, { attempt }) => {
+  return async ({ inboundId, unsureSince }, { attempt }) => {
     const found = await findInboundMail(pool, blobs, inboundId, LIGHT_BYTES)
     if (found === null) return
     const sharers = sharersOf(found)
@@ -91,7 +91,7 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
     if (!place.granted) {
       const priority = costs.priorityOf(sharers)
       const inMs = laterBy(priority, place.returnInMs)
-      return await queue(pool, jobOf([inboundId], { inMs, priority }))
+      return await queue(pool, jobOf([inboundId], { inMs, priority, unsureSince }))
     }
     let leaveLarge = () => {}
     try {
@@ -101,6 +101,7 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
         isolated: attempt > ATTEMPTS_BEFORE_ISOLATION,
         storeAnyway: attempt > ATTEMPTS_TO_STORE,
         patienceMs: Number.POSITIVE_INFINITY,
+        unsureSince: unsureSince === undefined ? null : new Date(unsureSince),
       })
     } finally {
       leaveLarge()
@@ -125,7 +126,10 @@ function createParseBatch(
     const take = async (mail: InboundMail | LargeInboundMail, leave: () => void) => {
       try {
         const own = rules.get(mail.projectId) ?? []
-        await store(mail, { rules: own, isolated, storeAnyway: false, patienceMs: PATIENCE_MS })
+        await store(mail, {
+          ...{ rules: own, isolated, storeAnyway: false },
+          ...{ patienceMs: PATIENCE_MS, unsureSince: null },
+        })
       } catch (error) {
         if (isDatabaseUnavailable(error)) throw error
         if (!(error instanceof SlowDnsError)) {
@@ -185,12 +189,17 @@ const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
  */
 function jobOf(
   ids: readonly string[],
-  { inMs = 0, priority = 0 } = {},
+  {
+    inMs = 0,
+    priority = 0,
+    unsureSince,
+  }: { inMs?: number; priority?: number; unsureSince?: string | undefined } = {},
 ): NewJob<'parse_inbound'> | NewJob<'parse_batch'> {
   const times = { runAt: new Date(Date.now() + inMs), priority }
   const [inboundId] = ids as [string]
+  const payload = { inboundId, ...(unsureSince === undefined ? {} : { unsureSince }) }
   return ids.length === 1
-    ? { task: 'parse_inbound', payload: { inboundId }, key: `parse_inbound:${inboundId}`, ...times }
+    ? { task: 'parse_inbound', payload, key: `parse_inbound:${inboundId}`, ...times }
     : {
         task: 'parse_batch',
         payload: { inboundIds: [...ids] },

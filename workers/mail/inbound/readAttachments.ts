@@ -96,7 +96,7 @@ export function createReadAttachments(
       })
       return { ...place, ...outcomeOf(result), cpuMs }
     } catch (error) {
-      if (!(error instanceof ChildError)) throw error
+      if (!(error instanceof ChildError) || error.isAccident) throw error
       log.info({ messageRow, attachmentId, kind, reason: error.message }, 'attachment not read')
       return failed('too_slow', error.cpuMs)
     }

@@ -48,7 +48,7 @@ export function createReadReport(
           .run({ bytes })
           .then(({ result }) => result)
           .catch((error: unknown) => {
-            if (!(error instanceof ChildError)) throw error
+            if (!(error instanceof ChildError) || error.isAccident) throw error
             return { fault: error.message }
           })
         const outcome =

@@ -30,6 +30,7 @@ import {
   parseAgainLater,
 } from '../../../sql/mail/inbound/inboundMails.ts'
 import { keepAttachments } from '../../../sql/mail/messages/attachments.ts'
+import { ChildError } from '../../process/child.ts'
 import type { PoolContext } from '../../queue/task.ts'
 import type { LookUp } from '../lookUp.ts'
 import { authenticateMail } from './authenticateMail.ts'
@@ -80,10 +81,15 @@ type Care = {
   rules: readonly Rule[]
   /** Forces the mail to be parsed in a child process, because this mail may already have killed a process. */
   isolated: boolean
-  /** Allows the service to store the mail without parsing if the database refuses the parsed mail. */
+  /**
+   * Allows the service to store the mail without parsing if the database refuses the parsed mail, or if the parser
+   * process did not start or died.
+   */
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
+  /** Holds the time of the first check of the sender without an answer from the DNS, or `null` before such a check. */
+  unsureSince: Date | null
 }
 
 /**
@@ -155,7 +161,7 @@ async function readAndStore(
     parser,
     dnsTurns,
   }: Parser,
-  { rules, isolated, storeAnyway, patienceMs, turn }: Care & { turn: ParseTurn },
+  { rules, isolated, storeAnyway, patienceMs, unsureSince, turn }: Care & { turn: ParseTurn },
 ): Promise<void> {
   const inboundId = inbound.id
   let parsed: IndexedMail
@@ -163,6 +169,7 @@ async function readAndStore(
     const { projectId } = inbound
     parsed = await parser.parse(inbound.bytes, { projectId, sharers: sharersOf(inbound), isolated })
   } catch (error) {
+    if (error instanceof ChildError && error.isAccident && !storeAnyway) throw error
     log.warn({ inboundId, err: error }, 'a message could not be parsed; it is stored unparsed')
     parsed = unparsed(inbound, mailDomain)
   }
@@ -189,7 +196,8 @@ async function readAndStore(
     isAligned,
     isUnsure: isUnsure(authentication),
   })
-  if (admission === 'later' && (await parseAgainLater(pool, inbound))) return
+  const waits = { id: inboundId, unsureSince: unsureSince ?? new Date() }
+  if (admission === 'later' && (await parseAgainLater(pool, waits))) return
   if (admission === 'discard' || admission === 'later') return discardInboundMail(pool, inboundId)
   if (admission === 'reduce') {
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)

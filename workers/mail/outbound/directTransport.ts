@@ -168,8 +168,9 @@ async function attempt(
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
       // If the mail host timed out, or closed the connection at once, each remaining copy of the mail would fail after
-      // the same wait.
-      if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
+      // the same wait. But a refusal says nothing about the copies that the mail host was not offered.
+      const isHeard = n > 0 || isRefusal(failure)
+      if (isHeard && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
       return { reached: true, left: [] }
     }

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import { addressKey, domainOf, recipientKeys } from '../../../shared/mail/address.ts'
 import { type BounceKeys, bounceAddress } from '../../../shared/mail/compose/bounceAddress.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../../shared/mail/mailRetry.ts'
+import { postmasterAliases } from '../../../shared/mail/reservedAddresses.ts'
 import { traced } from '../../../shared/process/tracing.ts'
+import { listFullInboxes } from '../../../sql/account/projects/projectLimits.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
-import type { Pool } from '../../../sql/db.ts'
 import type { KeyringSource } from '../../../sql/keyring/keyring.ts'
 import { findAddresses } from '../../../sql/mail/domains/addresses.ts'
 import { composedMail } from '../../../sql/mail/outbound/composedMails.ts'
@@ -24,6 +25,13 @@ type SendOptions = {
   blobs: Blobs
   /** Holds the keys from which the service makes the envelope senders of sent copies. */
   bounceKeys: BounceKeys
+  /**
+   * Holds the storage limit in bytes of a project without its own limit. If `storageBytes` is absent or null, such a
+   * project has no storage limit.
+   */
+  storageBytes?: number | null
+  /** Holds the inbox that receives the mail to the postmaster. */
+  postmaster?: string | undefined
 }
 
 type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
@@ -64,8 +72,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
 }
 
 async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
-  const { local, unknown, remote } = await sortRecipients(
-    sender.pool,
+  const { local, full, unknown, remote } = await sortRecipients(
+    sender,
     [sender.mailDomain, ...mail.ownDomains],
     mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
   )
@@ -83,6 +91,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
     (address) => ({ address, state: 'sent', error: null }) as const,
   )
   const missing = unknown.map((address) => failed(address, '550 5.1.1 No such inbox'))
+  const waiting = full.map((address) => ({ address, state: 'deferred', error: FULL }) as const)
   const suppressed = mail.due
     .filter((recipient) => recipient.suppressed)
     .map(({ address }) => failed(address, SUPPRESSED))
@@ -92,7 +101,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const record = createRecorder(sender, mail, { rawId, localInboxes })
   const consignments = sender.transport.split(remote)
   let open = consignments.length
-  const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
+  const settled = settle(sender, mail, [...delivered, ...waiting, ...missing, ...suppressed])
   // The outcomes for inboxes of this service are recorded without waiting for remote mail hosts, which can take
   // minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
@@ -112,6 +121,9 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   // being sent to another group.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
+
+/** Holds the reply with which the SMTP listener also refuses mail for a full inbox. */
+const FULL = '452 4.2.2 The inbox is full'
 
 const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest()
 
@@ -202,22 +214,35 @@ async function send(
 }
 
 /**
- * Divides recipients into inboxes of this service, missing addresses at domains of this service, and remote addresses.
+ * Divides recipients into inboxes of this service, full inboxes of this service, missing addresses at domains of this
+ * service, and remote addresses.
  */
-async function sortRecipients(pool: Pool, ownDomains: string[], addresses: string[]) {
+async function sortRecipients(sender: Sender, ownDomains: string[], addresses: string[]) {
   const isOurs = (address: string) => ownDomains.includes(domainOf(address))
   const ours = addresses.filter(isOurs)
+  const aliases = postmasterAliases(sender)
+  const keysOf = (address: string) =>
+    recipientKeys(address).flatMap((key) => [key, ...(aliases.get(key) ?? [])])
   const live = new Set(
-    ours.length === 0 ? [] : await findAddresses(pool, ours.flatMap(recipientKeys)),
+    ours.length === 0 ? [] : await findAddresses(sender.pool, ours.flatMap(keysOf)),
   )
   const local = new Map<string, string>()
   for (const address of ours) {
-    const inbox = recipientKeys(address).find((key) => live.has(key))
+    const inbox = keysOf(address).find((key) => live.has(key))
     if (inbox !== undefined) local.set(address, addressKey(inbox))
   }
+  const unknown = ours.filter((address) => !local.has(address))
+  const inboxes = [...local.values()]
+  const fullInboxes =
+    inboxes.length === 0
+      ? []
+      : await listFullInboxes(sender.pool, sender.storageBytes ?? null, inboxes)
+  const full = [...local.keys()].filter((address) => fullInboxes.includes(local.get(address)!))
+  for (const address of full) local.delete(address)
   return {
     local,
-    unknown: ours.filter((address) => !local.has(address)),
+    full,
+    unknown,
     remote: addresses.filter((address) => !isOurs(address)),
   }
 }

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startEventFeed } from '../../../../api/events/eventFeed.ts'
 import { type SmtpServer, startSmtp } from '../../../../api/smtp/server.ts'
+import { hurry, sendMail, untilStatus } from '../../../support/mail/outbound.ts'
+import { handOver, INBOUND_ENV, signedRequest } from '../../../support/mail/signedMail.ts'
 import { deliverRaw, talkSmtp } from '../../../support/mail/smtpTalk.ts'
 import {
   type Agent,
@@ -16,7 +18,7 @@ const MB = 1024 * 1024
 let service: TestService
 let smtp: SmtpServer
 beforeAll(async () => {
-  service = await startTestService({ smtp: false, env: { STORAGE_MB: '2' } })
+  service = await startTestService({ smtp: false, env: { ...INBOUND_ENV, STORAGE_MB: '2' } })
   smtp = await startSmtp(service.config, service.database.url, silentLog, { quotaCheckMs: 20 })
 })
 afterAll(async () => {
@@ -78,6 +80,44 @@ test('the operator changes the storage limit of one project', async () => {
       message: "limits.storageBytes must be a number of bytes, or null for the service's limit",
     },
   })
+})
+
+test('mail of another project waits while the storage of its recipient is full, as mail from outside does', async () => {
+  const [full, other] = [await service.newAgent(), await service.newAgent()]
+  expect((await send(full)).status).toBe(201)
+  await setLimit(full, 1)
+  const { messageId } = await sendMail(other, { to: [full.address, other.address] })
+  const { deliveryError } = await untilStatus(other, messageId, 'deferred')
+  expect(deliveryError).toBe(`${full.address}: 452 4.2.2 The inbox is full`)
+  await waitForMessages(other, 1, '&labels=received')
+  expect((await full.get('/v0/messages?labels=received')).body.count).toBe(0)
+  await setLimit(full, null)
+  await hurry(service, messageId)
+  await untilStatus(other, messageId, 'sent')
+  await waitForMessages(full, 1, '&labels=received')
+  expect((await other.get('/v0/messages?labels=received')).body.count).toBe(1)
+})
+
+test('over HTTP, a full inbox keeps the mail from no other recipient, and gets the mail when it has room again', async () => {
+  const [full, other] = [await service.newAgent(), await service.newAgent()]
+  expect((await send(full)).status).toBe(201)
+  await setLimit(full, 1)
+  await waitFor('a refusal', async () => (await rcpt(full.address)).startsWith('452 4.2.2'))
+  const request = signedRequest({ to: [full.address, other.address] })
+  const hand = () => handOver(smtp.httpPort!, request)
+  for (let n = 0; n < 2; n++) {
+    const { status, body } = await hand()
+    expect([status, body.message]).toEqual([503, '4.2.2 The inbox is full'])
+  }
+  await waitForMessages(other, 1)
+  await setLimit(full, null)
+  await waitFor('room', async () => (await rcpt(full.address)).startsWith('250'))
+  expect(await hand()).toMatchObject({
+    status: 200,
+    body: { accepted: [full.address, other.address], refused: [] },
+  })
+  await waitForMessages(full, 1, '&labels=received')
+  expect((await other.get('/v0/messages')).body.count).toBe(1)
 })
 
 test('the stored size of a project is always correct, whoever stores or deletes its messages', async () => {

@@ -8,6 +8,7 @@ import {
   type RawMail,
   signedRequest,
 } from '../../../support/mail/signedMail.ts'
+import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
 import {
   type Agent,
   messagePath,
@@ -120,6 +121,27 @@ test('an HTTP delivery with an invalid envelope gets status 400 and a message th
     const answer = await send({ to: [agent.address], envelope: encoded })
     expect([answer.status, answer.body.message]).toEqual([400, message])
   }
+})
+
+test('an HTTP delivery may have any envelope sender that the SMTP listener accepts, such as the long one of a forwarder', async () => {
+  const own = await service.newAgent()
+  const senders = [
+    `ada+caf_=${own.address.replace('@', '=')}=${'x'.repeat(60)}@gmail.com`,
+    'root@[192.0.2.1]',
+  ]
+  for (const [n, from] of senders.entries()) {
+    expect(
+      await deliverRaw(service.smtp!.port, own.address, mailOf(`smtp-${n}`), { sender: from }),
+    ).toStartWith('250')
+    const { status, body } = await send({ to: [own.address], mail: mailOf(`http-${n}`), from })
+    expect([status, body.accepted]).toEqual([200, [own.address]])
+  }
+  await waitForMessages(own, 2 * senders.length)
+  const { rows } = await service.database.pool.query(
+    'select envelope_from from inbound_mails where project_id = $1 order by id',
+    [own.project.id],
+  )
+  expect(rows.map((row) => row.envelope_from)).toEqual(senders.flatMap((from) => [from, from]))
 })
 
 test('the response to an HTTP delivery names accepted and unknown recipients, and has status 404 if no recipient is known', async () => {

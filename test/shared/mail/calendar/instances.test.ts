@@ -311,6 +311,19 @@ describe('the service stores the lines that define the instances of an event', (
     expect(years(leapDay, 'RRULE:FREQ=YEARLY;BYMONTH=3;BYMONTHDAY=1')).toEqual(['2026-03-01'])
   })
 
+  test('a series with more instances than fit gives those around the present time', () => {
+    const rule = 'RRULE:FREQ=DAILY;BYHOUR=8,10,12,14,16,18'
+    const often = source('DTSTART:20200101T080000Z', 'DURATION:PT1H', rule)!
+    const nowMs = ms('2026-07-01T09:00:00')
+    const found = expand(often, { ...WINDOW, nowMs }).map(({ startMs }) => startMs)
+    expect(found).toHaveLength(100)
+    expect(found.filter((startMs) => startMs >= nowMs)).toHaveLength(75)
+    expect(found).toContain(ms('2026-07-01T08:00:00'))
+    expect(found).toEqual(found.toSorted((one, other) => one - other))
+    const short = expand(often, { ...WINDOW, nowMs: ms('2026-01-02T09:00:00') })
+    expect([short.length, short[0]!.startMs]).toEqual([100, ms('2026-01-01T08:00:00')])
+  })
+
   test('the stored lines do not contain the texts of the event', () => {
     expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
   })

@@ -151,6 +151,8 @@ describe('the service reads a Postmark webhook about a received mail', () => {
     expect(from('<ada@a.example>')).toBe('ada@a.example')
     expect(from('ada@a.example')).toBe('ada@a.example')
     expect(from('< ada@a.example >')).toBe('ada@a.example')
+    const long = `ada+caf_=${words(60)}=purser.example@gmail.com`
+    expect(from(`<${long}>`)).toBe(long)
     for (const none of ['<>', '', 'no address', '<<ada@a.example>>', 7, null])
       expect([none, from(none)]).toEqual([none, ''])
   })

@@ -92,6 +92,8 @@ describe('the service reads an SES notification about a received mail', () => {
     for (const source of [undefined, '', '<>', 'no address', 7])
       expect([source, mail({}, { mail: { source } }).envelope.from]).toEqual([source, ''])
     expect(mail({}, { mail: null }).envelope.from).toBe('')
+    const source = `ada+caf_=${words(60)}=purser.example@gmail.com`
+    expect(mail({}, { mail: { source } }).envelope.from).toBe(source)
   })
 
   test.each([

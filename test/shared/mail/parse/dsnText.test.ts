@@ -47,6 +47,12 @@ describe('the service recognises a bounce in free text', () => {
     expect(addresses(`Greetings to ${ADA}.`)).toBeNull()
   })
 
+  test('an automatic reply of a person with a telephone number is no bounce, although its Return-Path is empty', () => {
+    const away = 'I am away until 12 May. Call me at +1 415 555 0100, or write to bob@c.example.'
+    expect(addresses(away, { from: person, headers: { 'return-path': '<>' } })).toBeNull()
+    expect(addresses('bob@c.example: 550 no such user')).toEqual(['bob@c.example'])
+  })
+
   test('a bounce in free text may name its recipients in X-Failed-Recipients, whoever sends it', () => {
     const given = { from: person, headers: { 'x-failed-recipients': `${ADA}, b@b.example` } }
     expect(read('Sorry', given)).toMatchObject({ isReport: true })

@@ -1,6 +1,7 @@
 /** Tests that an owner changes only the mail that the owner saw, and that all its stored parts change together. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { subjectKey } from '../../../../shared/mail/threading.ts'
 import { findApprovalOf } from '../../../../sql/account/approvals.ts'
 import { editHeld, type HeldEdit } from '../../../../sql/mail/approval/editHeld.ts'
 import { heldBytes, readHeldMails } from '../../../../sql/mail/approval/heldReads.ts'
@@ -91,6 +92,19 @@ test.each<[name: string, change: HeldEdit, after: { text: string; html: string |
   expect(await edit(held, (await bytesOf(held)).hash, change)).toBe('done')
   const mails = await readHeldMails(pool, held.projectId, [held.messageId], 100)
   expect(mails.get(held.messageId)).toMatchObject({ subject: change.subject ?? 'Old', text, html })
+})
+
+test('a thread takes the edited subject of its first message, and keeps its subject when a later message is edited', async () => {
+  const threadOf = async ({ threadRow }: Held) =>
+    (await pool.query('select subject, subject_key from threads where row = $1', [threadRow]))
+      .rows[0]
+  const first = await hold({ subject: 'Secret offer' })
+  expect(await edit(first, (await bytesOf(first)).hash, { subject: 'Offer' })).toBe('done')
+  expect(await threadOf(first)).toEqual({ subject: 'Offer', subject_key: subjectKey('Offer') })
+  const { projectId, threadRow } = first
+  const reply = await hold({ projectId, threadRow, subject: 'Offer' })
+  expect(await edit(reply, (await bytesOf(reply)).hash, { subject: 'Other' })).toBe('done')
+  expect((await threadOf(first)).subject).toBe('Offer')
 })
 
 test('an edit changes nothing if the owner saw other bytes, or if another project asks', async () => {

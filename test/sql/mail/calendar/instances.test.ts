@@ -173,6 +173,7 @@ describe('a run of the job takes an event whose instances are due', () => {
       row: '1',
       source: 'rule',
       fromMs: 0,
+      nowMs: 0,
       untilMs: 0,
       tries,
     })
@@ -202,6 +203,22 @@ describe('a run of the job stores the instances of an event', () => {
     const { expand_at, expand_tries, expand_claim } = await eventOf(row)
     expect(Math.abs(expand_at.getTime() - Date.now() - 180 * DAY_MS)).toBeLessThan(2 * 3_600_000)
     expect([expand_tries, expand_claim]).toEqual([0, null])
+  })
+
+  test('if not all instances fit, they are computed again after half of their time, but not more often than daily', async () => {
+    for (const [hours, days] of [
+      [1, 2_000 / 48],
+      [1 / 60, 1],
+    ] as const) {
+      const { row, due } = await taken(await newProject(pool))
+      const instances = Array.from({ length: 2_000 }, (_, n) => {
+        const startMs = Date.now() + n * hours * 3_600_000
+        return { startMs, endMs: startMs + 1, local: '' }
+      })
+      await storeInstances(pool, due, instances)
+      const { expand_at } = await eventOf(row)
+      expect((expand_at.getTime() - Date.now()) / DAY_MS).toBeCloseTo(days, 1)
+    }
   })
 
   test('instances of another event stay', async () => {

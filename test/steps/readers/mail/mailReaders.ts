@@ -239,6 +239,7 @@ export const MAIL_READERS: readonly Reader[] = [
   ),
   ...Object.entries({
     parseAddress: address.parseAddress,
+    isEnvelopeAddress: address.isEnvelopeAddress,
     restoreQuotes: address.restoreQuotes,
     parseMailbox: address.parseMailbox,
     isDomain: address.isDomain,

@@ -1,7 +1,8 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import type { Running } from '../../../../shared/process/service.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { createPool, type Pool } from '../../../../sql/db.ts'
+import { createRule } from '../../../../sql/mail/inbound/emailRules.ts'
 import { createDns } from '../../../../workers/mail/dns.ts'
 import { createParseInbound } from '../../../../workers/mail/inbound/parseInbound.ts'
 import type { LookUp } from '../../../../workers/mail/lookUp.ts'
@@ -12,7 +13,7 @@ import { inboundRunner } from '../../../../workers/runners/inbound.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
 import { startPostgresProxy } from '../../../support/database/postgresProxy.ts'
-import { trustingLookUp } from '../../../support/mail/fakeLookUp.ts'
+import { dnsError, trustingLookUp } from '../../../support/mail/fakeLookUp.ts'
 import { rawMail, takeIn } from '../../../support/mail/mailRows.ts'
 import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
 import {
@@ -199,6 +200,40 @@ test('a fifth large message waits until four large messages are parsed or delete
   expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
+test('a mail of an allowed author waits for the DNS for an hour, even if an outage delayed the first look at the mail', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  await createRule(pool, projectId, { type: 'ALLOW', scope: 'RECEIVE', value: 'ada@example.com' })
+  const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000)
+  const [id] = await takeIn(pool, [projectId], rawMail(), { receivedAt: hoursAgo(2) })
+  const silent: LookUp = async () => {
+    throw dnsError('ETIMEOUT')
+  }
+  const parse = tasksOf(pool, silent).parse_inbound
+  const look = async (payload: object) => {
+    await parse({ inboundId: id!, ...payload }, { attempt: 1 })
+    const { rows } = await pool.query(
+      `select i.state, (select p.payload from graphile_worker._private_jobs p
+         join graphile_worker.jobs j on j.id = p.id where j.key = 'parse_inbound:' || i.id) as payload
+       from inbound_mails i where i.id = $1`,
+      [id],
+    )
+    return rows[0]
+  }
+  const { state, payload } = await look({})
+  expect([state, payload.inboundId]).toEqual(['accepted', id])
+  expect(Math.abs(Date.parse(payload.unsureSince) - Date.now())).toBeLessThan(60_000)
+  const unsureSince = hoursAgo(0.9).toISOString()
+  expect(await look({ unsureSince })).toEqual({
+    state: 'accepted',
+    payload: { inboundId: id, unsureSince },
+  })
+  expect(await look({ unsureSince: hoursAgo(1.1).toISOString() })).toMatchObject({
+    state: 'discarded',
+  })
+})
+
 test('if the job of an inbound mail runs a second time, nothing in the database changes', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
@@ -218,6 +253,29 @@ test('if the database refuses a message, the service first tries again, and only
   expect(await labelsOf(pool, projectId)).toEqual([])
   await pool.query('alter table messages drop constraint no_html')
   await run(pool, id!, 6)
+  expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
+})
+
+test('a message waits while the system cannot start its parser process, and is stored unparsed only after many attempts', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const [projectId, other] = [await newProject(pool), await newProject(pool)]
+  const raw = rawMail({ text: 'Lorem ipsum\r\n'.repeat(2_000) })
+  const [[id], [late]] = [await takeIn(pool, [projectId], raw), await takeIn(pool, [other], raw)]
+  const spawn = spyOn(Bun, 'spawn').mockImplementation(() => {
+    throw new Error('EAGAIN')
+  })
+  try {
+    await expect(run(pool, id!, 5)).rejects.toThrow('EAGAIN')
+    expect(await labelsOf(pool, projectId)).toEqual([])
+    await run(pool, late!, 6)
+  } finally {
+    spawn.mockRestore()
+  }
+  expect(await labelsOf(pool, other)).toEqual([
+    ['received', 'unread', 'unparseable', 'unauthenticated'],
+  ])
+  await run(pool, id!, 5)
   expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 

@@ -1,5 +1,5 @@
 /** Tests that the reading job ends the reading of every attachment. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import type { Blobs } from '../../../../sql/blobs/blobs.ts'
 import { LostObjectError } from '../../../../sql/blobs/sealedBlob.ts'
 import { insertPendingTexts } from '../../../../sql/mail/messages/attachmentTexts.ts'
@@ -55,6 +55,23 @@ test('an attachment that the object store has lost waits for three runs, and the
   }
   await run()
   expect(await state()).toMatchObject({ state: 'failed', reason: 'malformed' })
+})
+
+test('an attachment waits while the system cannot start a process that reads it, for three runs', async () => {
+  const { run, state } = await waiting('a.txt', async () => Buffer.from('Lorem ipsum'))
+  const spawn = spyOn(Bun, 'spawn').mockImplementation(() => {
+    throw new Error('EAGAIN')
+  })
+  try {
+    for (let n = 0; n < 3; n++) {
+      await expect(run()).rejects.toThrow('EAGAIN')
+      expect(await state()).toMatchObject({ state: 'pending' })
+    }
+  } finally {
+    spawn.mockRestore()
+  }
+  await run()
+  expect(await state()).toMatchObject({ state: 'failed', reason: 'too_slow' })
 })
 
 test('a text file is read, even if its name ends with the name of a property of every JavaScript object', async () => {

@@ -299,6 +299,26 @@ test('a mail host that ends its connections after two messages gets the other me
   expect(counting.connections()).toBe(3)
 })
 
+test('a mail host that refuses one recipient and then closes the connection gets the copies for the other recipients over a new connection', async () => {
+  using closing = await startHost('127.0.0.6', (client) => {
+    forwardTo('127.0.0.4', (chunk) => {
+      if (/^RSET/im.test(chunk.toString('latin1'))) client.destroy()
+      return null
+    })(client)
+  })
+  plainOnly.refuseRecipient = (address) =>
+    address.startsWith('never') ? { code: 550, message: '5.1.1 unknown' } : null
+  zone.a['leaving.test'] = ['127.0.0.6']
+  const to = ['never@leaving.test', 'now@leaving.test']
+  const { messageId } = await sendMail(agent, { to })
+  const { deliveryError } = await untilStatus(agent, messageId, 'failed')
+  expect(deliveryError).toBe('never@leaving.test: 550 5.1.1 unknown')
+  expect((await sunkAt(plainOnly, messageId)).to).toEqual(['now@leaving.test'])
+  expect(closing.connections()).toBe(2)
+  const { suppressions } = (await agent.get('/v0/suppressions')).body
+  expect(suppressions.map((one: any) => one.address)).not.toContain('now@leaving.test')
+})
+
 test('a message above the size limit of a mail host fails at once', async () => {
   await using small = await startSink({ host: '127.0.0.8', port: first.port, bytesMax: 1_000 })
   zone.a['small.test'] = ['127.0.0.8']

@@ -382,3 +382,20 @@ test('the service cannot reply to a message without a sender', async () => {
   const { status, body } = await agent.post(`${messagePath('<none@x.test>')}/reply`, { text: 'x' })
   expect([status, body.message]).toEqual([400, 'The message has no sender that can be replied to'])
 })
+
+test("mail of a project to the postmaster reaches the inbox in the operator's setting, as mail from outside does", async () => {
+  await using own = await startTestService({ smtp: false, env: { POSTMASTER: 'ops@mail.test' } })
+  const agent = await own.newAgent()
+  const early = await sendMail(agent, { to: ['postmaster@mail.test'] })
+  const { deliveryError } = await untilStatus(agent, early.messageId, 'failed')
+  expect(deliveryError).toBe('postmaster@mail.test: 550 5.1.1 No such inbox')
+  const ops = await own.newAgent({ emailName: 'ops' })
+  const to = ['Postmaster@MAIL.test', 'dmarc@mail.test']
+  const { messageId } = await sendMail(agent, { to })
+  await untilStatus(agent, messageId, 'sent')
+  await waitForMessages(ops, 1)
+  const postmaster = await own.newAgent({ emailName: 'postmaster' })
+  await sendMail(agent, { to: ['postmaster@mail.test'] })
+  await waitForMessages(postmaster, 1)
+  expect((await ops.get('/v0/messages')).body.count).toBe(1)
+})

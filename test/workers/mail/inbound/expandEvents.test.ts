@@ -1,0 +1,50 @@
+/** Tests that a process that does not start takes no recurring event out of the calendar. */
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { createExpandEvents } from '../../../../workers/mail/inbound/expandEvents.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newEvent, newInstance } from '../../../support/mail/calendar/calendarRows.ts'
+import { silentLog } from '../../../support/service.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const SOURCE = [
+  'BEGIN:VCALENDAR',
+  'BEGIN:VEVENT',
+  'DTSTART:20310302T090000Z',
+  'RRULE:FREQ=WEEKLY;COUNT=3',
+  'END:VEVENT',
+  'END:VCALENDAR',
+].join('\r\n')
+
+test('a recurring event keeps its instances while the system cannot start the process that computes them', async () => {
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const row = await newEvent(pool, projectId, { source: SOURCE, expand_at: new Date() })
+  await newInstance(pool, projectId, row, [7, 8])
+  const task = createExpandEvents({ pool, log: silentLog } as never)
+  const run = () => task({ projectId }, { attempt: 1 })
+  const startsOf = async () => {
+    const { rows } = await pool.query(
+      'select starts_at from calendar_instances where event_row = $1 order by starts_at',
+      [row],
+    )
+    return rows.map(({ starts_at }) => starts_at.toISOString().slice(0, 13))
+  }
+  const spawn = spyOn(Bun, 'spawn').mockImplementation(() => {
+    throw new Error('EAGAIN')
+  })
+  try {
+    await expect(run()).rejects.toThrow('EAGAIN')
+  } finally {
+    spawn.mockRestore()
+  }
+  expect(await startsOf()).toEqual(['2031-03-02T07'])
+  await pool.query('update calendar_events set expand_at = clock_timestamp() where row = $1', [row])
+  await run()
+  expect(await startsOf()).toEqual(['2031-03-02T09', '2031-03-09T09', '2031-03-16T09'])
+})
