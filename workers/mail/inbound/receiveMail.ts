@@ -175,6 +175,7 @@ async function readAndStore(
   }
   turn.parsed()
   const { mail } = parsed
+  await recordAnyComplaint(mail, { pool, bounceKeys })
   const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
   if (mail.bounce !== null) mail.bounce.proof = await findReturnedCopy(pool, bounceKeys, inbound)
   const isProvenBounce = mail.bounce !== null && mail.bounce.proof !== null
@@ -202,13 +203,6 @@ async function readAndStore(
   if (admission === 'reduce') {
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
   }
-  if (mail.complaint !== null) {
-    // The service records a complaint before it stores the mail that contains the complaint. A mail that is received
-    // twice records its complaint only once.
-    const copy = await findComplainedCopy(pool, bounceKeys, mail.complaint.returnPaths)
-    if (copy !== null)
-      await recordComplaint(pool, { ...copy, detail: `reported by ${mail.from.join(', ')}` })
-  }
   const fromDomains = mail.from.map(domainOf)
   const isForgedIfOurs = (ownDomains: readonly string[]) =>
     isForged(sender, { fromDomains, ownDomains })
@@ -232,6 +226,20 @@ async function readAndStore(
     return store(unparsed(inbound, mailDomain))
   })
   log.debug({ inboundId, outcome }, 'inbound mail ended')
+}
+
+/**
+ * Records a complaint about a mail of this service. The rules of the inbox do not matter, because the complaint returns
+ * an address that only this service can make. A mail that is received twice records its complaint only once.
+ */
+async function recordAnyComplaint(
+  { complaint, from }: ParsedMail,
+  { pool, bounceKeys }: Pick<Parser, 'pool' | 'bounceKeys'>,
+): Promise<void> {
+  if (complaint === null) return
+  const copy = await findComplainedCopy(pool, bounceKeys, complaint.returnPaths)
+  if (copy === null) return
+  await recordComplaint(pool, { ...copy, detail: `reported by ${from.join(', ')}` })
 }
 
 /** Returns a raw message with a label, as the substitute for a message that cannot be parsed or stored. */

@@ -10,6 +10,7 @@ import {
   type TestService,
   waitForMessages,
 } from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 let sink: Sink
 let service: TestService
@@ -84,6 +85,25 @@ test('a complaint by mail labels its message, suppresses the recipient and makes
   await report(arf({ returnPath: copies[0]!.from }))
   expect([await suppressed(agent), await events(agent)]).toEqual([[], [messageId]])
 })
+
+test.each(['ALLOW', 'BLOCK'] as const)(
+  'a complaint counts although an %s rule of the inbox keeps the complaint report out',
+  async (type) => {
+    const agent = await service.newAgent()
+    const { copies } = await sent(agent)
+    const inbox = await service.newAgent()
+    const value = type === 'ALLOW' ? '*@friend.example' : '*@late.example'
+    await inbox.post('/v0/email-rules', { type, scope: 'RECEIVE', value })
+    const raw = arf({ returnPath: copies[0]!.from }).replace(
+      'From: feedback@arf.mail.example',
+      'From: feedback@late.example',
+    )
+    expect(await deliverRaw(service.smtp!.port, inbox.address, raw)).toStartWith('250')
+    await waitFor('the suppression', async () => (await suppressed(agent)).length > 0)
+    expect(await suppressed(agent)).toEqual([['ada@example.com', 'complaint']])
+    expect((await inbox.get('/v0/messages')).body.count).toBe(0)
+  },
+)
 
 test('a complaint report without proof, and a report that is not a complaint, change nothing', async () => {
   const agent = await service.newAgent()
