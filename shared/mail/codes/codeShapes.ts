@@ -59,11 +59,12 @@ export const plainForm = (text: string): string =>
     .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
 
 /**
- * Matches the shapes of a one-time code: single characters with spaces between, groups of digits, words with hyphens,
- * and groups of letters and digits. The bounds in the pattern keep each match short.
+ * Matches the shapes of a one-time code: single characters with spaces between, two groups of hexadecimal digits,
+ * groups of digits, words with hyphens, and groups of letters and digits. The bounds in the pattern keep each match
+ * short.
  */
 const SHAPE =
-  /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4}(?:-[0-9A-Z](?![\dA-Za-z-]))?)/gu
+  /(?<hex>(?=[a-f]{0,3}\d)(?=[\da-f]{0,4} ?[\da-f]{0,3}[a-f])[\da-f]{4} (?=[a-f]{0,3}\d)[\da-f]{4}(?![\p{L}\p{N}-]))|(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4}(?:-[0-9A-Z](?![\dA-Za-z-]))?)/gu
 
 /**
  * Matches a character directly before a number that makes the number a part of a longer expression. The matched
@@ -152,8 +153,9 @@ const DOCUMENT =
 
 function read(
   shown: string,
-  { singles, groups, words }: Record<string, string | undefined>,
+  { hex, singles, groups, words }: Record<string, string | undefined>,
 ): Shape | undefined {
+  if (hex !== undefined) return letters(hex.replace(' ', ''))
   if (singles !== undefined) {
     const value = singles.replace(/[ -]/g, '')
     return /^\d+$/.test(value) ? numeric(value) : letters(value)

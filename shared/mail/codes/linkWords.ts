@@ -92,7 +92,7 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
  * Matches a query value that names the act of a link, as in `verify?type=recovery`. A query value that names the act
  * takes precedence over the link's path.
  */
-const ACT = /[?&#](?:type|action|mode|flow|kind|purpose)=(?<act>[\w-]{3,40})/
+const ACT = /[?&#](?:type|action|mode|flow|kind|purpose|do)=(?<act>[\w-]{3,40})/
 
 /**
  * Matches a URL path that confirms an address but begins like the path of a settings page, such as
@@ -127,7 +127,7 @@ export function purposeOfPath(path: string): PathPurpose {
 function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_UNSUBSCRIBE.test(own) && !CONFIRMED_SETTING.test(own)) return 'unsubscribe'
   const act = ACT.exec(own)?.groups?.act ?? ''
-  if (/recover|reset|forgot/.test(act)) return 'reset'
+  if (/recover|reset|forgot|resend-?pwd/.test(act)) return 'reset'
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
   if (PATH_VERIFY.test(act)) return 'verify'
   if (PATH_RESET.test(own)) return 'reset'

@@ -169,11 +169,12 @@ const isShortToken = (text: string): boolean =>
 
 /** Matches a query value with a name for a secret, such as `token`. */
 const NAMED_TOKEN =
-  /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
+  /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|pwauth|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
 /** Matches a long query value of any characters with a name for a secret. */
 const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
-/** Matches a secret part of a path, which has 24 or more letters and digits. */
-const SECRET = /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)/
+/** Matches a secret part of a path, which has 24 or more letters and digits. After an act, 12 are enough. */
+const SECRET =
+  /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)|\/(?:confirm|verify|activate|reset)\/[A-Za-z0-9]{12,200}(?=[/?#]|$)/i
 /** Tells whether a URL contains a secret. The URL of a help page never contains a secret. */
 const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 

@@ -152,6 +152,11 @@ function leadingText(element: DomNode): string {
 }
 
 const block = { leadingLineBreaks: 1, trailingLineBreaks: 1 }
+
+/** Lists CSS selectors for inline elements that a style puts on lines of their own. */
+const STYLED_BLOCKS = [
+  ...['b', 'code', 'em', 'font', 'i', 'label', 'small', 'span', 'strong', 'tt', 'u'],
+].flatMap((name) => [`${name}[style*="display:block" i]`, `${name}[style*="display: block" i]`])
 const spaced = { leadingLineBreaks: 2, trailingLineBreaks: 2 }
 const heading = { leadingLineBreaks: 2, trailingLineBreaks: 1, uppercase: false }
 
@@ -178,7 +183,11 @@ const OPTIONS: HtmlToTextOptions = {
     { selector: 'ul', format: 'list', options: { itemPrefix: '- ', ...spaced } },
     { selector: 'ol', format: 'list', options: { ordered: true, ...spaced } },
     ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, options: heading })),
-    ...INDENTS.map((selector) => ({ selector, format: 'block', options: block })),
+    ...[...INDENTS, ...STYLED_BLOCKS].map((selector) => ({
+      selector,
+      format: 'block',
+      options: block,
+    })),
   ],
 }
 

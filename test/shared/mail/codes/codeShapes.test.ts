@@ -156,6 +156,15 @@ describe('a number has the shape of a code', () => {
 })
 
 describe('letters and digits together have the shape of a code', () => {
+  test('a code may have two groups of four hexadecimal digits with a space, if each group has a digit', () => {
+    expect(valuesOf('Code: 3fa8 91c2')).toEqual(['3fa891c2'])
+    expect(traits('3fa8 91c2')).toEqual(['isWeak'])
+    expect(valuesOf('cafe 91c2')).toEqual(['91c2'])
+    expect(valuesOf('3fa8 91c2-77')).toEqual([])
+    expect(valuesOf('3fa8 91c2d')).not.toContain('3fa891c2')
+    expect(valuesOf('4829 1305')).toEqual(['48291305'])
+  })
+
   test('a code in groups may hold a word, or end with one capital letter', () => {
     expect(valuesOf('atlas-7f41-drop')).toEqual(['atlas-7f41-drop'])
     expect(valuesOf('h7-drak-52')).toEqual(['h7-drak-52'])

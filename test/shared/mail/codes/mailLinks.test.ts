@@ -42,6 +42,14 @@ describe('the service handles a link address that a mail shows twice', () => {
   })
 })
 
+test('a link of a wiki has the purpose of its act if it holds a secret', () => {
+  const wiki = 'https://wiki.acme.example'
+  expect(purposeOfBare(`${wiki}/doku.php?do=resendpwd&pwauth=3a1f08c7de5b4492`)).toBe('reset')
+  expect(purposeOfBare(`${wiki}/Special:AccountRecovery/confirm/5d7e0a94c1b24f88`)).toBe('verify')
+  expect(purposeOfBare(`${wiki}/doku.php?id=resendpwd`)).toBe('other')
+  expect(purposeOfBare(`${wiki}/confirm/how-to-confirm-2`)).toBe('other')
+})
+
 describe('the words of a link decide its purpose', () => {
   test('if the words of a link are about unsubscribing or something else, they count more than its path', () => {
     expect(purposeOf(anchor(personal('/verify-email'), 'Unsubscribe'))).toBe('unsubscribe')

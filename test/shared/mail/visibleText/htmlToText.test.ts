@@ -44,6 +44,13 @@ describe('htmlToText converts HTML into text', () => {
     expect(htmlToText(html).trimEnd()).toBe(want),
   )
 
+  test('htmlToText puts an inline element with the style display:block on lines of its own', () => {
+    const code = (text: string, style: string) => `<code style="${style}">${text}</code>`
+    const html = `Codes:${code('A1F9', 'margin:0;display:block')}${code('Q8ZT', 'DISPLAY: Block')}
+    <span style="display:inline-block">5XCN</span><span>PL7W</span>`
+    expect(htmlToText(html)).toBe('Codes:\nA1F9\nQ8ZT\n5XCNPL7W')
+  })
+
   test('htmlToText keeps the text even if the HTML is nested too deeply or is too long to be parsed into a tree', () => {
     const deep = `${'<div>'.repeat(2000)}a &lt; b &#233; <b>c</b>${'</div>'.repeat(2000)}<p>d</p>`
     expect(htmlToText(deep)).toBe('a < b é c\nd')
