@@ -173,7 +173,7 @@ async function lockQuotas(
 ): Promise<Map<string, number>> {
   const { rows } = await db.query<{ project_id: string; used: number }>({
     name: 'lock-quotas',
-    text: `select project_id, case when day = ($2::timestamptz at time zone 'UTC')::date then used else 0 end as used
+    text: `select project_id, case when day >= ($2::timestamptz at time zone 'UTC')::date then used else 0 end as used
            from send_quotas where project_id = any ($1) order by project_id for update`,
     values: [projectIds, now],
   })

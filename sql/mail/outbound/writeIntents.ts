@@ -133,8 +133,9 @@ const CHARGES = `
     insert into send_quotas as q (project_id, day, used, allowed)
     select project_id, (min(now) at time zone 'UTC')::date, sum(recipients), $5::int from placed
     where $5::int is not null group by project_id order by project_id
-    on conflict (project_id) do update set day = excluded.day, allowed = excluded.allowed,
-      used = excluded.used + case when q.day = excluded.day then q.used else 0 end
+    -- Another transaction may have begun the next day, while this transaction waited for the lock.
+    on conflict (project_id) do update set day = greatest(q.day, excluded.day), allowed = excluded.allowed,
+      used = excluded.used + case when q.day >= excluded.day then q.used else 0 end
   )`
 
 /**

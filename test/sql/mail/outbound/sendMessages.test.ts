@@ -237,6 +237,16 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
+  test('a send that began before midnight and ends after it counts in the new day', async () => {
+    const projectId = await newProject(pool)
+    await accept([to(projectId, 1)], 3)
+    await pool.query(`update send_quotas set day = day + 1 where project_id = $1`, [projectId])
+    expect(await wordsOf([to(projectId, 1)], 3)).toEqual(['accepted'])
+    expect(await usedBy(projectId)).toBe(2)
+    expect(await wordsOf([to(projectId, 2)], 3)).toEqual(['over quota'])
+    expect(await usedBy(projectId)).toBe(2)
+  })
+
   test('a send quota is not exceeded by two concurrent processes', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 1)], 3)
