@@ -82,7 +82,7 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
   // The database keeps the inbox address of a deleted project, so that no other project gets the inbox address.
   await pool.query(
     `update projects set erased_at = clock_timestamp(), name = '', display_name = null,
-       approver_email = null
+       approver_email = null, pay_to = null, own_addresses = '{}'
      where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
     [projectId],
   )
