@@ -16,6 +16,7 @@ import { findMessages, type WantedMessage } from '../../sql/mail/messages/messag
 import { acceptIntents } from '../../sql/mail/outbound/acceptIntents.ts'
 import { readSendPolicies, type WantedRecipients } from '../../sql/mail/outbound/recipientPolicy.ts'
 import { intentBytes, type SendIntent } from '../../sql/mail/outbound/sendIntents.ts'
+import { UNREACHABLE } from '../../sql/operations/replica.ts'
 import { type CredentialRead, readCredentials } from '../../sql/vault/credentialReads.ts'
 import { createExports } from '../account/exports.ts'
 import { createApp } from '../app.ts'
@@ -120,7 +121,11 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       : replicaReads({
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
-          writtenTo: (request) => stateOf(request).writtenTo,
+          // A person at the console must see each change at once, also a change that a link or an agent made.
+          writtenTo: (request) => {
+            const { session, writtenTo } = stateOf(request)
+            return session === null ? writtenTo : UNREACHABLE
+          },
           log,
         })
   const usage = new UsageRecorder(pool, log)
