@@ -311,11 +311,19 @@ function exitCode(child: ChildProcess): Promise<number | null> {
   })
 }
 
+/**
+ * Returns the password of the database, and makes the password at the first start. Without fsync, a power failure could
+ * empty the file, but keep the cluster with the password.
+ */
 function ensurePassword(dataDir: string): string {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const file = join(dataDir, 'postgres-password')
-  if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 })
-  return readFileSync(file, 'utf8').trim()
+  const kept = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  if (kept !== '') return kept
+  const password = randomBytes(24).toString('hex')
+  writeFileSync(`${file}.new`, password, { mode: 0o600, flush: true })
+  renameSync(`${file}.new`, file)
+  return password
 }
 
 /** Finds a free TCP port. Another process may take the TCP port before PostgreSQL uses it. */
