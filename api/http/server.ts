@@ -40,6 +40,11 @@ const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
 /**
+ * Limits the milliseconds from the stop of the process for which clients may still read large responses. The limit is
+ * below the limit of the whole drain (shared/process/service.ts).
+ */
+const READ_ON_MS = 12_000
+/**
  * Sets the maximum number of milliseconds of one SQL statement of an API request. The time limit of a statement is
  * short, because an API caller waits for every statement.
  */
@@ -204,10 +209,15 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
     port: server.port!,
     async stop() {
       draining = true
+      const deadlineMs = performance.now() + READ_ON_MS
       const closed = server.stop()
       waiters.release()
       events.release()
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
+      // An export can take hours, so nobody waits for its end.
+      while (server.pendingRequests > exports.size() && performance.now() < deadlineMs) {
+        await Bun.sleep(DRAIN_POLL_MS)
+      }
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
       await exports.stop()
