@@ -37,6 +37,8 @@ export type EmbeddedPostgres = {
 }
 
 const START_TIMEOUT_MS = 30_000
+/** Holds the SQLSTATE with which a starting PostgreSQL refuses connections. */
+const CANNOT_CONNECT_NOW = '57P03'
 const STOP_TIMEOUT_MS = 15_000
 const SUPERUSER = 'purser'
 const DATABASE = 'purser'
@@ -230,7 +232,7 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
 
 async function untilReady(server: ChildProcess, url: string): Promise<void> {
   const admin = url.replace(/\/[^/]*$/, '/postgres')
-  const deadline = Date.now() + START_TIMEOUT_MS
+  let deadline = Date.now() + START_TIMEOUT_MS
   while (server.exitCode === null && server.signalCode === null) {
     const client = new pg.Client({
       connectionString: admin,
@@ -245,6 +247,10 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
       if (rowCount === 0) await client.query(`create database ${DATABASE}`)
       return
     } catch (error) {
+      // After a crash or from a backup, PostgreSQL first replays its WAL, which can take minutes. A stopped recovery
+      // would begin again at the next start.
+      const isRecovering = (error as { code?: unknown }).code === CANNOT_CONNECT_NOW
+      if (isRecovering) deadline = Date.now() + START_TIMEOUT_MS
       if (Date.now() > deadline) throw error
       await Bun.sleep(50)
     } finally {
