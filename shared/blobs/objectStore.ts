@@ -161,7 +161,8 @@ export const openStoreOf = (
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null
   const code = /<Code>(\w{1,64})<\/Code>/.exec(body.toString('latin1'))?.[1] ?? ''
-  if (status === 404 && operation !== 'put' && code !== 'NoSuchBucket') return null
+  // A proxy before the object store also answers 404, but only the object store knows that an object is missing.
+  if (status === 404 && operation !== 'put' && code === 'NoSuchKey') return null
   return `${status} ${code}`.trim()
 }
 

@@ -81,6 +81,20 @@ describe('the object store client reads and writes objects', () => {
     expect(error?.message).toBe('the object store is away: 404 NoSuchBucket')
   })
 
+  test('a 404 of a proxy before the object store counts as an outage, so that no object looks lost or removed', async () => {
+    // Traefik answers so while the object store behind it starts again.
+    const fetch404 = (async () => new Response('404 page not found', { status: 404 })) as never
+    const calls = [
+      (store: typeof bucket.store) => store.get('x', 1),
+      (store: typeof bucket.store) => store.remove('x'),
+    ]
+    for (const call of calls) {
+      const error = await failure(call(openObjectStore(settings(), fetch404, silentLog)))
+      expect(error).toBeInstanceOf(BlobsAwayError)
+      expect(error?.message).toBe('the object store is away: 404')
+    }
+  })
+
   test('the errors and logs about an object store contain no URL, signature or credential', async () => {
     const lines: string[] = []
     const log = { warn: (...args: unknown[]) => lines.push(JSON.stringify(args)) }
