@@ -95,6 +95,17 @@ describe('the object store client reads and writes objects', () => {
     }
   })
 
+  test('a store that refuses only the removal of an object is still used for all other requests', async () => {
+    const body = '<Error><Code>AccessDenied</Code></Error>'
+    const noDelete = (async (_url: string, { method }: RequestInit) =>
+      method === 'DELETE' ? new Response(body, { status: 403 }) : new Response('x')) as never
+    const store = openObjectStore(settings(), noDelete, silentLog)
+    const error = await failure(store.remove('x'))
+    expect(error?.message).toBe('the object store refuses to remove an object: 403 AccessDenied')
+    expect(error).not.toBeInstanceOf(BlobsAwayError)
+    expect((await store.get('x', 1))?.toString()).toBe('x')
+  })
+
   test('the errors and logs about an object store contain no URL, signature or credential', async () => {
     const lines: string[] = []
     const log = { warn: (...args: unknown[]) => lines.push(JSON.stringify(args)) }
