@@ -37,7 +37,11 @@ import { startWaiters } from './waiters.ts'
  * route. Therefore a client gets the error response of this service, and not the error response of Bun.
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
-const IDLE_TIMEOUT_S = 120
+/**
+ * Sets the seconds after which Bun closes a connection without bytes, also while a handler still runs. A redeem sends no
+ * byte for up to 120 seconds (SETTLEMENT_WAIT_MS).
+ */
+export const IDLE_TIMEOUT_S = 150
 const DRAIN_POLL_MS = 20
 /**
  * Limits the milliseconds from the stop of the process for which clients may still read large responses. The limit is
