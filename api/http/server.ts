@@ -181,7 +181,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       keyring,
       pageSeals: pageSeals(master),
       browserProofs: browserProofs(master),
-      stateKey: deriveKey(master[0]!.key, 'purser/mcp-state'),
+      stateKeys: master.map(({ key }) => deriveKey(key, 'purser/mcp-state')),
       offerKey,
     },
     usage,
