@@ -30,7 +30,7 @@ export class BlobsAwayError extends Error {}
  * Reports that the object store refuses to remove an object, for example because the credentials may not delete. The
  * object store still serves all other requests.
  */
-export class RemovalRefusedError extends Error {}
+class RemovalRefusedError extends Error {}
 
 type StoreOperation = 'put' | 'get' | 'remove'
 /** Receives the operation, the outcome and the duration of each request to the object store. */

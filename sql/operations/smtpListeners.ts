@@ -32,7 +32,7 @@ export async function forgetStaleListeners(db: Queryable): Promise<void> {
 }
 
 /** Describes the state of all SMTP listeners together. */
-export type ListenersState = {
+type ListenersState = {
   /**
    * Holds `unused` if no SMTP listener ever sent a report, and `away` if no SMTP listener has sent a report lately. In
    * all other cases, `check` holds the first trouble, or `ok`.
