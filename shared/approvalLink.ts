@@ -39,19 +39,23 @@ export type PageSeals = {
   isSeal(page: SeenPage, given: string | undefined): boolean
 }
 
-/** Makes page seals with a key that is derived from the first master key. */
-export function pageSeals([first]: readonly MasterKey[]): PageSeals {
-  const key = deriveKey(first!.key, 'purser/approval-page')
-  const seal = ({ approvalId, sha256, page }: SeenPage) =>
+/**
+ * Makes page seals with a key that is derived from the first master key. A check accepts the seals of all master keys,
+ * because the processes change their first master key one after the other.
+ */
+export function pageSeals(masterKeys: readonly MasterKey[]): PageSeals {
+  const keys = masterKeys.map(({ key }) => deriveKey(key, 'purser/approval-page'))
+  const sealWith = (key: Uint8Array, { approvalId, sha256, page }: SeenPage) =>
     createHmac('sha256', key)
       .update(JSON.stringify([approvalId, sha256, page]))
       .digest('base64url')
   return {
-    seal,
-    isSeal(page, given) {
-      const wanted = Buffer.from(seal(page))
-      const found = Buffer.from(given ?? '')
-      return wanted.length === found.length && timingSafeEqual(wanted, found)
-    },
+    seal: (page) => sealWith(keys[0]!, page),
+    isSeal: (page, given) =>
+      keys.some((key) => {
+        const wanted = Buffer.from(sealWith(key, page))
+        const found = Buffer.from(given ?? '')
+        return wanted.length === found.length && timingSafeEqual(wanted, found)
+      }),
   }
 }

@@ -29,7 +29,9 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
   })
   await client.connect()
   try {
-    await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
+    // The database or its role may limit the time of statements, but the build of an index can take hours.
+    await client.query('set statement_timeout = 0')
+    await takeLock(client)
     await runMigrations({ connectionString: databaseUrl })
     await client.query(
       `create table if not exists migrations (
@@ -45,6 +47,24 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
     return applied
   } finally {
     await client.end()
+  }
+}
+
+/** Holds the pause in milliseconds between two attempts to get the advisory lock for migrations. */
+const TURN_PAUSE_MS = 200
+
+/**
+ * Waits until no other process migrates the database. A statement that waited for the advisory lock would hold a
+ * database snapshot. The online build of an index in the other process would wait for this snapshot (a deadlock).
+ */
+async function takeLock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>(
+      'select pg_try_advisory_lock($1) as taken',
+      [MIGRATION_LOCK],
+    )
+    if (rows[0]!.taken) return
+    await Bun.sleep(TURN_PAUSE_MS)
   }
 }
 

@@ -36,6 +36,8 @@ export type Exports = {
     pieces: AsyncGenerator<Uint8Array>,
     reader: { signal: AbortSignal; admitAgain: () => Promise<void> },
   ): ReadableStream<Uint8Array>
+  /** Returns the number of exports that run in this process. */
+  size(): number
   /** Ends all exports when the process stops. */
   stop(): Promise<void>
 }
@@ -101,6 +103,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
         { highWaterMark: 1 },
       )
     },
+    size: () => open.size,
     async stop() {
       await Promise.all([...open].map((end) => end()))
       await stores.pool.end()

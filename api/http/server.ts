@@ -16,6 +16,7 @@ import { findMessages, type WantedMessage } from '../../sql/mail/messages/messag
 import { acceptIntents } from '../../sql/mail/outbound/acceptIntents.ts'
 import { readSendPolicies, type WantedRecipients } from '../../sql/mail/outbound/recipientPolicy.ts'
 import { intentBytes, type SendIntent } from '../../sql/mail/outbound/sendIntents.ts'
+import { UNREACHABLE } from '../../sql/operations/replica.ts'
 import { type CredentialRead, readCredentials } from '../../sql/vault/credentialReads.ts'
 import { createExports } from '../account/exports.ts'
 import { createApp } from '../app.ts'
@@ -36,8 +37,17 @@ import { startWaiters } from './waiters.ts'
  * route. Therefore a client gets the error response of this service, and not the error response of Bun.
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
-const IDLE_TIMEOUT_S = 120
+/**
+ * Sets the seconds after which Bun closes a connection without bytes, also while a handler still runs. A redeem sends no
+ * byte for up to 120 seconds (SETTLEMENT_WAIT_MS).
+ */
+export const IDLE_TIMEOUT_S = 150
 const DRAIN_POLL_MS = 20
+/**
+ * Limits the milliseconds from the stop of the process for which clients may still read large responses. The limit is
+ * below the limit of the whole drain (shared/process/service.ts).
+ */
+const READ_ON_MS = 12_000
 /**
  * Sets the maximum number of milliseconds of one SQL statement of an API request. The time limit of a statement is
  * short, because an API caller waits for every statement.
@@ -120,7 +130,11 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       : replicaReads({
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
-          writtenTo: (request) => stateOf(request).writtenTo,
+          // A person at the console must see each change at once, also a change that a link or an agent made.
+          writtenTo: (request) => {
+            const { session, writtenTo } = stateOf(request)
+            return session === null ? writtenTo : UNREACHABLE
+          },
           log,
         })
   const usage = new UsageRecorder(pool, log)
@@ -167,7 +181,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       keyring,
       pageSeals: pageSeals(master),
       browserProofs: browserProofs(master),
-      stateKey: deriveKey(master[0]!.key, 'purser/mcp-state'),
+      stateKeys: master.map(({ key }) => deriveKey(key, 'purser/mcp-state')),
       offerKey,
     },
     usage,
@@ -199,10 +213,15 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
     port: server.port!,
     async stop() {
       draining = true
+      const deadlineMs = performance.now() + READ_ON_MS
       const closed = server.stop()
       waiters.release()
       events.release()
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
+      // An export can take hours, so nobody waits for its end.
+      while (server.pendingRequests > exports.size() && performance.now() < deadlineMs) {
+        await Bun.sleep(DRAIN_POLL_MS)
+      }
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
       await exports.stop()

@@ -77,10 +77,10 @@ export type Services = {
   /** Proves in which browsers a person has signed in before. */
   browserProofs: BrowserProofs
   /**
-   * Holds the key that authenticates the state that MCP clients carry between calls. The key for the state of MCP
-   * clients has 32 bytes and is the same in every process.
+   * Holds the keys that authenticate the state that MCP clients carry between calls, one for each master key. The first
+   * key seals new states. Each key has 32 bytes and is the same in every process.
    */
-  stateKey: Uint8Array
+  stateKeys: readonly Uint8Array[]
   /** Returns the key that signs x402 offers. Returns `null` if no worker has published a key for signing offers. */
   offerKey: () => Promise<ReceiptKey | null>
 }

@@ -10,6 +10,7 @@ import {
   createRequestStateCodec,
   type InputRequiredResult,
   inputRequired,
+  type RequestStateCodec,
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { type Approval, findApprovalOf } from '../../sql/account/approvals.ts'
@@ -33,13 +34,29 @@ const digest = (name: string, args: unknown): string =>
  * Authenticates the state that an MCP client carries from one call to the next. The state of one MCP client is invalid
  * for a caller with another API key of the same project.
  */
-export const heldCalls = (connection: Connection) => {
+export const heldCalls = (connection: Connection): RequestStateCodec<HeldCall> => {
   const { services, caller, projectId } = connection
-  return createRequestStateCodec<HeldCall>({
-    key: services.stateKey,
-    ttlSeconds: STATE_SECONDS,
-    bind: () => `${projectId} ${caller.keyPrefix}`,
-  })
+  const [first, ...others] = services.stateKeys.map((key) =>
+    createRequestStateCodec<HeldCall>({
+      key,
+      ttlSeconds: STATE_SECONDS,
+      bind: () => `${projectId} ${caller.keyPrefix}`,
+    }),
+  )
+  return {
+    mint: first!.mint,
+    async verify(state, context) {
+      try {
+        return await first!.verify(state, context)
+      } catch (error) {
+        for (const other of others) {
+          const held = await other.verify(state, context).catch(() => null)
+          if (held !== null) return held
+        }
+        throw error
+      }
+    },
+  }
 }
 
 /**

@@ -92,7 +92,7 @@ async function databaseChecks(
   try {
     const pending = await pendingMigrations(pool)
     if (pending.length > 0) return { database: 'ok', migrations: `${pending.length} to apply` }
-    const [chain, living, silent, smtp] = await Promise.all([
+    const [chain, living, silent, listeners] = await Promise.all([
       readChainStatus(pool),
       listLivingPools(pool),
       listSilentPools(pool),
@@ -103,7 +103,7 @@ async function databaseChecks(
       database: isDiskFull() ? 'the disk is full' : 'ok',
       migrations: 'ok',
       rpc: rpcCheck(chain),
-      smtp,
+      smtp: listeners.check,
       workers: missing.length === 0 ? 'ok' : `missing: ${missing.join(', ')}`,
       eventLoops: loopCheck(silent, ownDelayMs),
     }

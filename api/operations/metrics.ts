@@ -206,8 +206,8 @@ export function createMetrics({
       readBudgetUse(pool, limits),
       readListeners(pool),
     ])
-    if (listeners === 'unused') smtp.remove()
-    else smtp.set(+(listeners === 'ok'))
+    if (listeners.check === 'unused') smtp.remove()
+    else smtp.set(+listeners.takesMail)
     for (const [n, [, , read]] of BUDGET_GAUGES.entries()) budgetGauges[n]!.set(read(use))
     readers.set(events.size())
     jobs.reset()

@@ -13,7 +13,10 @@ export type ObjectStore = {
    * Reads an object of at most `maxBytes` bytes. @returns null if the object does not exist. @throws {BlobsAwayError}
    */
   get(name: string, maxBytes: number): Promise<Buffer | null>
-  /** Removes an object. The removal of a missing object is no error. @throws {BlobsAwayError} */
+  /**
+   * Removes an object. The removal of a missing object is no error. @throws {BlobsAwayError} @throws
+   * {RemovalRefusedError}
+   */
   remove(name: string): Promise<void>
 }
 
@@ -23,11 +26,17 @@ export type ObjectStore = {
  */
 export class BlobsAwayError extends Error {}
 
+/**
+ * Reports that the object store refuses to remove an object, for example because the credentials may not delete. The
+ * object store still serves all other requests.
+ */
+class RemovalRefusedError extends Error {}
+
 type StoreOperation = 'put' | 'get' | 'remove'
 /** Receives the operation, the outcome and the duration of each request to the object store. */
 export type ObserveStore = (request: {
   operation: StoreOperation
-  outcome: 'done' | 'away'
+  outcome: 'done' | 'refused' | 'away'
   seconds: number
 }) => void
 
@@ -115,9 +124,14 @@ export function openObjectStore(
           observe({ operation, outcome: 'done', seconds: (performance.now() - startMs) / 1000 })
           return answer
         }
+        if (operation === 'remove' && isFinal(answer.status)) {
+          if (away !== null) away.nextProbeMs = performance.now() + PROBE_EVERY_MS
+          observe({ operation, outcome: 'refused', seconds: (performance.now() - startMs) / 1000 })
+          throw new RemovalRefusedError(`the object store refuses to remove an object: ${refused}`)
+        }
         reason = refused
       } catch (error) {
-        if (error instanceof TooLongError) throw error
+        if (error instanceof TooLongError || error instanceof RemovalRefusedError) throw error
         // The log must not contain Bun's error object, because the error object contains the signed URL of the object.
         reason = (error as { code?: string }).code ?? (error as Error).name
         // The function does not repeat a request after a time-out, because a second time-out would double the caller's
@@ -161,9 +175,17 @@ export const openStoreOf = (
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null
   const code = /<Code>(\w{1,64})<\/Code>/.exec(body.toString('latin1'))?.[1] ?? ''
-  if (status === 404 && operation !== 'put' && code !== 'NoSuchBucket') return null
+  // A proxy before the object store also answers 404, but only the object store knows that an object is missing.
+  if (status === 404 && operation !== 'put' && code === 'NoSuchKey') return null
   return `${status} ${code}`.trim()
 }
+
+/**
+ * Tells whether an error response concerns only its own request. The codes 404, 408 and 429 mean that the whole object
+ * store, or a proxy before it, cannot answer now.
+ */
+const isFinal = (status: number): boolean =>
+  status >= 400 && status < 500 && ![404, 408, 429].includes(status)
 
 /**
  * Reports that an object is longer than its database row states. Another program must then have written the object.

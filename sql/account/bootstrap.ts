@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateKey } from '../../shared/apiKey.ts'
 import { type Config, ConfigError } from '../../shared/config/config.ts'
@@ -71,9 +71,8 @@ export async function storeGivenKeys(databaseUrl: string, config: Config): Promi
 
 function resolveKeys(config: Config): { platformKey: string; projectKey: string } {
   const file = join(config.dataDir, 'first-keys.json')
-  const kept = existsSync(file)
-    ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>)
-    : {}
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  const kept = text === '' ? {} : (JSON.parse(text) as Record<string, string>)
   const platformKey = config.bootstrap.platformKey ?? kept.platformKey
   const projectKey = config.bootstrap.projectKey ?? kept.projectKey
   if (platformKey !== undefined && projectKey !== undefined) return { platformKey, projectKey }
@@ -87,7 +86,9 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
     platformKey: platformKey ?? generateKey('platform'),
     projectKey: projectKey ?? generateKey('project'),
   }
-  writeFileSync(file, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 })
+  // Without fsync, a power failure could empty the file, although the database has the keys.
+  writeFileSync(`${file}.new`, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600, flush: true })
+  renameSync(`${file}.new`, file)
   return keys
 }
 

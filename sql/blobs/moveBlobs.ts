@@ -1,7 +1,7 @@
 import type { ObjectStore } from '../../shared/blobs/objectStore.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { BLOB_BYTES, readBlob, type StoredContent, writeBlob } from './blobs.ts'
-import { sha256 } from './sealedBlob.ts'
+import { LostObjectError, sha256 } from './sealedBlob.ts'
 
 export type Direction = 'store' | 'database'
 
@@ -42,14 +42,15 @@ const given = ({ types }: Table): string =>
 
 /**
  * Reports the progress of a move between the database and the object store. The field `moved` counts the moved mail
- * contents. The field `seen` is the fraction of the table rows that the move has read, from 0 to 1.
+ * contents. The field `lost` counts the contents whose objects are missing or damaged in the object store. The field
+ * `seen` is the fraction of the table rows that the move has read, from 0 to 1.
  */
-export type Progress = { moved: number; seen: number }
+export type Progress = { moved: number; lost: number; seen: number }
 
 /**
  * Moves mail contents to the object store or back to the database while the service runs. The function updates a
  * database row only if the content of the row has not changed since the content was copied. If the move stops early,
- * another run moves the remaining contents.
+ * another run moves the remaining contents. A lost object keeps no other content from moving.
  * @throws {BlobsAwayError}
  */
 export async function moveBlobs(
@@ -59,16 +60,22 @@ export async function moveBlobs(
   progress: (now: Progress) => void,
 ): Promise<number> {
   let moved = 0
+  let lost = 0
   for (const [n, table] of TABLES.entries()) {
     const last = await lastKey(pool, table)
     for (let after: Key | null = [...table.first]; after !== null; ) {
       const page = await walk(pool, table, direction, after)
       await inLanes(page.wanted, async (key) => {
-        if (await moveContent(pool, store, direction, table, key)) moved++
+        try {
+          if (await moveContent(pool, store, direction, table, key)) moved++
+        } catch (error) {
+          if (!(error instanceof LostObjectError)) throw error
+          lost++
+        }
       })
       after = page.next
       const part = after === null || last === 0 ? 1 : Math.min(1, Number(after[0]) / last)
-      progress({ moved, seen: (n + part) / TABLES.length })
+      progress({ moved, lost, seen: (n + part) / TABLES.length })
     }
   }
   return moved

@@ -21,6 +21,7 @@ async function move(direction: string | undefined): Promise<void> {
   const store = openObjectStore(config.blobStore, fetch, pino({ level: 'silent' }))
   await onDatabase(config, { name: 'purser blobs:move', size: 4 }, async (pool) => {
     let moved = 0
+    let lost = 0
     const show = progressBar(
       BAR_STEPS,
       process.stderr.isTTY === true,
@@ -28,11 +29,17 @@ async function move(direction: string | undefined): Promise<void> {
       () => `${moved} moved`,
     )
     const count = await moveBlobs(pool, store, to, (now) => {
-      moved = now.moved
+      ;({ moved, lost } = now)
       show(Math.floor(now.seen * BAR_STEPS))
     })
     const place = to === 'store' ? 'the object store' : 'the database'
     process.stdout.write(`${count} contents moved to ${place}\n`)
+    if (lost === 0) return
+    const are = lost === 1 ? 'content is' : 'contents are'
+    process.stderr.write(
+      `${lost} ${are} missing or damaged in the object store; restore the objects, and run this again\n`,
+    )
+    process.exitCode = 1
   })
 }
 

@@ -37,6 +37,8 @@ export type EmbeddedPostgres = {
 }
 
 const START_TIMEOUT_MS = 30_000
+/** Holds the SQLSTATE with which a starting PostgreSQL refuses connections. */
+const CANNOT_CONNECT_NOW = '57P03'
 const STOP_TIMEOUT_MS = 15_000
 const SUPERUSER = 'purser'
 const DATABASE = 'purser'
@@ -230,7 +232,7 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
 
 async function untilReady(server: ChildProcess, url: string): Promise<void> {
   const admin = url.replace(/\/[^/]*$/, '/postgres')
-  const deadline = Date.now() + START_TIMEOUT_MS
+  let deadline = Date.now() + START_TIMEOUT_MS
   while (server.exitCode === null && server.signalCode === null) {
     const client = new pg.Client({
       connectionString: admin,
@@ -245,6 +247,10 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
       if (rowCount === 0) await client.query(`create database ${DATABASE}`)
       return
     } catch (error) {
+      // After a crash or from a backup, PostgreSQL first replays its WAL, which can take minutes. A stopped recovery
+      // would begin again at the next start.
+      const isRecovering = (error as { code?: unknown }).code === CANNOT_CONNECT_NOW
+      if (isRecovering) deadline = Date.now() + START_TIMEOUT_MS
       if (Date.now() > deadline) throw error
       await Bun.sleep(50)
     } finally {
@@ -311,11 +317,19 @@ function exitCode(child: ChildProcess): Promise<number | null> {
   })
 }
 
+/**
+ * Returns the password of the database, and makes the password at the first start. Without fsync, a power failure could
+ * empty the file, but keep the cluster with the password.
+ */
 function ensurePassword(dataDir: string): string {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const file = join(dataDir, 'postgres-password')
-  if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString('hex'), { mode: 0o600 })
-  return readFileSync(file, 'utf8').trim()
+  const kept = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  if (kept !== '') return kept
+  const password = randomBytes(24).toString('hex')
+  writeFileSync(`${file}.new`, password, { mode: 0o600, flush: true })
+  renameSync(`${file}.new`, file)
+  return password
 }
 
 /** Finds a free TCP port. Another process may take the TCP port before PostgreSQL uses it. */

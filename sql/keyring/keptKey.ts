@@ -19,7 +19,11 @@ export function keptKey(
   if (!existsSync(file)) {
     const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
     const draft = `${file}.${process.pid}`
-    writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, { mode: 0o600 })
+    // Without fsync, a power failure could empty the file, although the database has secrets under the key.
+    writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, {
+      mode: 0o600,
+      flush: true,
+    })
     try {
       // A hard link creates the key file only once, and only with its full content. Because of the hard link, two
       // processes that start at the same time read the same key.

@@ -3,6 +3,9 @@ import type { Pool } from '../db.ts'
 /** Holds a position in the WAL as a number. */
 export type Lsn = bigint
 
+/** Holds a position that no replica reaches, because a position in the WAL has 64 bits. */
+export const UNREACHABLE: Lsn = 1n << 64n
+
 /**
  * Parses a hexadecimal WAL position `X/Y`. X is the upper 32 bits and Y the lower 32 bits (PostgreSQL, type pg_lsn).
  */

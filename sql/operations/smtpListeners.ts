@@ -31,19 +31,28 @@ export async function forgetStaleListeners(db: Queryable): Promise<void> {
   )
 }
 
-/**
- * Reads the state of the SMTP listeners. @returns `unused` if no SMTP listener ever sent a report, and `away` if no
- * SMTP listener has sent a report lately. In all other cases, the function returns the first trouble, or `ok`.
- */
-export async function readListeners(db: Queryable): Promise<string> {
+/** Describes the state of all SMTP listeners together. */
+type ListenersState = {
+  /**
+   * Holds `unused` if no SMTP listener ever sent a report, and `away` if no SMTP listener has sent a report lately. In
+   * all other cases, `check` holds the first trouble, or `ok`.
+   */
+  check: string
+  /** Tells whether a living SMTP listener has no trouble, even if another SMTP listener has trouble. */
+  takesMail: boolean
+}
+
+/** Reads the state of the SMTP listeners. */
+export async function readListeners(db: Queryable): Promise<ListenersState> {
   const { rows } = await db.query<{ trouble: string | null; lives: boolean }>({
     name: 'read-listeners',
     text: `select trouble, reported_at > clock_timestamp() - make_interval(secs => $1) as lives
            from smtp_listeners order by trouble nulls last`,
     values: [REPORT_MAX_AGE_MS / 1000],
   })
-  if (rows.length === 0) return 'unused'
   const living = rows.filter(({ lives }) => lives)
-  if (living.length === 0) return 'away'
-  return living[0]!.trouble ?? 'ok'
+  const takesMail = living.some(({ trouble }) => trouble === null)
+  if (rows.length === 0) return { check: 'unused', takesMail }
+  if (living.length === 0) return { check: 'away', takesMail }
+  return { check: living[0]!.trouble ?? 'ok', takesMail }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { testWhole } from '../support/database/extent.ts'
+import { rawMail, receive } from '../support/mail/mailRows.ts'
 import { startSink } from '../support/mail/sink.ts'
 import { talkSmtp } from '../support/mail/smtpTalk.ts'
 import { printed, type ServiceProcess, startProcess } from '../support/process/process.ts'
@@ -68,6 +69,35 @@ test('when an API process is told to stop, it answers the requests that have beg
   expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
   expect(await part.exited).toBe(0)
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
+})
+
+test('when an API process is told to stop, it finishes a large response that a client still reads', async () => {
+  await using service = await startTestService({ smtp: false, workers: false })
+  const { pool } = service.database
+  const agent = await service.newAgent()
+  const { messageId } = await receive(pool, agent.project.id, rawMail({ text: 'x'.repeat(72) }))
+  const bytes = 32 * 1024 * 1024
+  await pool.query(`update raw_mails set bytes = convert_to(repeat('x', $1), 'UTF8')`, [bytes])
+  const { part, port } = await startPart(service, 'api/main.ts')
+  const socket = connect(port, '127.0.0.1')
+  let received = 0
+  socket.on('data', (chunk) => {
+    if (received === 0) socket.pause()
+    received += chunk.length
+  })
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.write(
+    `GET /v0/messages/${encodeURIComponent(messageId)}/raw HTTP/1.1\r\nHost: x\r\n` +
+      `Authorization: Bearer ${agent.key}\r\nConnection: close\r\n\r\n`,
+  )
+  await waitFor('the response', () => received > 0)
+  part.child.kill('SIGTERM')
+  await printed(part, /draining/)
+  await Bun.sleep(1_000)
+  socket.resume()
+  await closed
+  expect(received).toBeGreaterThan(bytes)
+  expect(await part.exited).toBe(0)
 })
 
 test('when a worker is told to stop, it finishes its running jobs, runs each job only once, and leaves no job locked', async () => {

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
+import { createClientAddress } from '../../api/http/limits/clientAddress.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { type Part, readBy, SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
 import { POOLS, RUNNER_NAMES, type RunnerName, TASK_POOL } from '../../shared/tasks.ts'
@@ -59,6 +60,13 @@ test('the Kubernetes schemas refuse an invalid document', async () => {
 const workloads: Document[] = ofKind('Deployment', 'StatefulSet', 'Job')
 const partOf = (workload: Document): string =>
   workload.spec.template.metadata.labels['app.kubernetes.io/component']
+
+test('the API and the listener believe the ingress, so that a stranger uses up no limit of all clients', () => {
+  const [{ data }] = ofKind('ConfigMap')
+  const addressOf = createClientAddress(parseConfig(data, []).trustedProxies)
+  // The pods of an ingress controller have private addresses.
+  expect(addressOf('10.244.1.7', '203.0.113.7')).toBe('203.0.113.7')
+})
 
 test('each part of the service has a workload in deploy/kubernetes', () => {
   expect(workloads.map(partOf).toSorted()).toEqual(Object.keys(SECRETS_OF).toSorted())

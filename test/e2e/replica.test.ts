@@ -8,11 +8,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { generateKey } from '../../shared/apiKey.ts'
+import { startSession } from '../../sql/account/people/consoleSessions.ts'
+import { FIRST_OPERATOR } from '../../sql/account/people/people.ts'
 import { createPool, type Pool } from '../../sql/db.ts'
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
 } from '../../sql/embedded/embeddedPostgres.ts'
+import { consoleClient } from '../support/console/consoleSession.ts'
 import { printed, startProcess } from '../support/process/process.ts'
 import { type Client, createClient } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -27,6 +30,7 @@ let pool: Pool
 /** These variables hold one API client for each of the two API processes, all with the same API key. */
 let clients: Client[]
 let projectId: string
+let urls: string[]
 
 beforeAll(async () => {
   stack.defer(() => rmSync(folder, { recursive: true, force: true }))
@@ -53,12 +57,13 @@ beforeAll(async () => {
       }),
     ),
   )
-  clients = await Promise.all(
+  urls = await Promise.all(
     apis.map(async (api) => {
       const [, port] = await printed(api, /"port":(\d+)/)
-      return createClient(`http://127.0.0.1:${port}`, key)
+      return `http://127.0.0.1:${port}`
     }),
   )
+  clients = urls.map((url) => createClient(url, key))
   projectId = (await clients[0]!.get('/v0/whoami')).body.projectId
 })
 afterAll(() => stack.disposeAsync())
@@ -122,6 +127,25 @@ test('the API reads from the replica, and a caller sees its own write at once at
   }
   // After the replica has caught up, the API reads from it again.
   await waitForReplica(clients[0]!)
+})
+
+test('a person at the console sees each change at once, also the change of an agent', async () => {
+  const session = await startSession(pool, {
+    personId: FIRST_OPERATOR,
+    method: 'mail',
+    agent: null,
+  })
+  const person = consoleClient(urls[0]!, `purser_session=${session!.secret}`)
+  const home = `/projects/${projectId}/v0`
+  await waitForReplica(clients[0]!)
+  const mail = { to: ['a@example.com'], subject: 'Own', text: 'x' }
+  const sent = await person.post(`${home}/messages/send`, mail)
+  const other = await clients[1]!.post('/v0/messages/send', mail)
+  expect([sent.status, other.status]).toEqual([201, 201])
+  const { body } = await person.get(`${home}/messages?limit=100`)
+  const listed = body.messages.map(({ messageId }: { messageId: string }) => messageId)
+  expect(listed).toContain(sent.body.messageId)
+  expect(listed).toContain(other.body.messageId)
 })
 
 test('a call for a single thread always finds it, even if the replica does not have the thread yet', async () => {

@@ -102,6 +102,45 @@ test('a migration builds an index anew after a kill in the middle of the first b
   expect(rows).toEqual([{ indisvalid: true }])
 })
 
+test('two migrations at once build an index online, one after the other', async () => {
+  write(
+    '900001_online.sql',
+    `-- online: a test
+     create index concurrently if not exists projects_purpose on projects (purpose);`,
+  )
+  const { pool } = database
+  const writer = await pool.connect()
+  await writer.query('begin')
+  await writer.query('update projects set purpose = purpose')
+  const waitsFor = async (what: string, condition: string) =>
+    waitFor(what, async () => {
+      const { rowCount } = await pool.query(
+        `select from pg_stat_activity where application_name = 'purser migrate'
+           and datname = current_database() and ${condition}`,
+      )
+      return rowCount === 1
+    })
+  const first = migrate(database.url, folder)
+  await waitsFor(
+    'the build to wait for the writer',
+    `query like '%concurrently%' and wait_event_type = 'Lock'`,
+  )
+  const second = migrate(database.url, folder)
+  await waitsFor('the second migration', `query like '%advisory_lock%'`)
+  await writer.query('commit')
+  writer.release()
+  expect(await Promise.all([first, second])).toEqual([['900001_online.sql'], []])
+})
+
+test('a time limit on the statements of the database does not end a long migration', async () => {
+  const { pool, url } = database
+  const name = new URL(url).pathname.slice(1)
+  await pool.query(`alter database ${name} set statement_timeout = '100ms'`)
+  write('900001_slow.sql', 'alter table messages add column extra text; select pg_sleep(0.3);')
+  expect(await migrate(url, folder)).toEqual(['900001_slow.sql'])
+  expect(await columnExists()).toBe(true)
+})
+
 test('a migration that fails changes nothing, and the error names the migration', async () => {
   write('900001_extra.sql', 'alter table messages add column extra text; select 1 / 0;')
   await expect(migrate(database.url, folder)).rejects.toThrow(

@@ -24,7 +24,7 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
     if (trustedProxies.length === 0 || forwardedFor === null) return address
     for (const hop of forwardedFor.split(',').reverse()) {
       if (!isTrusted(address)) break
-      const next = plainAddress(hop.trim())
+      const next = plainAddress(withoutPort(hop.trim()))
       if (isIP(next) === 0) break
       address = next
     }
@@ -36,3 +36,12 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
  * Removes the prefix of an IPv4-mapped address, because a dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d.
  */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
+
+/** Matches an IPv4 address with or without a port, or an IPv6 address in brackets. */
+const WITH_PORT = /^(?:(\d+(?:\.\d+){3})|\[([\da-f:.]+)\])(?::\d{1,5})?$/i
+
+/** Removes the port of the client, which Azure Application Gateway and IIS append to the address. */
+function withoutPort(hop: string): string {
+  const [, ipv4, ipv6] = WITH_PORT.exec(hop) ?? []
+  return ipv4 ?? ipv6 ?? hop
+}

@@ -7,6 +7,11 @@ import { addJob, hasNoJob } from '../../queue/jobs.ts'
  * inbox must not hold locks for minutes.
  */
 const PURGE_BATCH = 1_000
+/**
+ * Limits the bytes of mail that one transaction deletes, because the deletion of gigabytes would exceed the statement
+ * timeout at each run. A transaction deletes at least one mail, even if the mail is larger.
+ */
+const PURGE_BATCH_BYTES = 32 * 1024 * 1024
 
 /**
  * Deletes the rows of a deleted project in batches, with one transaction for each batch. If a crash stops the purge of
@@ -14,15 +19,22 @@ const PURGE_BATCH = 1_000
  * endpoints and their retention days.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
-  const batch = (table: string, key: string) =>
-    `with doomed as (
-       select t.${key} from ${table} t join projects p on p.id = t.project_id
-       where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH})
-     delete from ${table} where ${key} in (select ${key} from doomed) returning raw_id`
-  for (const [table, key] of MAIL_TABLES) {
-    for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
+  const batch = (table: string, key: string, bytes: string) =>
+    `with sized as (
+       select t.${key}, coalesce(${bytes}, 0) as bytes
+       from ${table} t join projects p on p.id = t.project_id left join raw_mails r on r.id = t.raw_id
+       where t.project_id = $1 and p.deleted_at is not null limit ${PURGE_BATCH}
+     ), doomed as (
+       select ${key}, sum(bytes) over (order by ${key}) - bytes as before from sized
+     )
+     delete from ${table} where ${key} in (select ${key} from doomed where before < ${PURGE_BATCH_BYTES})
+     returning raw_id`
+  for (const [table, key, bytes] of MAIL_TABLES) {
+    for (let removed = 1; removed > 0; ) {
       removed = await transaction(pool, async (db) => {
-        const { rows } = await db.query<{ raw_id: string | null }>(batch(table, key), [projectId])
+        const { rows } = await db.query<{ raw_id: string | null }>(batch(table, key, bytes), [
+          projectId,
+        ])
         await deleteUnusedRawMails(
           db,
           rows.flatMap(({ raw_id }) => raw_id ?? []),
@@ -70,7 +82,7 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
   // The database keeps the inbox address of a deleted project, so that no other project gets the inbox address.
   await pool.query(
     `update projects set erased_at = clock_timestamp(), name = '', display_name = null,
-       approver_email = null
+       approver_email = null, pay_to = null, own_addresses = '{}'
      where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
     [projectId],
   )
@@ -102,10 +114,13 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
 export const queuePurge = (db: Queryable, projectId: string): Promise<void> =>
   addJob(db, { task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` })
 
-/** Lists the tables that hold a project's references to raw mails, each table with its primary key column. */
+/**
+ * Lists the tables that hold a project's references to raw mails, each table with its primary key column and an SQL
+ * expression for the bytes of a row. The SQL expression reads the table (alias t) and the raw mail (alias r).
+ */
 export const MAIL_TABLES = [
-  ['inbound_mails', 'id'],
-  ['messages', 'row'],
+  ['inbound_mails', 'id', 'octet_length(r.bytes)'],
+  ['messages', 'row', 't.stored_bytes'],
 ] as const
 
 /**

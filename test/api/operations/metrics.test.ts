@@ -70,6 +70,19 @@ test('a metric tells whether an SMTP listener takes mail, once a listener has re
   expect(await up()).toBeUndefined()
 })
 
+test('a listener with a full disk does not hide another listener that takes mail', async () => {
+  const { pool } = service.database
+  const [full, other] = [crypto.randomUUID(), crypto.randomUUID()]
+  await reportListener(pool, { id: full, trouble: 'the disk is full' })
+  await reportListener(pool, { id: other, trouble: null })
+  expect((await samples()).get('purser_smtp_up')).toBe(1)
+  const { checks } = (await (await fetch(`${service.url}/readyz`)).json()) as {
+    checks: Record<string, string>
+  }
+  expect(checks.smtp).toBe('the disk is full')
+  await pool.query('delete from smtp_listeners')
+})
+
 test('the metrics time HTTP requests by route, never by the requested path', async () => {
   const agent = await service.newAgent()
   await agent.get('/v0/messages/%3Cnobody%40example.com%3E')

@@ -81,6 +81,31 @@ describe('the object store client reads and writes objects', () => {
     expect(error?.message).toBe('the object store is away: 404 NoSuchBucket')
   })
 
+  test('a 404 of a proxy before the object store counts as an outage, so that no object looks lost or removed', async () => {
+    // Traefik answers so while the object store behind it starts again.
+    const fetch404 = (async () => new Response('404 page not found', { status: 404 })) as never
+    const calls = [
+      (store: typeof bucket.store) => store.get('x', 1),
+      (store: typeof bucket.store) => store.remove('x'),
+    ]
+    for (const call of calls) {
+      const error = await failure(call(openObjectStore(settings(), fetch404, silentLog)))
+      expect(error).toBeInstanceOf(BlobsAwayError)
+      expect(error?.message).toBe('the object store is away: 404')
+    }
+  })
+
+  test('a store that refuses only the removal of an object is still used for all other requests', async () => {
+    const body = '<Error><Code>AccessDenied</Code></Error>'
+    const noDelete = (async (_url: string, { method }: RequestInit) =>
+      method === 'DELETE' ? new Response(body, { status: 403 }) : new Response('x')) as never
+    const store = openObjectStore(settings(), noDelete, silentLog)
+    const error = await failure(store.remove('x'))
+    expect(error?.message).toBe('the object store refuses to remove an object: 403 AccessDenied')
+    expect(error).not.toBeInstanceOf(BlobsAwayError)
+    expect((await store.get('x', 1))?.toString()).toBe('x')
+  })
+
   test('the errors and logs about an object store contain no URL, signature or credential', async () => {
     const lines: string[] = []
     const log = { warn: (...args: unknown[]) => lines.push(JSON.stringify(args)) }

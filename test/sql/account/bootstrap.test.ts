@@ -57,6 +57,14 @@ describe('the first start', () => {
       expect(first.signInToken).toMatch(/^[\w-]{43}$/)
     }))
 
+  test('a start makes new keys if a power failure has emptied their file', () =>
+    withDatabase(async ({ url }) => {
+      const config = configWith()
+      writeFileSync(join(config.dataDir, 'first-keys.json'), '')
+      const { platformKey: made } = await bootstrap(url, config)
+      expect((await bootstrap(url, config)).platformKey).toBe(made)
+    }))
+
   test('the first start keeps the key that is given, and makes only the other key', () =>
     withDatabase(async ({ url }) => {
       const config = configWith({ keys: { projectKey } })

@@ -105,6 +105,26 @@ test('if an outage of the object store interrupts the move of contents, the next
   await moveBlobs(pool, bucket.store, 'database', () => {})
 }, 60_000)
 
+test('a lost object does not keep the other contents from moving back', async () => {
+  const { pool } = database
+  await moveBlobs(pool, bucket.store, 'store', () => {})
+  const { rows } = await pool.query<{ name: string }>(
+    `select encode(blob, 'hex') as name from raw_mails where blob is not null order by id limit 1`,
+  )
+  const { name } = rows[0]!
+  const object = await bucket.store.get(name, 1024 * 1024)
+  await bucket.store.remove(name)
+  const back = await move('database')
+  expect([back.code, back.output]).toEqual([
+    1,
+    expect.stringContaining('11 contents moved to the database'),
+  ])
+  expect(back.output).toContain('1 content is missing or damaged in the object store')
+  expect((await contents()).objects).toBe(1)
+  await bucket.store.put(name, object!)
+  expect(await moveBlobs(pool, bucket.store, 'database', () => {})).toBe(1)
+}, 60_000)
+
 test('a content that changes during its move to the object store keeps the change', async () => {
   const { pool } = database
   let puts = 0

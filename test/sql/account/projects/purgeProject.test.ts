@@ -159,6 +159,36 @@ test('a purged project without payments leaves only its project row and its API 
   }
 })
 
+test('a purge deletes large mail in small batches, so that no statement takes too long', async () => {
+  await using own = await createTestDatabase()
+  const projectId = await newProject(own.pool)
+  for (let n = 0; n < 8; n++) await receive(own.pool, projectId)
+  const bytes = 10 * 1024 * 1024
+  await own.pool.query('update messages set stored_bytes = $1', [bytes])
+  await own.pool.query(`
+    create table deletions (bytes bigint);
+    create function note() returns trigger language plpgsql as $$
+    begin insert into deletions select sum(stored_bytes) from gone; return null; end $$;
+    create trigger note after delete on messages
+      referencing old table as gone for each statement execute function note()`)
+  await deleteProject(own.pool, projectId)
+  await purgeProject(own.pool, projectId)
+  expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
+  const { rows } = await own.pool.query('select max(bytes)::int as most from deletions')
+  expect(rows[0].most).toBeLessThanOrEqual(4 * bytes)
+})
+
+test('an erasure removes the chain addresses of the project', async () => {
+  const projectId = await newProject(pool)
+  await pool.query(
+    `update projects set pay_to = '0xpay', own_addresses = '{0xown}' where id = $1`,
+    [projectId],
+  )
+  await deleteProject(pool, projectId)
+  await purgeProject(pool, projectId)
+  expect(await row(pool, 'projects', projectId)).toMatchObject({ pay_to: null, own_addresses: [] })
+})
+
 test('payments of a purged project are kept, together with their endpoint and the retention row of the project', async () => {
   const projectId = await newProject(pool)
   const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }

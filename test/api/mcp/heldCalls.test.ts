@@ -1,0 +1,17 @@
+import { expect, test } from 'bun:test'
+import { heldCalls } from '../../../api/mcp/ownerLink.ts'
+
+const [old, next] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+const callsWith = (...stateKeys: Uint8Array[]) =>
+  heldCalls({
+    services: { stateKeys },
+    caller: { keyPrefix: 'loid-1' },
+    projectId: 'prj_1',
+  } as never)
+
+test('the state of a held call stays valid while the master keys change, and ends with its own key', async () => {
+  const held = { call: 'digest', data: {} }
+  const state = await callsWith(old, next).mint(held, {} as never)
+  expect(await callsWith(next, old).verify(state, {} as never)).toEqual(held)
+  await expect(callsWith(next).verify(state, {} as never)).rejects.toThrow('mac')
+})

@@ -1,0 +1,28 @@
+import { expect, test } from 'bun:test'
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startEmbeddedPostgres } from '../../../sql/embedded/embeddedPostgres.ts'
+import '../../support/whole.ts'
+
+test('the start waits for a recovery that takes longer than half a minute', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-recovery-'))
+  const lines: string[] = []
+  const options = { dataDir, durable: false, onLog: (line: string) => void lines.push(line) }
+  try {
+    await (await startEmbeddedPostgres(options)).stop()
+    const cluster = join(dataDir, 'postgres')
+    // The first look for archived WAL takes 33 seconds, and finds none.
+    const once = 'test -e recovery.slow && rm recovery.slow && sleep 33; false'
+    writeFileSync(join(cluster, 'recovery.slow'), '', { mode: 0o666 })
+    writeFileSync(join(cluster, 'recovery.signal'), '')
+    appendFileSync(join(cluster, 'postgresql.auto.conf'), `restore_command = '${once}'\n`)
+    const startedMs = performance.now()
+    const postgres = await startEmbeddedPostgres(options)
+    expect(performance.now() - startedMs).toBeGreaterThan(33_000)
+    expect(lines.some((line) => line.includes('archive recovery complete'))).toBe(true)
+    await postgres.stop()
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}, 120_000)
