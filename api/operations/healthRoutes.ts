@@ -14,6 +14,11 @@ const Readiness = t.Object({
   status: t.String({ examples: ['ready', 'degraded', 'unready'] }),
   checks: t.Record(t.String(), t.String()),
 })
+const Asked = t.Object({
+  exclude: t.Optional(
+    t.Literal('rpc', { error: 'be rpc', description: 'The check that does not decide.' }),
+  ),
+})
 
 /**
  * Limits in milliseconds the age of a report on the RPC node. Payment workers report every two seconds, and a slow RPC
@@ -46,21 +51,23 @@ export function healthRoutes({ pool, metrics }: Services) {
     })
     .get(
       '/readyz',
-      async ({ set }) => {
+      async ({ set, query: { exclude } }) => {
         const checks = await databaseChecks(pool, metrics.eventLoop.longestMs())
         const wanting = Object.keys(checks).filter(
           (name) => !['ok', 'unused'].includes(checks[name]!),
         )
-        const unready = wanting.some((name) => !OTHERS.has(name))
+        const unready = wanting.some((name) => !OTHERS.has(name) && name !== exclude)
         if (unready) set.status = 503
         return { status: unready ? 'unready' : wanting.length > 0 ? 'degraded' : 'ready', checks }
       },
       {
+        query: Asked,
         detail: operation({
           summary: 'Whether the process can do its work',
           description:
             '503 while the database is away, full or lacks a migration, or the RPC does not answer the payment workers. ' +
-            '`degraded` while another part is missing, stands still or its disk is full: requests are served, and their jobs wait.',
+            '`degraded` while another part is missing, stands still or its disk is full: requests are served, and their jobs wait. ' +
+            'With `exclude=rpc`, an RPC that does not answer is `degraded`. Use it for a load balancer, because mail and the vault need no RPC.',
           tag: 'Service',
           access: 'public',
           success: {

@@ -1,0 +1,37 @@
+/** Tests whether /readyz tells a load balancer to send requests to a process. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const ask = async (query: string) => {
+  const response = await fetch(`${service.url}/readyz${query}`)
+  return { status: response.status, body: (await response.json()) as any }
+}
+
+test('while the RPC node is away, /readyz refuses, and /readyz?exclude=rpc takes requests', async () => {
+  const { pool } = service.database
+  await pool.query(
+    `insert into chain_status (rpc_error, checked_at) values ('away', clock_timestamp())`,
+  )
+  expect(await ask('')).toMatchObject({
+    status: 503,
+    body: { status: 'unready', checks: { rpc: 'unreachable' } },
+  })
+  expect(await ask('?exclude=rpc')).toMatchObject({
+    status: 200,
+    body: { status: 'degraded', checks: { rpc: 'unreachable' } },
+  })
+})
+
+test('/readyz can leave out no other check than that of the RPC node', async () => {
+  for (const query of ['?exclude=database', '?exclude=', '?exclude=rpc&exclude=migrations']) {
+    const { status, body } = await ask(query)
+    expect([query, status]).toEqual([query, 400])
+    expect(body.message).toContain('exclude must be rpc')
+  }
+})
