@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
+import { repeat } from '../../shared/process/repeat.ts'
 import type { Running } from '../../shared/process/service.ts'
 import type { Pool } from '../../sql/db.ts'
 import { forgetListener, reportListener } from '../../sql/operations/smtpListeners.ts'
@@ -21,23 +22,17 @@ export function startReporter({
   log: Logger
 }): Running & { first: Promise<void> } {
   const id = randomUUID()
-  let current = Promise.resolve()
   const report = async () => {
     const trouble = spool.hasRoom() ? null : 'the disk of the spool is full'
     await reportListener(pool, { id, trouble }).catch((error) =>
       log.warn({ err: error }, 'the listener could not be reported'),
     )
   }
-  const timer = setInterval(() => {
-    current = current.then(report)
-  }, REPORT_MS)
-  const first = report()
-  current = first
+  const { first, stop } = repeat(report, REPORT_MS)
   return {
     first,
     async stop() {
-      clearInterval(timer)
-      await current
+      await stop()
       await forgetListener(pool, id).catch(() => {})
     },
   }

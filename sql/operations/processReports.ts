@@ -1,4 +1,5 @@
 import type { MetricObjectWithValues, MetricValue, Registry } from 'prom-client'
+import { repeat } from '../../shared/process/repeat.ts'
 import type { Running } from '../../shared/process/service.ts'
 import type { Pool, Queryable } from '../db.ts'
 
@@ -30,15 +31,10 @@ export function reportMetrics(
   }
   // The process drops a report of metrics that it cannot store, because it cannot store anything while the database is
   // unreachable.
-  const tried = () => report().catch(() => {})
-  let current = tried()
-  const timer = setInterval(() => {
-    current = current.then(tried)
-  }, REPORT_MS)
+  const { stop } = repeat(() => report().catch(() => {}), REPORT_MS)
   return {
     async stop() {
-      clearInterval(timer)
-      await current
+      await stop()
       await pool.query('delete from process_reports where id = $1', [id]).catch(() => {})
     },
   }
