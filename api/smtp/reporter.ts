@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { repeat } from '../../shared/process/repeat.ts'
+import { repeat } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 import type { Pool } from '../../sql/db.ts'
 import { forgetListener, reportListener } from '../../sql/operations/smtpListeners.ts'

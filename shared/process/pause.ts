@@ -22,3 +22,33 @@ export function createPause(): Pause {
     wake: () => end(),
   }
 }
+
+/**
+ * Runs work at once, and then again at intervals. If a run takes longer than the interval, the next runs are left out.
+ * Otherwise runs would pile up while the database does not respond, and a stop would wait for all of them.
+ * @param work never rejects.
+ * @returns the first run, and a function that stops the repetition and waits for the present run.
+ */
+export function repeat(
+  work: () => Promise<void>,
+  everyMs: number,
+): { first: Promise<void>; stop(): Promise<void> } {
+  let isRunning = false
+  const run = async () => {
+    isRunning = true
+    await work()
+    isRunning = false
+  }
+  const first = run()
+  let current = first
+  const timer = setInterval(() => {
+    if (!isRunning) current = run()
+  }, everyMs)
+  return {
+    first,
+    async stop() {
+      clearInterval(timer)
+      await current
+    },
+  }
+}

@@ -1,5 +1,5 @@
 import type { MetricObjectWithValues, MetricValue, Registry } from 'prom-client'
-import { repeat } from '../../shared/process/repeat.ts'
+import { repeat } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 import type { Pool, Queryable } from '../db.ts'
 

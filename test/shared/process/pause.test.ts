@@ -1,6 +1,6 @@
 /** Tests work that a process repeats at intervals. */
 import { expect, test } from 'bun:test'
-import { repeat } from '../../../shared/process/repeat.ts'
+import { repeat } from '../../../shared/process/pause.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 test('a slow run leaves out the next runs, and a stop waits only for the present run', async () => {
