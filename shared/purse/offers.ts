@@ -67,27 +67,38 @@ const entry = {
 }
 const optionalText = text.nullish().catch(null)
 
-const v1Schema = z.object({
-  x402Version: z.literal(1),
-  error: optionalText,
-  accepts: z
-    .array(
-      z.object({
-        ...entry,
-        maxAmountRequired: text,
-        resource: optionalText,
-        description: optionalText,
-      }),
-    )
-    .max(OFFERS_MAX),
+const accepts = z.array(z.unknown()).max(OFFERS_MAX)
+
+const v1Schema = z.object({ x402Version: z.literal(1), error: optionalText, accepts })
+const v1Entry = z.object({
+  ...entry,
+  maxAmountRequired: text,
+  resource: optionalText,
+  description: optionalText,
 })
 
 const v2Schema = z.object({
   x402Version: z.literal(2),
   error: optionalText,
   resource: z.object({ url: optionalText, description: optionalText }).nullish().catch(null),
-  accepts: z.array(z.object({ ...entry, amount: text })).max(OFFERS_MAX),
+  accepts,
 })
+const v2Entry = z.object({ ...entry, amount: text })
+
+/**
+ * Reads the entries of `accepts`. The function leaves out an unreadable entry, because another entry of the same
+ * challenge may be for another kind of buyer. @returns null if `accepts` has entries and none of them is readable.
+ */
+function readEntries<Read>(
+  schema: z.ZodType<Read>,
+  raws: readonly unknown[],
+): { read: Read; raw: unknown }[] | null {
+  const entries = raws.flatMap((raw) => {
+    const { data } = schema.safeParse(raw)
+    return data === undefined ? [] : [{ read: data, raw }]
+  })
+  return entries.length === 0 && raws.length > 0 ? null : entries
+}
 
 /**
  * Reads the x402 challenge of a 402 response. The function reads the body only if the header of x402 version 2 is
@@ -102,38 +113,38 @@ export function readChallenge(header: string | null, body: string): SellerChalle
 }
 
 function readV1(value: unknown): SellerChallenge | null {
-  const read = v1Schema.safeParse(value)
-  if (!read.success) return null
-  const raws = (value as { accepts: unknown[] }).accepts
-  const entries = read.data.accepts.map(({ maxAmountRequired, extra, resource, ...rest }, n) => ({
+  const { data } = v1Schema.safeParse(value)
+  const found = data === undefined ? null : readEntries(v1Entry, data.accepts)
+  if (data === undefined || found === null) return null
+  const entries = found.map(({ read: { maxAmountRequired, extra, resource, ...rest }, raw }) => ({
     ...rest,
     amount: maxAmountRequired,
     extra: extra ?? {},
     resource: resource ?? null,
     description: rest.description ?? null,
-    raw: raws[n],
+    raw,
   }))
-  const error = read.data.error ?? null
-  return { x402Version: 1, entries, resource: null, extensions: null, error }
+  return { x402Version: 1, entries, resource: null, extensions: null, error: data.error ?? null }
 }
 
 function readV2(value: unknown): SellerChallenge | null {
-  const read = v2Schema.safeParse(value)
-  if (!read.success) return null
-  const given = value as { accepts: unknown[]; resource?: unknown; extensions?: unknown }
-  const entries = read.data.accepts.map(({ extra, ...rest }, n) => ({
+  const { data } = v2Schema.safeParse(value)
+  const found = data === undefined ? null : readEntries(v2Entry, data.accepts)
+  if (data === undefined || found === null) return null
+  const given = value as { resource?: unknown; extensions?: unknown }
+  const entries = found.map(({ read: { extra, ...rest }, raw }) => ({
     ...rest,
     extra: extra ?? {},
-    resource: read.data.resource?.url ?? null,
-    description: read.data.resource?.description ?? null,
-    raw: given.accepts[n],
+    resource: data.resource?.url ?? null,
+    description: data.resource?.description ?? null,
+    raw,
   }))
   return {
     x402Version: 2,
     entries,
     resource: given.resource ?? null,
     extensions: given.extensions ?? null,
-    error: read.data.error ?? null,
+    error: data.error ?? null,
   }
 }
 

@@ -320,6 +320,14 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
 }
 
 /**
+ * Writes the SQL condition that a reading at the block $3 counts. For a minute, a reading at an older block comes from a
+ * node that lags behind. After this minute, the chain itself is shorter than before.
+ * @param row is the SQL alias of a row of the table purses or purse_keys.
+ */
+const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance_block <= $3
+  or ${row}.balance_at < clock_timestamp() - interval '1 minute')`
+
+/**
  * Stores the balances of purses in the state of a given block. A balance that falls below the owner's low-balance limit
  * causes one event.
  */
@@ -341,7 +349,7 @@ export function recordBalances(
              ), before as (
                select p.project_id, p.address, g.balance, p.low_atomic, p.low_told_at from purses p
                join given g using (address)
-               where p.balance_block is null or p.balance_block <= $3
+               where ${counts('p')}
                order by p.project_id for update of p
              ), stored as (
                update purses p set balance_atomic = b.balance, balance_block = $3, balance_at = clock_timestamp(),
@@ -351,7 +359,7 @@ export function recordBalances(
              , retired as (
                update purse_keys k set balance_atomic = g.balance, balance_block = $3, balance_at = clock_timestamp()
                from given g
-               where k.address = g.address and k.retired_at is not null and (k.balance_block is null or k.balance_block <= $3)
+               where k.address = g.address and k.retired_at is not null and ${counts('k')}
              )
              select project_id, address, balance, low_atomic as low from before
              where balance < low_atomic and low_told_at is null`,

@@ -38,7 +38,7 @@ export const createVerifyEndpoint =
   async ({ endpointId }) => {
     const endpoint = await findUrlToVerify(pool, endpointId)
     if (endpoint === null) return
-    const { url, projectId, openApiUrl } = endpoint
+    const { url, projectId, payTo, openApiUrl } = endpoint
     const turn = await lanes.enter(`verify:${projectId}`, projectId)
     if (!turn.granted) {
       return queueAt(pool, endpointId, turn.returnInMs)
@@ -56,8 +56,11 @@ export const createVerifyEndpoint =
         await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl })
       }
       // The service makes no x402 challenge for an unreachable endpoint, so it checks the endpoint repeatedly until the
-      // endpoint responds.
-      if (judgement.status === 'unreachable') await queueAt(pool, endpointId, AGAIN_MS)
+      // endpoint responds. A seller may change its payTo here before it changes the 402 response of its server.
+      const isOfOthers = payTo !== null && payees.length > 0 && !payees.includes(payTo)
+      if (judgement.status === 'unreachable' || isOfOthers) {
+        await queueAt(pool, endpointId, AGAIN_MS)
+      }
     } finally {
       turn.leave()
     }

@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import { cutDescription } from '../../../shared/till/description.ts'
 import { parsePaidResource, ResourceUrlError } from '../../../shared/till/resourceUrl.ts'
 import { USDC_NETWORKS, type UsdcNetwork } from '../../../shared/till/usdc.ts'
 import {
@@ -97,9 +99,12 @@ export async function readFacilitatorOffer(
 
 /**
  * Describes the requirement of x402 version 1 without `extra`, which sellers of version 1 may also set to null. The
- * check of `extra` is not needed, because a wrong EIP-712 domain in `extra` makes the payment's signature invalid.
+ * check of `extra` is not needed, because a wrong EIP-712 domain in `extra` makes the payment's signature invalid. x402
+ * limits neither the description nor the media type.
  */
-const requirementV1Schema = paymentRequirementsSchema.omit({ extra: true })
+const requirementV1Schema = paymentRequirementsSchema
+  .omit({ extra: true })
+  .extend({ description: z.string().transform(cutDescription), mimeType: z.string() })
 
 function readV1(requirements: unknown): Wanted | null {
   const { data } = requirementV1Schema.safeParse(requirements)

@@ -22,6 +22,7 @@ import { askChain } from '../payments/redeem/askChain.ts'
 import { grant, settlementOf, ungranted } from '../payments/redeem/grant.ts'
 import {
   claimOf,
+  isGrantable,
   isNameTaken,
   reasonOfClaim,
   settleWithin,
@@ -249,6 +250,9 @@ async function verifyFace(services: Services, face: Face, projectId: string) {
   }
   if (!read.ok) return refuse(read.reason)
   if (!decoded.ok) return refuse(decoded.reason)
+  if (await isGrantable(services.pool, read.offer, decoded.payload)) {
+    return { isValid: true, ...payer }
+  }
   const verdict = await verify(read.offer, decoded.payload)
   if (verdict.kind === 'invalid') return refuse(verdict.reason)
   const limit = await limitReached(services, projectId)

@@ -76,6 +76,17 @@ function sellerOf(projectId: string, found: SellerRow | null): Seller {
 }
 
 /**
+ * Reads the price and the resource that a request names. @throws {ApiError} 400 for an invalid amount or resource.
+ */
+export function readTerms({ amount, resource }: { amount: string; resource: string }): {
+  amountAtomic: bigint
+  url: string
+  matchKey: string
+} {
+  return { amountAtomic: readAmount(amount), ...readResource(resource) }
+}
+
+/**
  * Reads the offer of a seller from a request: the resource and the price that the seller asks for the resource.
  * @throws {ApiError} 400 for an invalid amount, network or resource. 403 and 503 for the reasons of {@link loadSeller}.
  */
@@ -84,9 +95,8 @@ export async function readOffer(
   projectId: string,
   input: { amount: string; resource: string; network?: string; description?: string },
 ): Promise<Offer> {
-  const amountAtomic = readAmount(input.amount)
+  const { amountAtomic, url, matchKey } = readTerms(input)
   refuseDust('amount', amountAtomic, config)
-  const { url, matchKey } = readResource(input.resource)
   const sale = await sales.submit({ projectId, matchKey })
   const { endpoint } = sale
   const seller = sellerOf(projectId, sale.seller)

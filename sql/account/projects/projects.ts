@@ -8,6 +8,7 @@ import { notifyKeysChanged } from '../../events/events.ts'
 import { notifyAddressesChanged } from '../../mail/domains/addresses.ts'
 import { holdVerifiedDomain } from '../../mail/domains/mailDomains.ts'
 import { type Order, pageOrder } from '../../pageStart.ts'
+import { queueChecksOfProject } from '../../till/endpoints/endpointChecks.ts'
 import { TODAY } from '../../till/settle/settlementBudgets.ts'
 import { type Actor, writeAudit } from '../audit.ts'
 import { insertProjectKey, revokeProjectKey } from '../keys/keys.ts'
@@ -301,6 +302,7 @@ export async function updateProject(
   actor: Actor,
 ): Promise<Project | null> {
   return transaction(pool, async (db) => {
+    const hasNewPayTo = await isNewPayTo(db, id, change.payTo ?? null)
     const { rowCount } = await db.query(
       `update projects set
          name = coalesce($2, name),
@@ -321,6 +323,7 @@ export async function updateProject(
       ],
     )
     if (rowCount === 0) return null
+    if (hasNewPayTo) await queueChecksOfProject(db, id)
     await updateSendPolicy(db, id, change)
     if (change.limits !== undefined) await updateLimits(db, id, change.limits)
     if (change.retention !== undefined) {
@@ -344,6 +347,15 @@ export async function updateProject(
     if ((change.removeScopes ?? []).length > 0) await notifyKeysChanged(db, id)
     return findProject(db, id)
   })
+}
+
+async function isNewPayTo(db: Queryable, id: string, payTo: string | null): Promise<boolean> {
+  if (payTo === null) return false
+  const { rowCount } = await db.query(
+    `select from projects where id = $1 and lower(pay_to) is distinct from lower($2) for no key update`,
+    [id, payTo],
+  )
+  return rowCount === 1
 }
 
 /**

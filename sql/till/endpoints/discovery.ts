@@ -49,7 +49,8 @@ export type DiscoveryFilter = {
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
 // Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. Claims
-// of a payer have no effect on the public list.
+// of a payer have no effect on the public list. An endpoint whose 402 response names only the payTo addresses of others
+// belongs to another seller. An MCP tool, and a check of an earlier version, have no payTo addresses.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id
@@ -61,6 +62,7 @@ const LISTED = `
       w.word) > 0) s
   where e.discoverable and e.deleted_at is null and e.paused_at is null and e.verification_status = 'verified'
     and p.deleted_at is null and p.payments_enabled and p.pay_to is not null
+    and (e.challenge_pay_to = '{}' or lower(p.pay_to) = any (e.challenge_pay_to))
     and ($1::text is null or lower(p.pay_to) = lower($1)) and ($2::text is null or e.network = $2)
     and ($3::text[] is null or s.hits > 0)
     and ($4::text is null or (e.url_pattern like 'mcp://%') = ($4 = 'mcp'))

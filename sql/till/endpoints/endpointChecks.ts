@@ -1,6 +1,6 @@
 import { isMcpTool } from '../../../shared/till/resourceUrl.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
-import { addJob } from '../../queue/jobs.ts'
+import { addJob, addJobsFrom } from '../../queue/jobs.ts'
 import { recordVerification, type VerificationStatus } from './endpoints.ts'
 
 /** Describes the verification of a seller's endpoint: the last verdict, and the state of a further check. */
@@ -78,6 +78,21 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
     payload: { endpointId },
     key: `verify_endpoint:${endpointId}`,
   })
+}
+
+/**
+ * Queues a check of each endpoint of a project, because the last check compared the endpoint's 402 response with a
+ * former payTo address.
+ */
+export async function queueChecksOfProject(db: Queryable, projectId: string): Promise<void> {
+  await db.query(
+    `with queued as (
+       update seller_endpoints set check_queued_at = clock_timestamp()
+       where project_id = $1 and deleted_at is null and url_pattern not like 'mcp://%'
+       returning id as payload_id
+     ) ${addJobsFrom('queued', 'verify_endpoint', 'endpointId')}`,
+    [projectId],
+  )
 }
 
 /** Queues another check of a project's endpoint. @returns false if the project has no such endpoint. */

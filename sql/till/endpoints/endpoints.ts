@@ -183,6 +183,8 @@ export async function endpointTotals(
 export type UrlToVerify = {
   url: string
   projectId: string
+  /** Holds the payTo address of the project in lower case. Null means that the project has none. */
+  payTo: string | null
   metadata: Metadata
   openApiUrl: string | null
 }
@@ -194,9 +196,10 @@ export type UrlToVerify = {
 export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToVerify | null> {
   const { rows } = await db.query<UrlToVerify>({
     name: 'find-url-to-verify',
-    text: `select url_pattern as url, project_id as "projectId", metadata, open_api_url as "openApiUrl"
-           from seller_endpoints
-           where id = $1 and deleted_at is null`,
+    text: `select e.url_pattern as url, e.project_id as "projectId", lower(p.pay_to) as "payTo", e.metadata,
+                  e.open_api_url as "openApiUrl"
+           from seller_endpoints e join projects p on p.id = e.project_id
+           where e.id = $1 and e.deleted_at is null`,
     values: [id],
   })
   return rows[0] ?? null

@@ -16,7 +16,8 @@ export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
  * Checks the daily limits, as a part of the SQL statement that claims payments (`with budgets as …, affordable as …`).
  * The query `affordable` returns the ids of those claims in $1 that stay within the limits $2 (settlements) and $3
  * (gas). A project's own limits replace the limits $2 and $3. An authorization that is claimed already, or that the
- * project presents twice in $1, makes no payment and uses nothing of a limit.
+ * project presents twice in $1, makes no payment and uses nothing of a limit. The same holds for a second payment of a
+ * payer with the same name. No name holds a blank, so that a claim without a name counts by its id and a blank.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -26,17 +27,26 @@ export const AFFORDABLE = `
     from (select distinct project_id from jsonb_to_recordset($1::jsonb) as p (project_id text)) p
     left join project_limits l on l.project_id = p.project_id
     left join settlement_budgets b on b.project_id = p.project_id and b.day = ${TODAY}
+  ), presented as (
+    select distinct on (a.project_id, a.chain_id, a.asset, lower(a.payer), a.authorization_nonce) a.*
+    from jsonb_to_recordset($1::jsonb) as a (
+      id text, project_id text, chain_id bigint, asset text, payer text, authorization_nonce text,
+      payment_identifier text)
+    where not exists (
+      select from payments p
+      where p.chain_id = a.chain_id and p.asset = a.asset and lower(p.payer) = lower(a.payer)
+        and p.authorization_nonce = a.authorization_nonce)
+      and (a.payment_identifier is null or not exists (
+        select from payments p
+        where p.project_id = a.project_id and lower(p.payer) = lower(a.payer)
+          and p.payment_identifier = a.payment_identifier and p.state <> 'failed'))
+    order by a.project_id, a.chain_id, a.asset, lower(a.payer), a.authorization_nonce, a.id
   ), affordable as (
     select c.id from (
       select id, project_id, row_number() over (partition by project_id order by id) as place from (
-        select distinct on (a.project_id, a.chain_id, a.asset, lower(a.payer), a.authorization_nonce) a.id, a.project_id
-        from jsonb_to_recordset($1::jsonb) as a (
-          id text, project_id text, chain_id bigint, asset text, payer text, authorization_nonce text)
-        where not exists (
-          select from payments p
-          where p.chain_id = a.chain_id and p.asset = a.asset and lower(p.payer) = lower(a.payer)
-            and p.authorization_nonce = a.authorization_nonce)
-        order by a.project_id, a.chain_id, a.asset, lower(a.payer), a.authorization_nonce, a.id) fresh) c
+        select distinct on (n.project_id, lower(n.payer), coalesce(n.payment_identifier, n.id || ' ')) n.id, n.project_id
+        from presented n
+        order by n.project_id, lower(n.payer), coalesce(n.payment_identifier, n.id || ' '), n.id) fresh) c
     join budgets b on b.project_id = c.project_id
     where (b.settlements_max is null or b.settlements + c.place <= b.settlements_max)
       and (b.gas_max is null or b.gas < b.gas_max)

@@ -96,6 +96,14 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     }
   })
 
+  test('an unreadable offer hides no other offer of its challenge', () => {
+    for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
+      const lacking = { ...entry, maxTimeoutSeconds: undefined }
+      const read = readBody(make({ accepts: [lacking, null, entry, 'text'] }))
+      expect(read?.entries.map(({ raw }) => raw)).toEqual([entry])
+    }
+  })
+
   test('a challenge contains the error message of the seller', () => {
     for (const make of [v1, v2]) {
       expect(readBody(make({ error: 'no funds' }))?.error).toBe('no funds')

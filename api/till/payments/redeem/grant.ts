@@ -4,7 +4,11 @@ import {
   type PaymentResponse,
   type X402Version,
 } from '../../../../shared/till/x402.ts'
-import { beginIdempotent, readIdempotent } from '../../../../sql/account/idempotency.ts'
+import {
+  beginIdempotent,
+  findIdempotent,
+  readIdempotent,
+} from '../../../../sql/account/idempotency.ts'
 import type { Payment } from '../../../../sql/till/payments/payments.ts'
 import {
   requestHash as hashOf,
@@ -64,6 +68,24 @@ export async function takeRedeemKey(
   const { requestHash, result } = await beginIdempotent(pool, { ...key, hash })
   if (!requestHash.equals(hash)) throw keyOfAnother()
   return { key, stored: result === null ? null : (JSON.parse(result) as Grant) }
+}
+
+/**
+ * Returns the grant that an earlier redeem request with the same `Idempotency-Key` and the same body got. Returns `null`
+ * if there is no such grant.
+ * @throws {ApiError} 400 for a malformed key.
+ */
+export async function findGrant(
+  { pool }: Services,
+  projectId: string,
+  header: string | null,
+  request: unknown,
+): Promise<Grant | null> {
+  const key = readIdempotencyKey(header)
+  if (key === null) return null
+  const found = await findIdempotent(pool, { projectId, operation: 'redeem', key })
+  if (found === null || found.result === null) return null
+  return found.requestHash.equals(hashOf(request)) ? (JSON.parse(found.result) as Grant) : null
 }
 
 type SettledPayment = Payment & { txHash: string; signedReceipt: string }

@@ -14,8 +14,8 @@ import {
 } from '../../../../shared/till/x402.ts'
 import type { Services } from '../../../http/services.ts'
 import { challengeFor, paymentRequiredHeader } from '../challenge.ts'
-import { type Offer, readOffer } from '../offer.ts'
-import { grant, takeRedeemKey, ungranted } from './grant.ts'
+import { type Offer, readOffer, readTerms } from '../offer.ts'
+import { findGrant, grant, takeRedeemKey, ungranted } from './grant.ts'
 import { type Outcome, settleWithin } from './settleWithin.ts'
 
 /**
@@ -43,12 +43,20 @@ export async function redeem(
   body: RedeemInput,
 ) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs
-  const offer = await readOffer(services, projectId, body)
-  const taken = await takeRedeemKey(services, projectId, request.headers.get('idempotency-key'), {
-    paymentHeader: body.paymentHeader,
-    resource: offer.resource,
-    amount: offer.amountAtomic.toString(),
-  })
+  const { url, amountAtomic } = readTerms(body)
+  const { paymentHeader } = body
+  const asked = { paymentHeader, resource: url, amount: amountAtomic.toString() }
+  const key = request.headers.get('idempotency-key')
+  let offer: Offer
+  try {
+    offer = await readOffer(services, projectId, body)
+  } catch (error) {
+    // The seller may have deleted the endpoint or stopped selling since the grant.
+    const granted = await findGrant(services, projectId, key, asked)
+    if (granted === null) throw error
+    return granted
+  }
+  const taken = await takeRedeemKey(services, projectId, key, asked)
   if (taken?.stored != null) return taken.stored
   const decoded =
     typeof body.paymentHeader === 'string'

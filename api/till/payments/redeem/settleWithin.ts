@@ -114,6 +114,20 @@ export function claimOf(
   } satisfies NewClaim
 }
 
+/**
+ * Tells whether a payment header has made a payment for an offer that can still be granted. The chain no longer accepts
+ * the authorization of such a payment, and the payment counts towards the daily limit already.
+ */
+export async function isGrantable(
+  pool: Services['pool'],
+  offer: Offer,
+  payload: PaymentPayload,
+): Promise<boolean> {
+  const existing = await findClaim(pool, keyOf(offer, payload))
+  if (existing === null || existing.granted || existing.failureReason !== null) return false
+  return isSame(existing, offer, payload)
+}
+
 /** Tells whether a stored payment was made with the given payment header for the given offer. */
 function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
   const { signature, authorization } = payload.payload

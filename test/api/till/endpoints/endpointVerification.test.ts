@@ -1,5 +1,6 @@
 /** Tests that the service requests each registered URL to see whether it demands a payment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { changeProject } from '../../../support/changeProject.ts'
 import { type Receiver, startReceiver, status } from '../../../support/events/receiver.ts'
 import { startWebhookService } from '../../../support/events/webhooks.ts'
 import type { Agent, TestService } from '../../../support/service.ts'
@@ -87,3 +88,32 @@ for (const [name, verdict, answer, detail, asked] of rows) {
     )
   })
 }
+
+test('an endpoint whose 402 names only the payTo of somebody else is checked again within one hour', async () => {
+  const { pool } = service.database
+  await using receiver = await startReceiver(status(402, v1))
+  const [{ payTo: named }] = JSON.parse(v1).accepts
+  const nextCheckMs = async (payTo: string | null) => {
+    const owner = await service.newAgent()
+    if (payTo !== null) await changeProject(pool, owner.project.id, { payTo })
+    await verify(owner, `http://127.0.0.1:${receiver.port}/p`)
+    return waitFor('the end of the check', async () => {
+      const { rows } = await pool.query(
+        `select extract(epoch from j.run_at - now()) * 1000 as ms
+         from seller_endpoints e left join graphile_worker.jobs j
+           on j.key = 'verify_endpoint:' || e.id and j.run_at > now() + interval '1 minute'
+         where e.project_id = $1 and not exists (
+           select from graphile_worker.jobs r
+           where r.key = 'verify_endpoint:' || e.id and (r.locked_at is not null or r.run_at <= now()))`,
+        [owner.project.id],
+      )
+      return rows[0] === undefined ? null : { ms: rows[0].ms }
+    })
+  }
+  expect([
+    await nextCheckMs(named.toUpperCase().replace('0X', '0x')),
+    await nextCheckMs(null),
+  ]).toEqual([{ ms: null }, { ms: null }])
+  const { ms } = await nextCheckMs(`0x${'12'.repeat(20)}`)
+  expect(Number(ms)).toBeWithin(50 * 60_000, 60 * 60_000 + 1)
+})

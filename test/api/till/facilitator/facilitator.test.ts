@@ -60,6 +60,20 @@ test('the facilitator’s verify call checks a payment on the chain and spends n
   expect(list.payments[0]).toMatchObject({ txHash: settled.transaction, status: 'settled' })
 })
 
+test('a payment that settled after its caller left is valid when it is presented again, and settles', async () => {
+  const { header } = await pay()
+  const body = await ask(header)
+  const { body: settled } = await seller.post('/v0/x402/settle', body)
+  await till.service.database.pool.query('update payments set granted_at = null where id = $1', [
+    settled.paymentId,
+  ])
+  expect((await seller.post('/v0/x402/verify', body)).body).toEqual({
+    isValid: true,
+    payer: payer.address,
+  })
+  expect((await seller.post('/v0/x402/settle', body)).body).toEqual(settled)
+})
+
 test('for a resource that is not registered, the facilitator settles a payment only to the project’s own address', async () => {
   const resource = 'mcp://tool/report'
   const { header } = await pay()

@@ -235,6 +235,12 @@ describe('a seller names the paid resource in the requirements', () => {
     expect((await offerOf(readV2({ description: 'A report' }))).description).toBeNull()
   })
 
+  test('a long description is cut, and a long media type is accepted, because x402 sets no limits', async () => {
+    const description = `${'x'.repeat(499)}\u{1f30d}${'y'.repeat(3_000)}`
+    const offer = await offerOf(readV1({ description, mimeType: `text/${'p'.repeat(300)}` }))
+    expect(offer.description).toBe('x'.repeat(499))
+  })
+
   test('the resource counts as publicly listed if its endpoint is in the public list', async () => {
     await sell(projectId, 'api.example/listed', true)
     const resource = 'https://api.example/listed'

@@ -276,3 +276,31 @@ test('a payment that is still pending is refused with the hash of its transactio
     ...{ success: false, errorReason: 'settlement_pending', transaction: hash, paymentId },
   })
 })
+
+test('a claimed payment stays valid until it is granted, whatever the limit and the chain say about its authorization', async () => {
+  const env = { SETTLEMENT_WAIT_MS: '300' }
+  await using hasty = await startTestService({ smtp: false, workers: false, env })
+  pool = hasty.database.pool
+  await knowChain()
+  seller = await hasty.newAgent()
+  await changeProject(pool, seller.project.id, { payTo, paymentsEnabled: true })
+  await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 1)', [
+    seller.project.id,
+  ])
+  const payment = await pay()
+  const face = faceV2(payment)
+  let hash = ''
+  const { paymentId, answer } = await settled(payment, face, async (id) => {
+    hash = (await newTransaction(pool, id)).hash
+  })
+  expect(answer.errorReason).toBe('settlement_pending')
+  const valid = { isValid: true, payer: payer.address }
+  expect(await ask('verify', face)).toEqual(valid)
+  await settle(pool, paymentId, hash as `0x${string}`)
+  expect(await ask('verify', face)).toEqual(valid)
+  const dearer = { ...face, paymentRequirements: requirementV2({ amount: '20000' }) }
+  expect((await ask('verify', dearer)).isValid).toBe(false)
+  expect(await ask('settle', face)).toMatchObject({ success: true, paymentId })
+  expect((await ask('verify', face)).isValid).toBe(false)
+  pool = service.database.pool
+})

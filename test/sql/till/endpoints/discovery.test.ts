@@ -118,3 +118,13 @@ test('metadata of the seller count before those of the endpoint’s own challeng
     metadata: { serviceName: 'Given', iconUrl: 'https://a.test/i.png' },
   })
 })
+
+test('the list leaves out an endpoint whose own 402 names only the payTo of somebody else', async () => {
+  const id = await list(await newSeller(), 'https://a.test/')
+  const name = (payees: string[]) =>
+    pool.query('update seller_endpoints set challenge_pay_to = $2 where id = $1', [id, payees])
+  await name([`0x${'12'.repeat(20)}`])
+  expect([await urls(), (await discover()).total]).toEqual([[], 0])
+  await name([`0x${'12'.repeat(20)}`, LISTED_PAY_TO.toLowerCase()])
+  expect(await urls()).toEqual(['https://a.test/'])
+})

@@ -8,6 +8,7 @@ import {
   provokeEndpointCheck,
   startEndpointCheck,
 } from '../../../../sql/till/endpoints/endpointChecks.ts'
+import { changeProject } from '../../../support/changeProject.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newProject, row, whileHeld } from '../../../support/till/tillRows.ts'
 
@@ -105,4 +106,23 @@ test('the state of a check tells whether the check waits or runs', async () => {
   expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: true })
   await change(id, `check_started_at = check_started_at - interval '26 seconds'`)
   expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: false })
+})
+
+test('a new payTo of a project has its endpoints checked again, because a check names the payTo of the 402', async () => {
+  const { id, projectId } = await newEndpoint()
+  const other = await newEndpoint()
+  const [payTo, later] = [`0x${'Ab'.repeat(20)}`, `0x${'12'.repeat(20)}`]
+  await changeProject(pool, projectId, { payTo })
+  expect([await isQueued(id), await isQueued(other.id)]).toEqual([true, false])
+  await change(id, 'check_queued_at = null')
+  await changeProject(pool, projectId, { name: 'Weather', payTo: payTo.toLowerCase() })
+  expect(await isQueued(id)).toBe(false)
+  await changeProject(pool, projectId, { payTo: null })
+  expect(await isQueued(id)).toBe(false)
+  await changeProject(pool, projectId, { payTo: later })
+  expect(await isQueued(id)).toBe(true)
+  const { rows } = await pool.query(`select from graphile_worker.jobs where key = $1`, [
+    `verify_endpoint:${id}`,
+  ])
+  expect(rows).toHaveLength(1)
 })

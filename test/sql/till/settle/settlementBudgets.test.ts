@@ -93,6 +93,15 @@ test('authorizations that are claimed already, or twice in a batch, take nothing
   expect(await claim(limitsOf(3))).toBe(0)
 })
 
+test('a payment with a name that its payer has used takes nothing of the daily limit', async () => {
+  const name = (paymentIdentifier: string) => newClaim(projectId, { paymentIdentifier })
+  expect(await claimPayments(pool, [name('used')], limitsOf(3))).toEqual([true])
+  const batch = [name('used'), name('new'), name('new'), newClaim(projectId)]
+  const [used, one, other, nameless] = await claimPayments(pool, batch, limitsOf(3))
+  expect([used, nameless]).toEqual([false, true])
+  expect([one, other].filter(Boolean)).toHaveLength(1)
+})
+
 test('the count of claims begins anew on the next day', async () => {
   expect(await claim(limitsOf(2), 2)).toBe(2)
   await becomeYesterday()

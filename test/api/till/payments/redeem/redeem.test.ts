@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseAbi } from 'viem'
+import { changeProject } from '../../../../support/changeProject.ts'
 import type { Agent } from '../../../../support/service.ts'
 import {
   PRICE,
@@ -58,4 +59,22 @@ test('redeem reports a payment as settled after the USDC has moved on the chain'
     signedReceipt: body.signedReceipt,
     deliveries: [{ status: 'pending', attempts: 0 }],
   })
+})
+
+test('an Idempotency-Key gets the grant again after its endpoint was deleted or its project stopped selling', async () => {
+  const owner = await till.newSeller()
+  const { pool } = till.service.database
+  const { header } = await pay()
+  const keyed = { 'idempotency-key': 'kept' }
+  const { body: granted } = await redeem(owner, header, {}, keyed)
+  expect(granted.ok).toBe(true)
+  const { body: listed } = await owner.get('/v0/sellers/endpoints')
+  await owner.delete(`/v0/sellers/endpoints/${listed.endpoints[0].endpointId}`)
+  expect((await redeem(owner, header, {}, keyed)).body).toEqual(granted)
+  expect((await redeem(owner, header)).status).toBe(400)
+  expect((await redeem(owner, header, { amount: '0.02' }, keyed)).status).toBe(400)
+  expect((await redeem(owner, header, {}, { 'idempotency-key': 'other' })).status).toBe(400)
+  await changeProject(pool, owner.project.id, { paymentsEnabled: false })
+  expect((await redeem(owner, header, {}, keyed)).body).toEqual(granted)
+  expect((await redeem(owner, header)).status).toBe(403)
 })
