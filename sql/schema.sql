@@ -762,8 +762,7 @@ create table oauth_client_documents (
   constraint oauth_client_documents_name_check CHECK ((length(name) <= 100)),
   constraint oauth_client_documents_state_check CHECK ((state = ANY (ARRAY['wanted'::text, 'ready'::text, 'failed'::text]))),
   constraint oauth_client_documents_url_check CHECK ((length(url) <= 500)),
-  constraint oauth_client_documents_pkey PRIMARY KEY (id),
-  constraint oauth_client_documents_url_key UNIQUE (url)
+  constraint oauth_client_documents_pkey PRIMARY KEY (id)
 );
 
 -- OAuth clients that registered themselves (RFC 7591). Those without a grant are deleted after a day.
