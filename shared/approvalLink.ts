@@ -3,8 +3,9 @@
  * derived key, so that a second notification mail has the same approval link. The database holds only a hash of the
  * approval link's token.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from './vault/envelope.ts'
+import { macsFor } from './vault/macs.ts'
 
 /**
  * Makes the token of an approval link. Each pair of approval request and email address has a different token: 256 bits
@@ -39,23 +40,13 @@ export type PageSeals = {
   isSeal(page: SeenPage, given: string | undefined): boolean
 }
 
-/**
- * Makes page seals with a key that is derived from the first master key. A check accepts the seals of all master keys,
- * because the processes change their first master key one after the other.
- */
+/** Makes page seals, which are MACs under the master keys. */
 export function pageSeals(masterKeys: readonly MasterKey[]): PageSeals {
-  const keys = masterKeys.map(({ key }) => deriveKey(key, 'purser/approval-page'))
-  const sealWith = (key: Uint8Array, { approvalId, sha256, page }: SeenPage) =>
-    createHmac('sha256', key)
-      .update(JSON.stringify([approvalId, sha256, page]))
-      .digest('base64url')
+  const macs = macsFor(masterKeys, 'purser/approval-page')
+  const textOf = ({ approvalId, sha256, page }: SeenPage) =>
+    JSON.stringify([approvalId, sha256, page])
   return {
-    seal: (page) => sealWith(keys[0]!, page),
-    isSeal: (page, given) =>
-      keys.some((key) => {
-        const wanted = Buffer.from(sealWith(key, page))
-        const found = Buffer.from(given ?? '')
-        return wanted.length === found.length && timingSafeEqual(wanted, found)
-      }),
+    seal: (page) => macs.make(textOf(page)),
+    isSeal: (page, given) => macs.isOf(textOf(page), given ?? ''),
   }
 }

@@ -37,7 +37,7 @@ const PROOF_DAYS = 180
 const proofName = (baseUrl: string): string =>
   baseUrl.startsWith('https:') ? '__Host-purser_known' : 'purser_known'
 
-/** Returns the Set-Cookie header that stores the proof of a sign-in (shared/people/browserProof.ts) in the browser. */
+/** Returns the Set-Cookie header that stores the proof of a sign-in in the browser. */
 export const proofCookie = (baseUrl: string, proof: string): string =>
   `${proofName(baseUrl)}=${proof}; Max-Age=${PROOF_DAYS * 86_400}; Path=/; HttpOnly; SameSite=Strict${secure(baseUrl)}`
 

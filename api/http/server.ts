@@ -2,11 +2,11 @@ import type { Logger } from 'pino'
 import { pageSeals } from '../../shared/approvalLink.ts'
 import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import type { Config } from '../../shared/config/config.ts'
-import { browserProofs } from '../../shared/people/browserProof.ts'
 import { createBatcher } from '../../shared/process/batcher.ts'
 import { serve } from '../../shared/process/serve.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { deriveKey } from '../../shared/vault/envelope.ts'
+import { macsFor } from '../../shared/vault/macs.ts'
 import { authenticateAll, type WantedKey } from '../../sql/account/keys/keys.ts'
 import { EXPORTS_MAX } from '../../sql/account/projects/exportProject.ts'
 import { createBlobs } from '../../sql/blobs/blobs.ts'
@@ -180,7 +180,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       metrics,
       keyring,
       pageSeals: pageSeals(master),
-      browserProofs: browserProofs(master),
+      browserProofs: macsFor(master, 'purser/browser'),
       stateKeys: master.map(({ key }) => deriveKey(key, 'purser/mcp-state')),
       offerKey,
     },

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import type { PageSeals } from '../../shared/approvalLink.ts'
 import type { Config } from '../../shared/config/config.ts'
-import type { BrowserProofs } from '../../shared/people/browserProof.ts'
 import type { Batcher } from '../../shared/process/batcher.ts'
 import type { ReceiptKey } from '../../shared/till/receiptKey.ts'
+import type { Macs } from '../../shared/vault/macs.ts'
 import type { FoundKey, WantedKey } from '../../sql/account/keys/keys.ts'
 import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
@@ -74,8 +74,11 @@ export type Services = {
   keyring: KeyringSource
   /** Makes the seals (cryptographic proofs) which show that the owner has seen the pages of a held mail. */
   pageSeals: PageSeals
-  /** Proves in which browsers a person has signed in before. */
-  browserProofs: BrowserProofs
+  /**
+   * Makes and checks the proof that a person with an email address has signed in with a browser. The proof is a MAC of
+   * the email address.
+   */
+  browserProofs: Macs
   /**
    * Holds the keys that authenticate the state that MCP clients carry between calls, one for each master key. The first
    * key seals new states. Each key has 32 bytes and is the same in every process.

@@ -87,7 +87,7 @@ export async function signedIn(
   headers.append('set-cookie', sessionCookie(baseUrl, secret, session.expiresAt))
   const { email } = session.person
   if (email !== null) {
-    headers.append('set-cookie', proofCookie(baseUrl, browserProofs.prove(email)))
+    headers.append('set-cookie', proofCookie(baseUrl, browserProofs.make(email)))
   }
   return Response.json(
     { sessionId: session.id, expiresAt: session.expiresAt.toISOString() },

@@ -33,7 +33,7 @@ async function ask(services: Services, request: Request, given: string): Promise
   if (address === null) throw badRequest('email must be one email address, such as ada@example.com')
   const browser = browserOf(request, baseUrl)
   const email = addressKey(address)
-  const isKnown = browserProofs.isProof(email, readProof(request, baseUrl) ?? '')
+  const isKnown = browserProofs.isOf(email, readProof(request, baseUrl) ?? '')
   await askSignInMail(pool, { email, browser, isKnown })
   return Response.json(
     { message: 'If this address belongs to somebody here, a link is on its way' },

@@ -81,8 +81,8 @@ describe('the object store client reads and writes objects', () => {
     expect(error?.message).toBe('the object store is away: 404 NoSuchBucket')
   })
 
-  test('a 404 of a proxy before the object store counts as an outage, so that no object looks lost or removed', async () => {
-    // Traefik answers so while the object store behind it starts again.
+  test('if a proxy before the object store answers 404, no object looks lost or removed', async () => {
+    // The proxy Traefik answers 404 while the object store behind Traefik starts again.
     const fetch404 = (async () => new Response('404 page not found', { status: 404 })) as never
     const calls = [
       (store: typeof bucket.store) => store.get('x', 1),

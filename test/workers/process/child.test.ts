@@ -62,7 +62,7 @@ test('a child process that does not start, and a request that cannot be sent, ca
   expect(unsent).toEqual(['ChildError', expect.stringContaining('the program: ')])
 })
 
-test('a child process that does not start or that somebody kills is an accident, and one that throws or exceeds a limit is none', async () => {
+test('the error tells an accident if the child process does not start or is killed, but not if the program throws or exceeds a limit', async () => {
   const isAccident = (asked: Promise<unknown>) =>
     asked.then(
       () => Promise.reject(new Error('it was answered')),

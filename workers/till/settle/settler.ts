@@ -62,8 +62,8 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     open.filter((transaction) => transaction.isUnsent),
   )
   const expired = here.filter(({ id, validBefore }) => {
-    const reprieve = sent.has(id) ? BigInt(REORGANISATION_SECONDS) : 0n
-    return validBefore + reprieve < chain.head.timestamp
+    const graceS = sent.has(id) ? BigInt(REORGANISATION_SECONDS) : 0n
+    return validBefore + graceS < chain.head.timestamp
   })
   for (const payment of expired) {
     await orPostpone(chain, payment, () => settleExpired(chain, payment))

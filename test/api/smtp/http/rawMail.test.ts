@@ -123,7 +123,7 @@ test('an HTTP delivery with an invalid envelope gets status 400 and a message th
   }
 })
 
-test('an HTTP delivery may have any envelope sender that the SMTP listener accepts, such as the long one of a forwarder', async () => {
+test('mail over HTTP may have any envelope sender that the SMTP listener accepts, such as the long address of a forwarder', async () => {
   const own = await service.newAgent()
   const senders = [
     `ada+caf_=${own.address.replace('@', '=')}=${'x'.repeat(60)}@gmail.com`,

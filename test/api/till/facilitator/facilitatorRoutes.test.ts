@@ -259,13 +259,19 @@ describe('a project cannot sell', () => {
   })
 })
 
-test('a payment that is still pending is refused with the hash of its transaction', async () => {
+/** Starts a service that waits only 300 ms for a settlement, with a seller who sells. */
+async function startHasty(): Promise<TestService> {
   const env = { SETTLEMENT_WAIT_MS: '300' }
-  await using hasty = await startTestService({ smtp: false, workers: false, env })
+  const hasty = await startTestService({ smtp: false, workers: false, env })
   pool = hasty.database.pool
   await knowChain()
   seller = await hasty.newAgent()
   await changeProject(pool, seller.project.id, { payTo, paymentsEnabled: true })
+  return hasty
+}
+
+test('a payment that is still pending is refused with the hash of its transaction', async () => {
+  await using _ = await startHasty()
   const payment = await pay()
   let hash = ''
   const { paymentId, answer } = await settled(payment, faceV1(payment), async (id) => {
@@ -278,12 +284,7 @@ test('a payment that is still pending is refused with the hash of its transactio
 })
 
 test('a claimed payment stays valid until it is granted, whatever the limit and the chain say about its authorization', async () => {
-  const env = { SETTLEMENT_WAIT_MS: '300' }
-  await using hasty = await startTestService({ smtp: false, workers: false, env })
-  pool = hasty.database.pool
-  await knowChain()
-  seller = await hasty.newAgent()
-  await changeProject(pool, seller.project.id, { payTo, paymentsEnabled: true })
+  await using _ = await startHasty()
   await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 1)', [
     seller.project.id,
   ])
