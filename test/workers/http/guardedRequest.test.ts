@@ -45,7 +45,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
       method: 'POST',
       headers: { 'content-type': 'application/json', 'X-Service-Event': 'payment.received' },
       body: '{"ü":1}',
-      timeoutMs: 2_000,
+      timeoutMs: 60_000,
       allowPrivate: true,
       resolve: answering('127.0.0.1'),
     })

@@ -26,7 +26,7 @@ afterAll(() => {
 const by = keepConnections()
 const send = (owner: string, path = '/', allowPrivate = true) =>
   guardedRequest({
-    ...{ url: `http://127.0.0.1:${port}${path}`, method: 'POST', body: 'x', timeoutMs: 5_000 },
+    ...{ url: `http://127.0.0.1:${port}${path}`, method: 'POST', body: 'x', timeoutMs: 60_000 },
     ...{ allowPrivate, kept: { by, owner } },
   })
 
