@@ -117,3 +117,10 @@ export const isLockTimeout = (error: unknown): boolean =>
 /** Tells whether PostgreSQL ended an SQL statement at the statement's timeout. */
 export const isStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '57014'
+
+/**
+ * Tells whether PostgreSQL gave up an SQL statement in favour of other work, or for its duration. The same statement can
+ * succeed later.
+ */
+export const isGivenUp = (error: unknown): boolean =>
+  isDeadlock(error) || isLockTimeout(error) || isStatementTimeout(error)

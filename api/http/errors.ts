@@ -1,6 +1,7 @@
 import { BlobsAwayError } from '../../shared/blobs/objectStore.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { LostObjectError } from '../../sql/blobs/sealedBlob.ts'
+import { isGivenUp } from '../../sql/db.ts'
 
 /** Lists the error codes of the API (docs/contract.md §2). */
 export type ErrorCode =
@@ -77,7 +78,7 @@ let diskFullMs = Number.NEGATIVE_INFINITY
 /** Tells whether a recent request failed because the database's disk was full. */
 export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
 
-/** Holds the value of Retry-After in seconds while the database is unreachable. */
+/** Holds the value of Retry-After in seconds while the database is unreachable, or after it gave a statement up. */
 const UNAVAILABLE_RETRY_S = 2
 
 /** Tells whether an HTTP request failed because the database or the object store is unreachable. */
@@ -90,7 +91,7 @@ export const isUnavailable = (error: unknown): boolean =>
  */
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error
-  if (isUnavailable(error)) {
+  if (isUnavailable(error) || isGivenUp(error)) {
     if ((error as { code?: unknown }).code === DISK_FULL) diskFullMs = performance.now()
     return new ApiError(503, 'unavailable', 'The service is temporarily unavailable', {
       'retry-after': String(UNAVAILABLE_RETRY_S),

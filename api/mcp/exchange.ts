@@ -21,10 +21,20 @@ export async function exchange(
   // exactOptionalPropertyTypes.
   await mcp.connect(transport as Transport)
   try {
-    return await transport.handleRequest(request, { parsedBody: body })
+    const response = await transport.handleRequest(request, { parsedBody: body })
+    return Array.isArray(body) && response.status === 200 ? await asList(response) : response
   } finally {
     await mcp.close()
   }
+}
+
+/**
+ * Puts the answer to a batch into an array (JSON-RPC 2.0 §6). The MCP SDK returns the answer without an array if the batch
+ * contains a single call.
+ */
+async function asList(response: Response): Promise<Response> {
+  const text = await response.text()
+  return new Response(text.startsWith('[') ? text : `[${text}]`, response)
 }
 
 /**

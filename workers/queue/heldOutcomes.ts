@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
-import { isDeadlock, isLockTimeout, isStatementTimeout } from '../../sql/db.ts'
+import { isGivenUp } from '../../sql/db.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 500
@@ -69,8 +69,4 @@ export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>)
 }
 
 /** Tells whether work that failed with an error can succeed later. */
-const passes = (error: unknown): boolean =>
-  isDatabaseUnavailable(error) ||
-  isDeadlock(error) ||
-  isLockTimeout(error) ||
-  isStatementTimeout(error)
+const passes = (error: unknown): boolean => isDatabaseUnavailable(error) || isGivenUp(error)

@@ -22,9 +22,10 @@ import { askChain } from '../payments/redeem/askChain.ts'
 import { grant, settlementOf, ungranted } from '../payments/redeem/grant.ts'
 import {
   claimOf,
-  isGrantable,
+  findGrantable,
   isNameTaken,
   reasonOfClaim,
+  saleOf,
   settleWithin,
   verify,
 } from '../payments/redeem/settleWithin.ts'
@@ -250,7 +251,9 @@ async function verifyFace(services: Services, face: Face, projectId: string) {
   }
   if (!read.ok) return refuse(read.reason)
   if (!decoded.ok) return refuse(decoded.reason)
-  if (await isGrantable(services.pool, read.offer, decoded.payload)) {
+  const { offer } = read
+  const sale = saleOf(offer)
+  if ((await findGrantable(services.pool, offer.seller, sale, decoded.payload)) !== null) {
     return { isValid: true, ...payer }
   }
   const verdict = await verify(read.offer, decoded.payload)

@@ -178,6 +178,26 @@ test('the response to an internal error reveals only the request id', async () =
   expect(JSON.stringify(body)).not.toMatch(/select|relation|messages|\.ts/)
 })
 
+test.each([
+  ['40P01', 'a deadlock'],
+  ['40001', 'a serialization failure'],
+  ['55P03', 'a lock that another transaction holds for too long'],
+  ['57014', 'a statement timeout'],
+])('a call gets 503 with Retry-After if PostgreSQL reports the SQLSTATE %s (%s)', async (code) => {
+  await using busy = await startTestService({ smtp: false, workers: false })
+  const client = await busy.newAgent()
+  await busy.database.pool.query(
+    `create function busy() returns trigger language plpgsql as
+       $$ begin raise exception 'busy' using errcode = '${code}'; end $$;
+     create trigger busy before insert on credentials for each row execute function busy()`,
+  )
+  const secret = { type: 'API_KEY', data: { apiKey: 'sk-1' } }
+  const { status, body, headers } = await client.put('/v0/vault/one', secret)
+  expect([status, body.error, headers.get('retry-after')]).toEqual([503, 'unavailable', '2'])
+  await busy.database.pool.query('drop trigger busy on credentials')
+  expect((await client.put('/v0/vault/one', secret)).status).toBe(200)
+})
+
 test('while the database is unreachable, calls get 503 with Retry-After, and /readyz reports it', async () => {
   await using away = await startTestService({ smtp: false, workers: false, proxied: true })
   const client = await away.newAgent()

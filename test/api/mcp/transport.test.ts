@@ -159,7 +159,9 @@ test('JSON-RPC batches are limited in MCP versions that have batches, and are re
   const both = await post([call(1), call(2)])
   expect(both.body.map(({ id }: any) => id)).toEqual([1, 2])
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
-  expect((await post([call(1), cancelled])).body).toMatchObject({ id: 1, result: {} })
+  for (const batch of [[call(1), cancelled], [call(1)]]) {
+    expect((await post(batch)).body).toEqual([expect.objectContaining({ id: 1 })])
+  }
   expect((await post([cancelled])).status).toBe(202)
   const newer = await post([call(1)], { headers: { 'mcp-protocol-version': '2025-06-18' } })
   expect([newer.status, newer.body.message]).toEqual([

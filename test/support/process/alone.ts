@@ -7,6 +7,3 @@
  * Sets the maximum number of milliseconds until the service works again after a fault, as the documentation promises.
  */
 export const RECOVERY_LIMIT_MS = 15_000
-
-/** Sets the maximum delay of a scheduled mail, in milliseconds. */
-export const SCHEDULE_LATE_MAX_MS = 1_000

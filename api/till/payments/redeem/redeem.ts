@@ -12,11 +12,12 @@ import {
   versionOf,
   type X402Reason,
 } from '../../../../shared/till/x402.ts'
+import { findSeller } from '../../../../sql/till/endpoints/seller.ts'
 import type { Services } from '../../../http/services.ts'
 import { challengeFor, paymentRequiredHeader } from '../challenge.ts'
 import { type Offer, readOffer, readTerms } from '../offer.ts'
 import { findGrant, grant, takeRedeemKey, ungranted } from './grant.ts'
-import { type Outcome, settleWithin } from './settleWithin.ts'
+import { findGrantable, type Outcome, type Sale, settleWithin } from './settleWithin.ts'
 
 /**
  * Describes the body of a redeem request. The field `network` holds the name of the network in x402 version 1 or in
@@ -47,27 +48,57 @@ export async function redeem(
   const { paymentHeader } = body
   const asked = { paymentHeader, resource: url, amount: amountAtomic.toString() }
   const key = request.headers.get('idempotency-key')
+  const decoded =
+    typeof paymentHeader === 'string'
+      ? decodePaymentHeader(paymentHeader)
+      : parsePaymentPayload(paymentHeader)
   let offer: Offer
   try {
     offer = await readOffer(services, projectId, body)
   } catch (error) {
-    // The seller may have deleted the endpoint or stopped selling since the grant.
+    // The seller may have deleted the endpoint or stopped selling after the payment.
     const granted = await findGrant(services, projectId, key, asked)
-    if (granted === null) throw error
-    return granted
+    if (granted !== null) return granted
+    const past = await findPastOffer(
+      services,
+      { projectId, resourceUrl: url, amountAtomic },
+      decoded,
+    )
+    if (past === null) throw error
+    offer = past
   }
   const taken = await takeRedeemKey(services, projectId, key, asked)
   if (taken?.stored != null) return taken.stored
-  const decoded =
-    typeof body.paymentHeader === 'string'
-      ? decodePaymentHeader(body.paymentHeader)
-      : parsePaymentPayload(body.paymentHeader)
   const outcome = await settleWithin(services, offer, decoded, deadlineMs)
   if (outcome.kind !== 'settled') return refusal(services, offer, decoded, outcome)
   const x402Version = versionOf(decoded)
   const granted = await grant(services, outcome.payment, { key: taken?.key ?? null, x402Version })
   if (granted !== null) return granted
   return refusal(services, offer, decoded, await ungranted(services, outcome.payment))
+}
+
+/**
+ * Returns the offer for which the payer of an open payment has paid. The payment settles and is granted, even if the
+ * seller no longer makes the offer.
+ * @returns null if the payment header has made no payment for this sale, or if the payment failed or was granted
+ */
+async function findPastOffer(
+  { pool }: Services,
+  sale: Sale,
+  decoded: DecodedPayment,
+): Promise<Offer | null> {
+  if (!decoded.ok) return null
+  const seller = await findSeller(pool, sale.projectId)
+  if (seller === null || seller.network === null || seller.chainId === null) return null
+  const { network, chainId } = seller
+  const payment = await findGrantable(pool, { network, chainId }, sale, decoded.payload)
+  if (payment === null) return null
+  const { endpointId, matchKey, resourceUrl, resourceSource, amountAtomic, recipient } = payment
+  return {
+    seller: { projectId: sale.projectId, payTo: recipient, network, chainId },
+    ...{ endpointId, matchKey, resource: resourceUrl, resourceSource, amountAtomic },
+    ...{ verification: null, description: null, metadata: {}, discoverable: false },
+  }
 }
 
 /**

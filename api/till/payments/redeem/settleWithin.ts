@@ -16,7 +16,7 @@ import { findClaim, isNamedPayment, type Payment } from '../../../../sql/till/pa
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import type { Services } from '../../../http/services.ts'
 import { challengeFor, requirementOf } from '../challenge.ts'
-import type { Offer } from '../offer.ts'
+import type { Offer, Seller } from '../offer.ts'
 import { limitReached } from '../settlementLimits.ts'
 import { askChain } from './askChain.ts'
 
@@ -59,8 +59,8 @@ export async function settleWithin(
   }
   // The service reports an existing payment even if its payment header has meanwhile expired, or if its signer is a
   // contract wallet.
-  const existing = await findClaim(services.pool, keyOf(offer, payload))
-  if (existing !== null && isSame(existing, offer, payload)) {
+  const existing = await findClaim(services.pool, keyOf(offer.seller, payload))
+  if (existing !== null && isSame(existing, saleOf(offer), payload)) {
     return waitForEnd(services, existing.id, deadlineMs)
   }
   if (verdict.kind === 'invalid') return refused('verify', verdict.reason)
@@ -78,9 +78,11 @@ export function verify(offer: Offer, payload: PaymentPayload): Promise<Authoriza
   return verifyAuthorization({ payload, requirement, nowS: Math.floor(Date.now() / 1000) })
 }
 
-const keyOf = (offer: Offer, payload: PaymentPayload) => ({
-  chainId: offer.seller.chainId,
-  asset: USDC_NETWORKS[offer.seller.network].usdcAddress,
+type Chain = Pick<Seller, 'chainId' | 'network'>
+
+const keyOf = ({ chainId, network }: Chain, payload: PaymentPayload) => ({
+  chainId,
+  asset: USDC_NETWORKS[network].usdcAddress,
   payer: payload.payload.authorization.from,
   nonce: payload.payload.authorization.nonce,
 })
@@ -100,7 +102,7 @@ export function claimOf(
     resourceUrl: offer.resource,
     description: offer.description,
     network: offer.seller.network,
-    ...keyOf(offer, payload),
+    ...keyOf(offer.seller, payload),
     recipient: authorization.to,
     amountAtomic: authorization.value,
     validAfter: authorization.validAfter,
@@ -115,21 +117,22 @@ export function claimOf(
 }
 
 /**
- * Tells whether a payment header has made a payment for an offer that can still be granted. The chain no longer accepts
- * the authorization of such a payment, and the payment counts towards the daily limit already.
+ * Finds the payment that a payment header has made for a sale, if the payment can still be granted. The chain no longer
+ * accepts the authorization of such a payment, and the payment counts towards the daily limit already.
  */
-export async function isGrantable(
+export async function findGrantable(
   pool: Services['pool'],
-  offer: Offer,
+  chain: Chain,
+  sale: Sale,
   payload: PaymentPayload,
-): Promise<boolean> {
-  const existing = await findClaim(pool, keyOf(offer, payload))
-  if (existing === null || existing.granted || existing.failureReason !== null) return false
-  return isSame(existing, offer, payload)
+): Promise<Payment | null> {
+  const existing = await findClaim(pool, keyOf(chain, payload))
+  if (existing === null || existing.granted || existing.failureReason !== null) return null
+  return isSame(existing, sale, payload) ? existing : null
 }
 
-/** Tells whether a stored payment was made with the given payment header for the given offer. */
-function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
+/** Tells whether a stored payment was made with the given payment header for the given sale. */
+function isSame(payment: Payment, sale: Sale, payload: PaymentPayload): boolean {
   const { signature, authorization } = payload.payload
   const form = classifySignature(signature)
   const spellings = [
@@ -138,7 +141,7 @@ function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolea
     form.kind === 'contract' ? form.erc6492?.signature : null,
   ]
   return (
-    isSameSale(payment, saleOf(offer)) &&
+    isSameSale(payment, sale) &&
     payment.validAfter === authorization.validAfter &&
     payment.validBefore === authorization.validBefore &&
     payment.recipient === authorization.to &&
@@ -147,13 +150,13 @@ function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolea
   )
 }
 
-const saleOf = (offer: Offer): Sale => ({
+export const saleOf = (offer: Offer): Sale => ({
   projectId: offer.seller.projectId,
   resourceUrl: offer.resource,
   amountAtomic: offer.amountAtomic,
 })
 
-type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
+export type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
 
 /**
  * Tells whether two claimed authorizations belong to the same sale. The claims must be compared, because an EIP-3009

@@ -9,6 +9,7 @@ import {
   payTo,
   RESOURCE,
   redeem,
+  redeemToEnd,
   SEPOLIA,
   startTestTill,
   type TestTill,
@@ -59,6 +60,39 @@ test('redeem reports a payment as settled after the USDC has moved on the chain'
     signedReceipt: body.signedReceipt,
     deliveries: [{ status: 'pending', attempts: 0 }],
   })
+})
+
+test.each<[string, (owner: Agent, slow: TestTill) => Promise<unknown>]>([
+  [
+    'its endpoint was deleted',
+    async (owner) => {
+      const { body } = await owner.get('/v0/sellers/endpoints')
+      await owner.delete(`/v0/sellers/endpoints/${body.endpoints[0].endpointId}`)
+    },
+  ],
+  [
+    'its project stopped selling',
+    (owner, slow) =>
+      changeProject(slow.service.database.pool, owner.project.id, { paymentsEnabled: false }),
+  ],
+])('a pending payment is granted once it settles, even if %s meanwhile', async (_, end) => {
+  await using slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '50' } })
+  const owner = await slow.newSeller()
+  await slow.client.setAutomine(false)
+  const { header } = await pay()
+  const { body: pending } = await redeem(owner, header)
+  expect(pending).toMatchObject({ ok: false, reason: 'settlement_pending' })
+  await end(owner, slow)
+  // A pending payment names no new challenge, because the payer would pay twice.
+  expect((await redeem(owner, header)).body).toMatchObject({ reason: 'settlement_pending' })
+  const other = await redeem(owner, header, { amount: '0.02' })
+  expect(other.status).toBeOneOf([400, 403])
+  await slow.client.setAutomine(true)
+  const granted = await redeemToEnd(owner, header, {}, { 'idempotency-key': 'late' })
+  expect(granted.body).toMatchObject({ ok: true, paymentId: pending.paymentId })
+  const again = await redeem(owner, header, {}, { 'idempotency-key': 'late' })
+  expect(again.body).toEqual(granted.body)
+  expect((await redeem(owner, header)).status).toBeOneOf([400, 403])
 })
 
 test('an Idempotency-Key gets the grant again after its endpoint was deleted or its project stopped selling', async () => {
