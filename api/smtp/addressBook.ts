@@ -72,7 +72,8 @@ export class AddressBook {
       const live = new Set(await findAddresses(this.#pool, candidates))
       const inbox = candidates.find((candidate) => live.has(candidate))
       if (inbox === undefined) return 'unknown'
-      this.#spool.addresses.update({ add: [inbox] })
+      // The address is read again in its turn, because its inbox may have been deleted since this read.
+      this.#reads.add(() => this.#refresh(inbox))
       return { inbox }
     } catch {
       return 'undecided'

@@ -1,5 +1,5 @@
-/** Tests that the listener repeats a failed read of addresses or of rules, because it hears of each change only once. */
-import { afterAll, beforeAll, test } from 'bun:test'
+/** Tests that the listener’s copies of addresses and of rules stay true, because it hears of each change only once. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,20 +21,50 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Returns a database pool whose queries fail as long as `failures` is above zero. */
-function shakyPool() {
-  const state = { failures: 0 }
-  const pool = new Proxy(database.pool, {
+/** Returns the pool of the database with another function for its queries. */
+const poolWith = (query: (run: () => Promise<unknown>) => Promise<unknown>) =>
+  new Proxy(database.pool, {
     get(target, key) {
       const value = Reflect.get(target, key)
       if (key !== 'query') return typeof value === 'function' ? value.bind(target) : value
-      return async (...given: unknown[]) => {
-        if (state.failures > 0 && state.failures--) throw new Error('Query read timeout')
-        return await (value as (...of: unknown[]) => unknown).apply(target, given)
-      }
+      return (...given: unknown[]) =>
+        query(async () => (value as (...of: unknown[]) => unknown).apply(target, given))
     },
   }) as Pool
+
+/** Returns a database pool whose queries fail as long as `failures` is above zero. */
+function shakyPool() {
+  const state = { failures: 0 }
+  const pool = poolWith(async (run) => {
+    if (state.failures > 0 && state.failures--) throw new Error('Query read timeout')
+    return await run()
+  })
   return { pool, state }
+}
+
+/** Returns a database pool that can hold back the result of its next query. */
+function heldPool() {
+  let hold: (() => Promise<void>) | null = null
+  const held = {
+    reads: 0,
+    next() {
+      const [read, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      hold = async () => {
+        read.resolve()
+        await go.promise
+      }
+      return { isRead: read.promise, go: go.resolve }
+    },
+  }
+  const pool = poolWith(async (run) => {
+    const mine = hold
+    hold = null
+    const result = await run()
+    await mine?.()
+    held.reads++
+    return result
+  })
+  return { pool, held }
 }
 
 test('a blocked sender is refused although the first read of the rules failed', async () => {
@@ -52,23 +82,56 @@ test('a blocked sender is refused although the first read of the rules failed', 
   }
 })
 
-test('a deleted inbox becomes unknown although the read of its address failed', async () => {
+/** Runs `work` with an address book, after the address book has read an inbox. */
+async function withBook(
+  pool: Pool,
+  work: (scene: {
+    book: AddressBook
+    spool: Spool
+    projectId: string
+    address: string
+  }) => Promise<void>,
+): Promise<void> {
   const projectId = await newProject(database.pool)
   const address = await addressOf(database.pool, projectId)
   const folder = mkdtempSync(join(tmpdir(), 'purser-spool-'))
   const spool = new Spool(folder)
-  const { pool, state } = shakyPool()
   const aliases = new Map<string, string[]>()
   const options = { spool, pool, databaseUrl: database.url, log: silentLog, aliases }
   const book = new AddressBook(options)
   try {
     await waitFor('the address', () => spool.addresses.find([address]))
-    state.failures = 1
-    await deleteProject(database.pool, projectId)
-    await waitFor('its end', () => spool.addresses.find([address]) === null)
+    await work({ book, spool, projectId, address })
   } finally {
     await book.stop()
     await spool.close()
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+test('an inbox that is deleted during a lookup does not stay in the copy of the listener', async () => {
+  const { pool, held } = heldPool()
+  await withBook(pool, async ({ book, spool, projectId, address }) => {
+    // The copy of the listener lacks a new inbox until its notification arrives.
+    spool.addresses.update({ remove: [address] })
+    const release = held.next()
+    const found = book.find(address)
+    await release.isRead
+    const reads = held.reads
+    await deleteProject(database.pool, projectId)
+    await waitFor('the notification', () => held.reads > reads)
+    release.go()
+    expect(await found).toEqual({ inbox: address })
+    await waitFor('its end', () => spool.addresses.find([address]) === null)
+    expect(await book.find(address)).toBe('unknown')
+  })
+})
+
+test('a deleted inbox becomes unknown although the read of its address failed', async () => {
+  const { pool, state } = shakyPool()
+  await withBook(pool, async ({ spool, projectId, address }) => {
+    state.failures = 1
+    await deleteProject(database.pool, projectId)
+    await waitFor('its end', () => spool.addresses.find([address]) === null)
+  })
 })
