@@ -93,9 +93,9 @@ function findPath(root: Json, pathname: string): FoundPath | null {
       const pathParams = matchPath(`${base}${path}`, wanted)
       if (pathParams === null) continue
       if (Object.keys(pathParams).length === 0)
-        return { item: asObject(item), template: null, pathParams }
-      const template = `${base}${path}`.replace(/\{([A-Za-z0-9_]+)\}/g, ':$1')
-      templated ??= { item: asObject(item), template, pathParams }
+        return { item: readReference(root, item), template: null, pathParams }
+      const template = `${base}${path}`.replace(/\{([\w.-]+)\}/g, ':$1')
+      templated ??= { item: readReference(root, item), template, pathParams }
     }
   }
   return templated
@@ -124,7 +124,7 @@ function matchPath(template: string, wanted: readonly string[]): Record<string, 
   if (parts.length !== wanted.length) return null
   const values: Record<string, string> = {}
   for (const [n, part] of parts.entries()) {
-    const name = /^\{([A-Za-z0-9_]+)\}$/.exec(part)?.[1]
+    const name = /^\{([\w.-]+)\}$/.exec(part)?.[1]
     if (name !== undefined && wanted[n] !== '') values[name] = wanted[n]!
     else if (part !== wanted[n]) return null
   }
