@@ -1,6 +1,7 @@
 import { afterAll, expect, spyOn, test } from 'bun:test'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import express from 'express'
 import { requirePayment } from '../../../../api/client/paywalls/expressPaywall.ts'
 import type { HttpPaywallOptions } from '../../../../api/client/paywalls/httpPaywall.ts'
@@ -156,6 +157,34 @@ test('a response whose bytes the paywall cannot know, or that is too long, is so
     expect(seen[0]).toBe(200)
     if (isStored) expect(again.seen).toEqual(seen)
     else expect([again.seen[0], reasonIn(again.seen)]).toEqual([402, DUPLICATE])
+  }
+})
+
+/** Compresses each response as the package `compression` does: in a head that it writes itself, and below `end`. */
+const compress: express.RequestHandler = (_request, response, next) => {
+  const { end, writeHead } = response
+  let isCompressed = false
+  response.writeHead = ((...args: [number]) => {
+    isCompressed = response.getHeader('content-encoding') === undefined
+    if (isCompressed) {
+      response.setHeader('content-encoding', 'gzip')
+      response.removeHeader('content-length')
+    }
+    return writeHead.apply(response, args)
+  }) as typeof writeHead
+  response.end = ((chunk: string | Uint8Array) => {
+    if (!response.headersSent) response.writeHead(response.statusCode)
+    return end.call(response, (isCompressed ? gzipSync(chunk) : chunk) as never, 'utf8')
+  }) as typeof end
+  next()
+}
+
+test('an equal paid request gets the same response behind a middleware that compresses responses', async () => {
+  const { ask } = await open((_request, response) => void response.send('ha'), { parser: compress })
+  const paid = { 'x-payment': newPaymentHeader() }
+  for (let n = 0; n < 2; n++) {
+    const { response, seen } = await ask(paid)
+    expect([response.headers.get('content-encoding'), ...seen]).toEqual(['gzip', 200, 'ha'])
   }
 })
 
