@@ -240,6 +240,28 @@ test('a domain without a DMARC record has the policy of its organisation, and no
   expect(await dmarc()).toBe(`p=reject, by ${D}`)
 })
 
+test('the version of a DMARC record may have blanks around its equals sign', async () => {
+  without(`_dmarc.${D}`, 'TXT')
+  records.push(txt(`_dmarc.${D}`, 'v = DMARC1 ; p = reject'))
+  expect(of(await lookAt(), `DMARC of ${D}`).found).toBe('p=reject')
+})
+
+test('a domain below a public suffix has the DMARC policy of the suffix, even of a top-level domain', async () => {
+  records.push(txt('_dmarc.suffix', 'v=DMARC1; p=quarantine; psd=y'))
+  const found = of(await lookAt({ mailDomain: 'shop.suffix' }), 'DMARC of shop.suffix').found
+  expect(found).toBe('p=quarantine, by suffix')
+})
+
+test('the DMARC tree walk of a long name continues at its last seven labels', async () => {
+  const name = `a.b.c.d.e.f.g.${D}`
+  const labels = name.split('.')
+  records.push(txt(`_dmarc.${labels.slice(-8).join('.')}`, 'v=DMARC1; p=reject; psd=n'))
+  const dmarc = async () => of(await lookAt({ mailDomain: name }), `DMARC of ${name}`).found
+  expect(await dmarc()).toBe(`p=none, by ${D}`)
+  records.push(txt(`_dmarc.${labels.slice(-7).join('.')}`, 'v=DMARC1; p=reject; psd=n'))
+  expect(await dmarc()).toBe(`p=reject, by ${labels.slice(-7).join('.')}`)
+})
+
 test('a report host of another organisation below the same public suffix must give its consent', async () => {
   const name = 'shop.co.test'
   records.push(txt(`_dmarc.${name}`, 'v=DMARC1; p=none; rua=mailto:x@vendor.co.test'))
