@@ -47,8 +47,8 @@ export type Operation = {
    * defines the body.
    */
   openBody?: true
-  /** Tells whether the route accepts an `Idempotency-Key`. */
-  idempotencyKey?: true
+  /** Tells whether the route accepts an `Idempotency-Key`, or refuses a request without this header. */
+  idempotencyKey?: true | 'required'
   success: {
     status: number
     description: string
