@@ -65,7 +65,7 @@ export type Operation = {
   /** Holds an example of the request body for the documentation. */
   requestExample?: unknown
   /** Describes the errors of this route, but not the errors that all routes with the same access have in common. */
-  errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
+  errors?: Partial<Record<400 | 401 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 
 /**

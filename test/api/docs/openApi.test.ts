@@ -134,6 +134,7 @@ test('every operation of the OpenAPI document has its scope, its errors and an e
   expect(statuses('/v0/sellers/endpoints', 'put')).toEqual(['200', '201'])
   expect(statuses('/v0/messages/wait', 'get')).toEqual(['200', '204'])
   expect(document.paths['/v0/messages/send'].post.security).toEqual([{ key: ['mail:send'] }])
+  expect(document.paths['/metrics'].get.responses['401'].description).toContain('METRICS_TOKEN')
 })
 
 test('a parameter is required in the OpenAPI document if the API refuses a request without it', async () => {
