@@ -51,7 +51,9 @@ export function requirePayment(
   const judge = createHttpPaywall(options)
   return async (request, response, next) => {
     const header = (name: string) => [request.headers[name]].flat()[0]
-    const [target = '/'] = request.originalUrl.split('#')
+    // The target of a request may be a whole URL (RFC 9112 §3.2.2), of which Express routes the path.
+    const origin = /^https?:\/\/[^/?#]*/i
+    const [target = '/'] = request.originalUrl.replace(origin, '').split('#')
     try {
       const verdict = await judge({
         method: request.method,

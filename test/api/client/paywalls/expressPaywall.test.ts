@@ -1,6 +1,6 @@
 import { afterAll, expect, spyOn, test } from 'bun:test'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import express from 'express'
 import { requirePayment } from '../../../../api/client/paywalls/expressPaywall.ts'
@@ -32,12 +32,13 @@ async function open(handler: express.RequestHandler, { parser, ...options }: Opt
     const started = app.listen(0, '127.0.0.1', () => done(started))
   })
   servers.push(server)
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/joke`
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}/joke`
   const ask = async (headers: Record<string, string> = {}, sent: RequestInit = {}) => {
     const response = await fetch(url, { headers, ...sent })
     return { response, seen: [response.status, await response.text()] }
   }
-  return { service, ask }
+  return { service, ask, port }
 }
 const reasonIn = (seen: (number | string)[]) => JSON.parse(seen[1] as string).error
 
@@ -57,6 +58,24 @@ test('a preflight request gets status 204 and no body', async () => {
   const { response, seen } = await ask(headers, { method: 'OPTIONS' })
   expect(seen).toEqual([204, ''])
   expect(response.headers.get('access-control-allow-origin')).toBe('*')
+})
+
+test('a request whose target is a whole URL asks for the resource of its path', async () => {
+  const { service, port } = await open((_request, response) => void response.send('ha'))
+  const heads = ['http://shop.example/joke?a=1', '/joke?a=1'].map(async (target) => {
+    const head = Promise.withResolvers<string>()
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(`GET ${target} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n`),
+    )
+    socket.once('data', (bytes) => head.resolve(bytes.toString().split('\r\n')[0]!))
+    socket.once('error', head.reject)
+    return head.promise
+  })
+  for (const head of heads) expect(await head).toStartWith('HTTP/1.1 402')
+  expect(service.calls.map(({ body }) => body.resource)).toEqual([
+    'http://shop.example/joke',
+    'http://shop.example/joke',
+  ])
 })
 
 test('a mistake of the seller reaches the error handler of Express', async () => {
