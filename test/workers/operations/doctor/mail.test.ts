@@ -320,6 +320,22 @@ test('an MTA-STS policy for another host is reported as broken, because all mail
   expect(of(await lookAt(), `policy of ${D}`).found).toBe('it cannot be fetched: malformed')
 })
 
+test('if the MTA-STS policy is enforced, a listener without STARTTLS or a trusted certificate is broken', async () => {
+  // A sender that follows an enforced policy delivers no mail to such a listener (RFC 8461 §5).
+  const { ca } = newCertificate(MX)
+  await using plain = await startSink()
+  for (const [mtaSts, verdict] of [
+    ['enforce', 'broken'],
+    ['testing', 'warning'],
+    ['none', 'warning'],
+  ] as const) {
+    const untrusted = of(await lookAt({ mtaSts }, { ca }), 'certificate of the listener')
+    expect([mtaSts, untrusted.verdict]).toEqual([mtaSts, verdict])
+    const bare = of(await lookAt({ mtaSts }, { ports: { smtp: plain.port, https } }), 'STARTTLS')
+    expect([mtaSts, bare.verdict]).toEqual([mtaSts, verdict])
+  }
+})
+
 test('for an SMTP listener on another port than 25, the doctor names the settings that move the listener to port 25', async () => {
   const smtp = { ...service.config.smtp, host: '127.0.0.1', port: sink.port }
   // No process listens on port 1, so the doctor finds no SMTP listener.
