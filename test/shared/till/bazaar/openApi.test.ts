@@ -144,6 +144,19 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     })
   })
 
+  test('a path of the document may hold letters and blanks that a URL writes as percent codes', () => {
+    const parameters = [{ in: 'path', name: 'day', schema: TEXT }]
+    const paths = { '/wetter/münchen': { get: {} }, '/le temps/été/{day}': { get: { parameters } } }
+    expect(at('/wetter/münchen', paths)).toEqual({ method: 'GET' })
+    expect(at('/le temps/été/7', paths)).toEqual({
+      method: 'GET',
+      pathParams: { day: '7' },
+      routeTemplate: '/le%20temps/%C3%A9t%C3%A9/:day',
+    })
+    const broken = { '/\ud800': { get: {} }, '/weather': { get: {} } }
+    expect(at('/weather', broken)).toEqual({ method: 'GET' })
+  })
+
   test('the entry of a path may be a reference to another part of the document', () => {
     const components = { pathItems: { weather: { get: {} } } }
     const paths = { '/weather': { $ref: '#/components/pathItems/weather' } }
