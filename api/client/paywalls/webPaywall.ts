@@ -130,7 +130,7 @@ async function readUpTo(
   signal?: AbortSignal,
 ): Promise<Uint8Array[] | null> {
   const reader = stream.getReader()
-  signal?.addEventListener('abort', () => void reader.cancel(signal.reason).catch(() => {}))
+  signal?.addEventListener('abort', () => void reader.cancel().catch(() => {}))
   const pieces: Uint8Array[] = []
   let bytes = 0
   for (;;) {

@@ -127,7 +127,6 @@ for (const [name, sell] of Object.entries(SELLERS)) {
         wait(run, ms === 30_000 ? 20 : ms)) as never)
       try {
         void reader.cancel()
-        expect((await ask(paid)).seen[0]).toBe(503)
         await ended.promise
         expect((await ask(paid)).seen).toEqual([200, 'ha'])
       } finally {
