@@ -59,6 +59,7 @@ export class Http {
   readonly #timeoutMs: number
   readonly #retries: number
   readonly #fetch: (request: Request) => Promise<Response>
+  #clockAheadMs = 0
 
   /** Creates a client of the API. @throws TypeError for invalid options. */
   constructor(options: ClientOptions, prefix: 'loid-' | 'lopk-') {
@@ -135,6 +136,14 @@ export class Http {
     throw errorOf(readError(response, parse(text)))
   }
 
+  /**
+   * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service. The number is 0
+   * until the service has told its time.
+   */
+  get clockAheadMs(): number {
+    return this.#clockAheadMs
+  }
+
   /** Tells whether the same call may succeed if the client sends it again. */
   isTransient(error: unknown): boolean {
     return (
@@ -184,6 +193,8 @@ export class Http {
     signal: AbortSignal,
   ): Promise<{ ok: true; value: unknown } | { ok: false; error: ErrorAnswer }> {
     const response = await this.#send(this.#request(id, input, idempotencyKey, signal), id)
+    const toldMs = Date.parse(response.headers.get('date') ?? '')
+    if (!Number.isNaN(toldMs)) this.#clockAheadMs = Date.now() - toldMs
     let text: string
     try {
       if (response.ok && OPERATIONS[id][2] === 'bytes') {

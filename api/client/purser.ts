@@ -51,6 +51,14 @@ export class Purser {
     this.logs = logs(http)
   }
 
+  /**
+   * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service, with a precision of
+   * about a second. The number is 0 until the service has told its time.
+   */
+  get clockAheadMs(): number {
+    return this.#http.clockAheadMs
+  }
+
   /** Follows the events of the project until the iteration ends, like {@link followEvents}. */
   events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
     return followEvents(this.#http, query, options)

@@ -79,14 +79,14 @@ export function openApiDocument(app: AnyElysia, baseUrl: string): OpenApiDocumen
   }
 }
 
-const IDEMPOTENCY_KEY: Json = {
+const idempotencyKey = (required: boolean): Json => ({
   name: 'Idempotency-Key',
   in: 'header',
-  required: false,
+  required,
   description:
     '1 to 255 visible ASCII characters. For 24 hours, or longer if the operator says so, the same key and request get the first answer again.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
-}
+})
 
 type Hooks = { detail?: unknown; params?: TSchema; query?: TSchema; body?: TSchema }
 
@@ -97,7 +97,7 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
   const parameters = [
     ...parameterObjects('path', hooks.params),
     ...parameterObjects('query', hooks.query),
-    ...(detail.idempotencyKey ? [IDEMPOTENCY_KEY] : []),
+    ...(detail.idempotencyKey ? [idempotencyKey(detail.idempotencyKey === 'required')] : []),
   ]
   return {
     operationId: operationId(method, template),
@@ -167,7 +167,7 @@ function parameterObjects(place: 'path' | 'query', schema: TSchema | undefined):
       return {
         name,
         in: place,
-        required: place === 'path',
+        required: place === 'path' || (schema?.required ?? []).includes(name),
         ...(description === undefined ? {} : { description }),
         schema: rest,
       }

@@ -47,8 +47,8 @@ export type Operation = {
    * defines the body.
    */
   openBody?: true
-  /** Tells whether the route accepts an `Idempotency-Key`. */
-  idempotencyKey?: true
+  /** Tells whether the route accepts an `Idempotency-Key`, or refuses a request without this header. */
+  idempotencyKey?: true | 'required'
   success: {
     status: number
     description: string
@@ -65,7 +65,7 @@ export type Operation = {
   /** Holds an example of the request body for the documentation. */
   requestExample?: unknown
   /** Describes the errors of this route, but not the errors that all routes with the same access have in common. */
-  errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
+  errors?: Partial<Record<400 | 401 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 
 /**

@@ -29,6 +29,7 @@ export function metricsRoutes({ config, metrics }: Services) {
           schema: t.String(),
           example: 'purser_jobs{task="send_mail",state="ready"} 0\n',
         },
+        errors: { 401: 'METRICS_TOKEN is set, and the request lacks it' },
       }),
     },
   )

@@ -249,7 +249,7 @@ export const purseRoutes = (services: Services) =>
             'On a 402 (x402 versions 1 and 2, scheme exact, USDC on the chain of the service) the service checks the offer, ' +
             'reserves the price in every mandate that covers the host, signs one authorization, and sends the request again with it. ' +
             'No redirect is followed. The same Idempotency-Key answers the same purchase, for ever.',
-          idempotencyKey: true,
+          idempotencyKey: 'required',
           requestExample: { url: 'https://api.example.com/weather', maxAmount: '0.05' },
           success: ended,
           alsoAnswer: pending,

@@ -3,6 +3,7 @@
  * any change to the server's code.
  */
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 import { serve } from 'bun'
 import { ConfigError } from '../../shared/config/config.ts'
@@ -89,7 +90,7 @@ try {
     idleTimeout: IDLE_TIMEOUT_S,
     fetch: async (request, self) => (await ready)(request, self.requestIP(request)?.address ?? ''),
   })
-  const publicOrigin = given ?? `http://${host}:${server.port}`
+  const publicOrigin = given ?? `http://${isIP(host) === 6 ? `[${host}]` : host}:${server.port}`
   isReady(
     createSellProxy({
       purser,

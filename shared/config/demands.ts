@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import type { Fault } from './configError.ts'
 import { isSafeRelayTls } from './mailTls.ts'
-import { BLOB_SECRET, type ReadSecret, type Secret } from './secrets.ts'
+import { BLOB_SECRET, INBOUND_SECRET, type ReadSecret, type Secret } from './secrets.ts'
 import type { variables } from './variables.ts'
 
 type Values = z.output<typeof variables>
@@ -59,6 +59,13 @@ export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): F
       'must be set when NODE_ENV is production; one is generated in development only',
     ],
     ...(secrets.includes(BLOB_SECRET) ? blobRules(values) : []),
+    [
+      'INBOUND_SECRETS',
+      secrets.includes(INBOUND_SECRET) &&
+        !isEmpty(values.INBOUND_SES_TOPICS) &&
+        isEmpty(values.INBOUND_SECRETS),
+      'it is missing, and must be set with INBOUND_SES_TOPICS',
+    ],
   ]
   return rules.flatMap(([variable, isBroken, rule]) => (isBroken ? [{ variable, rule }] : []))
 }

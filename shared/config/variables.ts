@@ -31,12 +31,10 @@ const port = (fallback: number) => whole(0, 65_535).default(fallback)
 const perMinute = (fallback: number) => whole(0, 1_000_000).default(fallback)
 
 const url = (protocols: string[]) =>
-  z
-    .string()
-    .refine(
-      (text) => isUrl(text, protocols),
-      `must be a URL that starts with ${protocols.map((name) => `${name}//`).join(' or ')}`,
-    )
+  z.string().refine((text) => isUrl(text, protocols), {
+    error: `must be a URL that starts with ${protocols.map((name) => `${name}//`).join(' or ')}`,
+    abort: true,
+  })
 
 const domain = z
   .string()
@@ -94,12 +92,39 @@ const usdc = z
     'must be decimal USDC below 1000000 with at most 6 decimals',
   )
 
+/**
+ * Creates a schema for the URL of this service. The service appends paths to the URL, and shows the URL to strangers.
+ */
+const ownUrl = url(['http:', 'https:']).refine((text) => {
+  const { username, password } = new URL(text)
+  return `${username}${password}` === '' && !/[?#]/.test(text)
+}, 'must hold no user name, password, query or fragment')
+
+const isRelayWord = (text: string): boolean => text === 'capture' || text === 'direct'
+
 const relayUrl = z
   .string()
   .refine(
-    (text) => text === 'capture' || text === 'direct' || isUrl(text, ['smtp:', 'smtps:']),
-    'must be smtp://user:pass@host:port, smtps://user:pass@host:port, direct or capture',
+    (text) =>
+      isRelayWord(text) || (isUrl(text, ['smtp:', 'smtps:']) && new URL(text).hostname !== ''),
+    {
+      error: 'must be smtp://user:pass@host:port, smtps://user:pass@host:port, direct or capture',
+      abort: true,
+    },
   )
+  .refine(
+    (text) => isRelayWord(text) || canDecode(new URL(text)),
+    'must write % as %25 in the user name and the password',
+  )
+
+function canDecode({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(`${username}:${password}`)
+    return true
+  } catch {
+    return false
+  }
+}
 
 const PRIVATE_KEY = /^0x[0-9a-fA-F]{64}$/
 const settlementKey = z
@@ -155,7 +180,7 @@ export const variables = z.object({
   SMTP_LARGE_KB_PER_S: whole(0, 1_000_000).default(1_024),
   SMTP_TLS_CERT_FILE: z.string().min(1).optional(),
   SMTP_TLS_KEY_FILE: z.string().min(1).optional(),
-  BASE_URL: url(['http:', 'https:']).optional(),
+  BASE_URL: ownUrl.optional(),
   DATA_DIR: z.string().min(1).default('.data'),
   DATABASE_URL: url(['postgres:', 'postgresql:']).optional(),
   DATABASE_REPLICA_URL: url(['postgres:', 'postgresql:']).optional(),

@@ -126,15 +126,19 @@ export function judgeListener({
   return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
 }
 
-/** Judges whether the SMTP listener offers STARTTLS. Another function judges the certificate of the SMTP listener. */
-export const judgeStartTls = (isOffered: boolean): Finding =>
-  isOffered
-    ? ok('STARTTLS', 'the listener offers it')
-    : warning(
-        'STARTTLS',
-        'the listener does not offer it: mail comes in readable',
-        'SMTP_TLS_CERT_FILE=/etc/purser/cert.pem SMTP_TLS_KEY_FILE=/etc/purser/key.pem',
-      )
+const TLS_FIX = 'SMTP_TLS_CERT_FILE=/etc/purser/cert.pem SMTP_TLS_KEY_FILE=/etc/purser/key.pem'
+
+/**
+ * Judges whether the SMTP listener offers STARTTLS. Another function judges the certificate of the SMTP listener.
+ * @param isDemanded tells whether an MTA-STS policy demands STARTTLS.
+ */
+export function judgeStartTls(isOffered: boolean, isDemanded = false): Finding {
+  if (isOffered) return ok('STARTTLS', 'the listener offers it')
+  const found = 'the listener does not offer it'
+  return isDemanded
+    ? broken('STARTTLS', `${found}: senders that follow MTA_STS=enforce deliver no mail`, TLS_FIX)
+    : warning('STARTTLS', `${found}: mail comes in readable`, TLS_FIX)
+}
 
 /**
  * Judges whether inboxes exist for the report addresses in this service's DNS records. The parameter `refused` lists

@@ -1,8 +1,9 @@
 /** Writes the signed payment of a purchase into the header of either version of x402. */
 import { randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
+import { z } from 'zod'
 import { authorizationDigest } from '../till/authorization.ts'
-import { encodeHeader } from '../till/x402v2.ts'
+import { encodeHeader, PAYMENT_IDENTIFIER } from '../till/x402v2.ts'
 import type { Offer } from './offers.ts'
 
 /** Describes an HTTP header that carries a signed payment. */
@@ -62,7 +63,23 @@ function headerWith({ challenge, raw, network }: Offer, payload: object): Paymen
       ...(resource === null ? {} : { resource }),
       accepted: raw,
       payload,
-      ...(extensions === null ? {} : { extensions }),
+      ...(extensions === null ? {} : { extensions: named(extensions) }),
     }),
   }
+}
+
+const requiredName = z.looseObject({
+  [PAYMENT_IDENTIFIER]: z.looseObject({ info: z.looseObject({ required: z.literal(true) }) }),
+})
+
+/**
+ * Returns the extensions of a challenge with a name for the payment if the seller requires a name. Such a seller refuses
+ * a payment without a name (x402 extension `payment-identifier`).
+ */
+function named(extensions: unknown): unknown {
+  const { data } = requiredName.safeParse(extensions)
+  if (data === undefined) return extensions
+  const declared = data[PAYMENT_IDENTIFIER]
+  const info = { ...declared.info, id: `pay_${randomBytes(16).toString('hex')}` }
+  return { ...data, [PAYMENT_IDENTIFIER]: { ...declared, info } }
 }

@@ -8,20 +8,25 @@ const text = z.string().min(1)
 
 const option = { scheme: text, payTo: text, asset: text, maxTimeoutSeconds: z.number().positive() }
 
+/**
+ * Describes the list of payment options. One readable option is enough, because another option may be of a scheme that
+ * this service does not know.
+ */
+const optionsOf = (entry: z.ZodType) =>
+  z.array(z.unknown()).refine((entries) => entries.some((one) => entry.safeParse(one).success))
+
 const challengeV1 = z.object({
   x402Version: z.literal(1),
-  accepts: z
-    .array(z.object({ ...option, network: text, maxAmountRequired: text, resource: text }))
-    .min(1),
+  accepts: optionsOf(
+    z.object({ ...option, network: text, maxAmountRequired: text, resource: text }),
+  ),
 })
 
 const challengeV2 = z.object({
   x402Version: z.literal(2),
   resource: z.object({ url: text }),
-  accepts: z
-    // A network name in the form of CAIP-2 has a namespace, a colon and a reference.
-    .array(z.object({ ...option, network: z.string().regex(/^[^:]+:.+/), amount: text }))
-    .min(1),
+  // A network name in the form of CAIP-2 has a namespace, a colon and a reference.
+  accepts: optionsOf(z.object({ ...option, network: z.string().regex(/^[^:]+:.+/), amount: text })),
 })
 
 /**

@@ -55,7 +55,8 @@ function input({ parameters = [], requestBody }: OperationObject): string {
         isInput: true,
       }),
     )
-    return [`${place}${place === 'query' ? '?' : ''}: { ${fields.join('; ')} }`]
+    const isOptional = !own.some(({ required }) => required === true)
+    return [`${place}${isOptional ? '?' : ''}: { ${fields.join('; ')} }`]
   })
   const body = (requestBody as Schema | undefined)?.content['application/json'].schema
   if (body !== undefined) members.push(`body: ${type(body, true)}`)

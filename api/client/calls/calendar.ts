@@ -5,9 +5,8 @@ import type { Operations } from '../operations.ts'
 /** Describes one instance of a calendar event. */
 export type CalendarEvent = Operations['getCalendar']['result']['events'][number]
 
-type Given = NonNullable<Operations['getCalendar']['input']['query']>
 /** Selects a period of the calendar. The fields `from` and `to` are ISO 8601 times, at most 366 days apart. */
-type CalendarQuery = Pick<Given, 'limit' | 'pageToken'> & { from: string; to: string }
+type CalendarQuery = Operations['getCalendar']['input']['query']
 
 /**
  * Reads the events that the project organizes or has accepted. Call `messages.send` with `event` to announce an event.

@@ -51,7 +51,9 @@ export function requirePayment(
   const judge = createHttpPaywall(options)
   return async (request, response, next) => {
     const header = (name: string) => [request.headers[name]].flat()[0]
-    const [target = '/'] = request.originalUrl.split('#')
+    // The target of a request may be a whole URL (RFC 9112 §3.2.2), of which Express routes the path.
+    const origin = /^https?:\/\/[^/?#]*/i
+    const [target = '/'] = request.originalUrl.replace(origin, '').split('#')
     try {
       const verdict = await judge({
         method: request.method,
@@ -76,8 +78,8 @@ export function requirePayment(
         else response.end(page)
         return
       }
-      setLate(response, verdict.headers)
-      store(response, verdict.sale)
+      const ownHeaders = setLate(response, verdict.headers)
+      store(response, verdict.sale, ownHeaders)
     } catch (error) {
       next(error)
       return
@@ -89,9 +91,15 @@ export function requirePayment(
 /**
  * Sets payment headers just before the response head is sent, so that the payment headers override headers of the
  * route.
+ * @returns a function that returns the headers of the response without those that an outer middleware sets later. An
+ * outer middleware that compresses responses sees the stored response again, and compresses it again.
  */
-function setLate(response: ExpressResponse, headers: Record<string, string>): void {
+function setLate(
+  response: ExpressResponse,
+  headers: Record<string, string>,
+): () => [string, string][] {
   const { writeHead } = response
+  let own: [string, string][] | undefined
   response.writeHead = (...args: never[]) => {
     // Node prefers the headers in the arguments of `writeHead` to headers that were set, so no header stays there.
     const rest = args.filter((one) => typeof one !== 'object')
@@ -99,8 +107,10 @@ function setLate(response: ExpressResponse, headers: Record<string, string>): vo
       response.setHeader(name, values.length === 1 ? values[0]! : values)
     }
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+    own ??= headersOf(response)
     return writeHead.apply(response, rest)
   }
+  return () => own ?? headersOf(response)
 }
 
 /** Returns the headers that a handler passed to `writeHead`: an object, a list of pairs, or names between their values. */
@@ -118,7 +128,11 @@ function headersIn(given: unknown): Map<string, string[]> {
 }
 
 /** Collects the response of a paid request while the handler writes it, and then stores the response. */
-function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
+function store(
+  response: ExpressResponse,
+  sale: Sale<HttpAnswer>,
+  ownHeaders: () => [string, string][],
+): void {
   const { write, end } = response
   // A handler that streams stops without `end` if the payer disconnects.
   response.once('close', sale.left)
@@ -139,10 +153,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
     // When the handler has called `end`, the status and headers of the response are complete.
     const { statusCode } = response
     if (!isSold(statusCode)) sale.unsold()
-    else
-      sale.sold(
-        bytes > ANSWER_MAX_BYTES ? null : httpAnswer(statusCode, headersOf(response), pieces),
-      )
+    else sale.sold(bytes > ANSWER_MAX_BYTES ? null : httpAnswer(statusCode, ownHeaders(), pieces))
     return ended
   }
 }

@@ -16,7 +16,7 @@ const STORED_MAX_BYTES = 32 * 1024 * 1024
  * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits the same
  * number of milliseconds for the settlement of a payment.
  */
-const WAIT_MS = 30_000
+export const WAIT_MS = 30_000
 
 type Stored<Answer> = { answer: Answer; bytes: number }
 

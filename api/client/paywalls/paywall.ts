@@ -116,7 +116,8 @@ export function createPaywall<Answer>(
       )
       // A service of an older version returns no `grantedAt`. Without `grantedAt`, the computed age of the grant is
       // NaN, so the grant never counts as too old.
-      const agoMs = result.ok && !isNew ? Date.now() - Date.parse(result.grantedAt ?? '') : 0
+      const nowMs = Date.now() - purser.clockAheadMs
+      const agoMs = result.ok && !isNew ? nowMs - Date.parse(result.grantedAt ?? '') : 0
       if (agoMs > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
@@ -162,10 +163,7 @@ type Price = { amount: string; resource: string; description?: string }
 type Redeeming<Answer> = {
   idempotencyKey: string
   sale: Sale<Answer>
-  /**
-   * Tells that no earlier call used the idempotency key. The grant is then new, even if the clock of the seller is
-   * ahead of the clock of the service.
-   */
+  /** Tells that no earlier call used the idempotency key, so that the grant is new. */
   isNew: boolean
 }
 

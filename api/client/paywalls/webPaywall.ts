@@ -5,7 +5,7 @@ import {
   httpAnswer,
   isSold,
 } from './httpPaywall.ts'
-import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
+import { ANSWER_MAX_BYTES, WAIT_MS } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
 /**
@@ -67,15 +67,46 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
 /** Adds the payment headers to the response of a paid request, and stores the response while the server sends it. */
 function finish(served: Response, { headers, sale }: Paid): Response {
   const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
+  const late = new AbortController()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const left = () => {
+    sale.left()
+    // Without the payer, the paywall is the only reader of a response that may never end.
+    timer = setTimeout(() => late.abort(new Error('the payer left')), WAIT_MS)
+  }
   // The paywall copies the handler's response, because fetched responses and redirects have immutable headers.
-  const response = new Response(sent ?? served.body, served)
+  const response = new Response(sent ? telling(sent, left) : served.body, served)
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
   const keep = (pieces: Uint8Array[] | null) =>
     sale.sold(pieces && httpAnswer(response.status, response.headers, pieces))
   if (!isSold(served.status)) sale.unsold()
   else if (stored === undefined) keep([])
-  else readUpTo(stored, ANSWER_MAX_BYTES).then(keep, sale.unsold)
+  else {
+    readUpTo(stored, ANSWER_MAX_BYTES, late.signal)
+      .then(keep, sale.unsold)
+      .finally(() => clearTimeout(timer))
+  }
   return response
+}
+
+/** Passes on a stream of bytes, and calls `left` if its reader leaves before the end. */
+function telling(stream: ReadableStream<Uint8Array>, left: () => void): ReadableStream<Uint8Array> {
+  const reader = stream.getReader()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read()
+        if (done) controller.close()
+        else controller.enqueue(value)
+      },
+      cancel(reason) {
+        left()
+        // The promise that this `cancel` returns resolves only after the other stream of the `tee` has ended too.
+        reader.cancel(reason).catch(() => {})
+      },
+    },
+    { highWaterMark: 0 },
+  )
 }
 
 /**
@@ -89,16 +120,22 @@ async function hashBody(request: Request): Promise<string | null> {
   return pieces && sha256(httpAnswer(0, [], pieces).answer.body)
 }
 
-/** Reads a stream of bytes completely. Returns `null` if the stream is longer than `maxBytes`. */
+/**
+ * Reads a stream of bytes completely. Returns `null` if the stream is longer than `maxBytes`. @throws the reason of the
+ * signal, if the signal aborts before the end of the stream.
+ */
 async function readUpTo(
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,
+  signal?: AbortSignal,
 ): Promise<Uint8Array[] | null> {
   const reader = stream.getReader()
+  signal?.addEventListener('abort', () => void reader.cancel().catch(() => {}))
   const pieces: Uint8Array[] = []
   let bytes = 0
   for (;;) {
     const { done, value } = await reader.read()
+    signal?.throwIfAborted()
     if (done) return pieces
     bytes += value.length
     pieces.push(value)

@@ -96,7 +96,7 @@ export const refundRoutes = (services: Services) =>
           description:
             'The purse of the project pays back where it is the payee. Else the refund is by_hand: send payTo the amount from the payee’s ' +
             'address, and name the transaction. Refunds never exceed the payment.',
-          idempotencyKey: true,
+          idempotencyKey: 'required',
           requestExample: { amount: '0.01' },
           success: {
             status: 200,

@@ -89,17 +89,22 @@ function findPath(root: Json, pathname: string): FoundPath | null {
   const wanted = pathname.split('/')
   let templated: FoundPath | null = null
   for (const [path, item] of Object.entries(asObject(root.paths)).slice(0, PATHS_MAX)) {
+    const sent = inUrl(path)
     for (const base of bases) {
-      const pathParams = matchPath(`${base}${path}`, wanted)
+      const pathParams = matchPath(`${base}${sent}`, wanted)
       if (pathParams === null) continue
       if (Object.keys(pathParams).length === 0)
-        return { item: asObject(item), template: null, pathParams }
-      const template = `${base}${path}`.replace(/\{([A-Za-z0-9_]+)\}/g, ':$1')
-      templated ??= { item: asObject(item), template, pathParams }
+        return { item: readReference(root, item), template: null, pathParams }
+      const template = `${base}${sent}`.replace(/\{([\w.-]+)\}/g, ':$1')
+      templated ??= { item: readReference(root, item), template, pathParams }
     }
   }
   return templated
 }
+
+/** Writes a path as URLs hold it, with percent codes for blanks and for characters that are not ASCII. */
+const inUrl = (path: string): string =>
+  path.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)
 
 const SERVER_CHARS_MAX = 2_048
 
@@ -124,7 +129,7 @@ function matchPath(template: string, wanted: readonly string[]): Record<string, 
   if (parts.length !== wanted.length) return null
   const values: Record<string, string> = {}
   for (const [n, part] of parts.entries()) {
-    const name = /^\{([A-Za-z0-9_]+)\}$/.exec(part)?.[1]
+    const name = /^\{([\w.-]+)\}$/.exec(part)?.[1]
     if (name !== undefined && wanted[n] !== '') values[name] = wanted[n]!
     else if (part !== wanted[n]) return null
   }

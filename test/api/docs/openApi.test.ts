@@ -134,6 +134,28 @@ test('every operation of the OpenAPI document has its scope, its errors and an e
   expect(statuses('/v0/sellers/endpoints', 'put')).toEqual(['200', '201'])
   expect(statuses('/v0/messages/wait', 'get')).toEqual(['200', '204'])
   expect(document.paths['/v0/messages/send'].post.security).toEqual([{ key: ['mail:send'] }])
+  expect(document.paths['/metrics'].get.responses['401'].description).toContain('METRICS_TOKEN')
+})
+
+test('a parameter is required in the OpenAPI document if the API refuses a request without it', async () => {
+  const required = operations().flatMap(([method, path, { parameters = [] }]) =>
+    parameters
+      .filter((one: any) => one.required && one.in !== 'path')
+      .map((one: any) => `${method} ${path} ${one.name}`),
+  )
+  expect(required).toEqual([
+    'get /v0/calendar from',
+    'get /v0/calendar to',
+    'post /v0/purse/pay Idempotency-Key',
+    'post /v0/payments/{paymentId}/refund Idempotency-Key',
+    'get /v0/x402/discovery/search query',
+  ])
+  expect((await fetch(`${service.url}/v0/x402/discovery/search`)).status).toBe(400)
+  const agent = await service.newAgent()
+  for (const query of ['from=2026-01-05', 'to=2026-01-06'])
+    expect([query, (await agent.get(`/v0/calendar?${query}`)).status]).toEqual([query, 400])
+  const pay = await agent.post('/v0/purse/pay', { url: 'https://a.example/', maxAmount: '1' })
+  expect([pay.status, pay.body.message]).toEqual([400, expect.stringContaining('Idempotency-Key')])
 })
 
 test('the schema of a request body refuses unknown fields at every depth, as the API does', () => {

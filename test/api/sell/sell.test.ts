@@ -280,6 +280,13 @@ test('the fixed part of a path pattern (glob) is not for sale itself, and a paym
   expect([paid.status, await payments(), origin.seen]).toEqual([404, before, []])
 })
 
+test('the paywall may listen on an IPv6 address, which it writes in brackets', async () => {
+  await using other = (await sell([`${origin.url}/weather`, '0.01', '--host', '::1'])).process
+  const [, at = ''] = await printed(other, /at (http:\S+)/)
+  expect(at).toStartWith('http://[::1]:')
+  expect((await fetch(`${at}/weather`)).status).toBe(402)
+})
+
 test('the paywall refuses a WebSocket request and states the reason', async () => {
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
 })

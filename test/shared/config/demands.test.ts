@@ -115,6 +115,16 @@ describe('some settings are valid only together', () => {
   })
 })
 
+test('topics of Amazon SES need the secrets that turn on mail over HTTP', () => {
+  const topic = { INBOUND_SES_TOPICS: 'arn:aws:sns:eu-west-1:123456789012:mail' }
+  const secret = { INBOUND_SECRETS: `one:${Buffer.alloc(32, 7).toString('base64')}` }
+  const rule = 'it is missing, and must be set with INBOUND_SES_TOPICS'
+  expect(faults(topic)).toEqual([['INBOUND_SECRETS', rule]])
+  expect(faults({ ...topic, ...secret })).toEqual([])
+  // A process that does not take mail over HTTP reads no secret for it.
+  expect(faults(topic, ['MASTER_KEYS'])).toEqual([])
+})
+
 test('if a mail relay needs credentials, its settings must require TLS', () => {
   const SMTP_RELAY_URL = 'smtp://ada:secret@relay.example:587'
   const rule =

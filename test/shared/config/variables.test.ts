@@ -118,6 +118,32 @@ describe('the service reads a setting that is a URL', () => {
     )
   })
 
+  test('the URL of a mail relay names a host, and its user name and password can be decoded', () => {
+    expectRule(
+      'SMTP_RELAY_URL',
+      'must be smtp://user:pass@host:port, smtps://user:pass@host:port, direct or capture',
+      ['smtp://ada:50%25off@a.example', 'smtp://[2001:db8::25]:25'],
+      ['smtp:a.example:25', 'smtp://', 'smtp:///a.example', 'smtps:'],
+    )
+    expectRule(
+      'SMTP_RELAY_URL',
+      'must write % as %25 in the user name and the password',
+      ['smtp://ada%40a.example:p%C3%A4ss@a.example'],
+      ['smtp://ada:50%off@a.example', 'smtp://50%off:secret@a.example', 'smtp://a:%E4@a.example'],
+    )
+  })
+
+  test('the URL in BASE_URL holds no user name, password, query or fragment, because the service appends paths', () => {
+    expectRule(
+      'BASE_URL',
+      'must hold no user name, password, query or fragment',
+      ['https://a.example/b/', 'https://[::1]:3000'],
+      ['https://ada:secret@a.example', 'https://ada@a.example', 'https://a.example/?b=1'].concat([
+        'https://a.example/#b',
+      ]),
+    )
+  })
+
   test('a list of chain node URLs contains 1 to 10 URLs, and each of them only once', () => {
     const urls = Array.from({ length: 11 }, (_, n) => `https://rpc${n}.example`)
     const ten = urls.slice(0, 10).join(', ')

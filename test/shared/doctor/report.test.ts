@@ -1,6 +1,9 @@
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseConfig } from '../../../shared/config/config.ts'
 import { type Finding, isAnyBroken, shown } from '../../../shared/doctor/finding.ts'
+import { SECTION_RUNNER } from '../../../shared/doctor/report.ts'
 import { secretsOf, withoutSecrets } from '../../../shared/doctor/secretsHidden.ts'
 import { findingsSummary, findingsTable, inOrder } from '../../../shared/doctor/table.ts'
 import {
@@ -140,4 +143,14 @@ test('the service lists every DNS record of its own domain, and every DNS record
   ])
   const without = recordsOf(own, { ...settings, mtaSts: 'none' }, 'id1').map(({ name }) => name)
   expect(without.filter((name) => name.includes('mta-sts'))).toEqual([])
+})
+
+test('in Compose, the worker that examines mail knows the MTA-STS policy that the API publishes', () => {
+  const compose = readFileSync(join(import.meta.dir, '../../../compose.yaml'), 'utf8')
+  const { services } = Bun.YAML.parse(compose) as {
+    services: Record<string, { environment: Record<string, string> }>
+  }
+  const policyOf = (part: string) => services[part]!.environment.MTA_STS
+  expect(policyOf('api')).toContain('MTA_STS')
+  expect(policyOf(SECTION_RUNNER.mail)).toBe(policyOf('api')!)
 })

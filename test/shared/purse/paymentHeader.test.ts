@@ -112,6 +112,25 @@ describe('a purse writes the payment header', () => {
     expect(Object.keys(payload)).toEqual(['signature', 'authorization'])
   })
 
+  test('a payment header of version 2 names the payment if the seller requires a name', async () => {
+    const declared = (info: unknown) => ({ 'payment-identifier': { info, schema: {} }, other: 1 })
+    const infoIn = async (info: unknown) => {
+      const { content } = await signed(ofV2({ extensions: declared(info) }))
+      const { info: sent } = content.extensions['payment-identifier']
+      expect(content.extensions).toEqual(declared(sent))
+      return sent
+    }
+    const [one, other] = [await infoIn({ required: true }), await infoIn({ required: true })]
+    expect(one).toEqual({ required: true, id: expect.stringMatching(/^[A-Za-z0-9_-]{16,128}$/) })
+    expect(other.id).not.toBe(one.id)
+    for (const info of [{ required: false }, { required: 'true' }, {}, null, 'text']) {
+      expect(await infoIn(info)).toEqual(info)
+    }
+    for (const extensions of [{ 'payment-identifier': null }, [], 'text', 7]) {
+      expect((await signed(ofV2({ extensions }))).content.extensions).toEqual(extensions)
+    }
+  })
+
   test('a payment header of version 2 has no resource or extensions if the challenge has none', async () => {
     const { content } = await signed(ofV2())
     expect(Object.keys(content)).toEqual(['x402Version', 'accepted', 'payload'])

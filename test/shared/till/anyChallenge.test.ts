@@ -43,6 +43,14 @@ describe('the service recognises the x402 version of a challenge', () => {
     expect(versions({}, v2([V2], { resource: {} }))).toEqual([])
   })
 
+  test('a challenge keeps its version if it also has a payment option of an unknown form', () => {
+    for (const other of [{ scheme: 'next' }, { ...V1, network: 'base', asset: null }, null, 7]) {
+      expect([other, versions(v1([other, V1]))]).toEqual([other, [1]])
+      expect([other, versions({}, v2([V2, other]))]).toEqual([other, [2]])
+      expect([other, versions(v1([other]), v2([other]))]).toEqual([other, []])
+    }
+  })
+
   test('a challenge has version 2 only if it names its chain in CAIP-2 form', () => {
     for (const network of ['base', ':8453', 'eip155:', ''])
       expect([network, versions({}, v2([{ ...V2, network }]))]).toEqual([network, []])

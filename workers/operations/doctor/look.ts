@@ -105,9 +105,11 @@ export async function recordsAt(lookUp: LookUp, name: string, type: string): Pro
 
 /**
  * Returns the TXT records of a name, but only the TXT records that begin with `v=VERSION`. Only SPF allows upper and
- * lower case in the version (RFC 7208 §4.5, RFC 9989 §4.8, RFC 8461 §3.1, RFC 8460 §3).
+ * lower case in the version, and only DMARC allows blanks around the equals sign (RFC 7208 §4.5, RFC 9989 §4.8, RFC 8461
+ * §3.1, RFC 8460 §3).
  */
 export async function versionedTexts(dns: Dns, name: string, version: string): Promise<string[]> {
-  const form = new RegExp(`^v=${version}(?:[\\s;]|$)`, version === 'spf1' ? 'i' : '')
+  const equals = version === 'DMARC1' ? '[ \\t]*=[ \\t]*' : '='
+  const form = new RegExp(`^v${equals}${version}(?:[\\s;]|$)`, version === 'spf1' ? 'i' : '')
   return (await inTime(dns.txt(name))).filter((text) => form.test(text))
 }

@@ -134,9 +134,11 @@ const localHost = ({ host }: Config['smtp']): string =>
   host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
 
 /** Judges the certificate of the SMTP listener. */
-function judgeTls({ mailHostname }: Config, answered: Answering | undefined): Finding[] {
+function judgeTls({ mailHostname, mtaSts }: Config, answered: Answering | undefined): Finding[] {
   if (answered === undefined) return []
-  const offered = judgeStartTls(answered.extensions.includes('STARTTLS'))
+  // Unless an MTA-STS policy demands a valid certificate, senders of mail accept any certificate.
+  const isDemanded = mtaSts === 'enforce'
+  const offered = judgeStartTls(answered.extensions.includes('STARTTLS'), isDemanded)
   if (answered.certificate === null) return [offered]
   return [
     offered,
@@ -146,8 +148,7 @@ function judgeTls({ mailHostname }: Config, answered: Answering | undefined): Fi
       name: mailHostname,
       certificate: answered.certificate,
       now: new Date(),
-      // Unless an MTA-STS policy demands a valid certificate, senders of mail accept any certificate.
-      isDemanded: false,
+      isDemanded,
       fix: CERTIFICATE_FIX,
     }),
   ]

@@ -35,7 +35,7 @@ import { lookAtSmtp } from './smtpLook.ts'
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 const ADDRESSES_MAX = 4
 const NAMES_MAX = 4
-/** Limits the DMARC tree walk to eight domain names (RFC 9989). */
+/** Limits the DMARC tree walk to eight domain names: a domain, and its parents of up to seven labels (RFC 9989 §4.10). */
 const WALK_MAX = 8
 const REPORT_PLACES_MAX = 4
 /** Sets the size of a mail that receivers should accept. Attachments of 25 MB take 35 MB in base64. */
@@ -210,7 +210,7 @@ type Walked = { at: string; records: readonly string[] }
 /** Reads the DMARC records of a domain and of its parent domains (the DNS tree walk of RFC 9989). */
 function walkOf(dns: DoctorTools['dns'], domain: string): Promise<Walked[]> {
   const labels = domain.split('.')
-  const walk = labels.map((_, n) => labels.slice(n).join('.')).filter((name) => name.includes('.'))
+  const walk = labels.map((_, n) => labels.slice(n).join('.'))
   const names = walk.length > WALK_MAX ? [walk[0]!, ...walk.slice(1 - WALK_MAX)] : walk
   return Promise.all(
     names.map(async (at) => ({ at, records: await versionedTexts(dns, `_dmarc.${at}`, 'DMARC1') })),

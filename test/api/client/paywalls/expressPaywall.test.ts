@@ -1,6 +1,7 @@
 import { afterAll, expect, spyOn, test } from 'bun:test'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import express from 'express'
 import { requirePayment } from '../../../../api/client/paywalls/expressPaywall.ts'
 import type { HttpPaywallOptions } from '../../../../api/client/paywalls/httpPaywall.ts'
@@ -31,12 +32,13 @@ async function open(handler: express.RequestHandler, { parser, ...options }: Opt
     const started = app.listen(0, '127.0.0.1', () => done(started))
   })
   servers.push(server)
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/joke`
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}/joke`
   const ask = async (headers: Record<string, string> = {}, sent: RequestInit = {}) => {
     const response = await fetch(url, { headers, ...sent })
     return { response, seen: [response.status, await response.text()] }
   }
-  return { service, ask }
+  return { service, ask, port }
 }
 const reasonIn = (seen: (number | string)[]) => JSON.parse(seen[1] as string).error
 
@@ -56,6 +58,24 @@ test('a preflight request gets status 204 and no body', async () => {
   const { response, seen } = await ask(headers, { method: 'OPTIONS' })
   expect(seen).toEqual([204, ''])
   expect(response.headers.get('access-control-allow-origin')).toBe('*')
+})
+
+test('a request whose target is a whole URL asks for the resource of its path', async () => {
+  const { service, port } = await open((_request, response) => void response.send('ha'))
+  const heads = ['http://shop.example/joke?a=1', '/joke?a=1'].map(async (target) => {
+    const head = Promise.withResolvers<string>()
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(`GET ${target} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n`),
+    )
+    socket.once('data', (bytes) => head.resolve(bytes.toString().split('\r\n')[0]!))
+    socket.once('error', head.reject)
+    return head.promise
+  })
+  for (const head of heads) expect(await head).toStartWith('HTTP/1.1 402')
+  expect(service.calls.map(({ body }) => body.resource)).toEqual([
+    'http://shop.example/joke',
+    'http://shop.example/joke',
+  ])
 })
 
 test('a mistake of the seller reaches the error handler of Express', async () => {
@@ -156,6 +176,34 @@ test('a response whose bytes the paywall cannot know, or that is too long, is so
     expect(seen[0]).toBe(200)
     if (isStored) expect(again.seen).toEqual(seen)
     else expect([again.seen[0], reasonIn(again.seen)]).toEqual([402, DUPLICATE])
+  }
+})
+
+/** Compresses each response as the package `compression` does: in a head that it writes itself, and below `end`. */
+const compress: express.RequestHandler = (_request, response, next) => {
+  const { end, writeHead } = response
+  let isCompressed = false
+  response.writeHead = ((...args: [number]) => {
+    isCompressed = response.getHeader('content-encoding') === undefined
+    if (isCompressed) {
+      response.setHeader('content-encoding', 'gzip')
+      response.removeHeader('content-length')
+    }
+    return writeHead.apply(response, args)
+  }) as typeof writeHead
+  response.end = ((chunk: string | Uint8Array) => {
+    if (!response.headersSent) response.writeHead(response.statusCode)
+    return end.call(response, (isCompressed ? gzipSync(chunk) : chunk) as never, 'utf8')
+  }) as typeof end
+  next()
+}
+
+test('an equal paid request gets the same response behind a middleware that compresses responses', async () => {
+  const { ask } = await open((_request, response) => void response.send('ha'), { parser: compress })
+  const paid = { 'x-payment': newPaymentHeader() }
+  for (let n = 0; n < 2; n++) {
+    const { response, seen } = await ask(paid)
+    expect([response.headers.get('content-encoding'), ...seen]).toEqual(['gzip', 200, 'ha'])
   }
 })
 

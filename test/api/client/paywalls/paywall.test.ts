@@ -189,6 +189,26 @@ test('a payment that is redeemed only once is served, even if the clock of the s
   expect(briefly(await ask(newPaymentHeader(), null))).toEqual(['paid'])
 })
 
+test('the age of a grant is measured by the clock of the service', async () => {
+  for (const [aheadMs, agoMs, kinds] of [
+    [11 * 60_000, 0, ['paid']],
+    [11 * 60_000, 12 * 60_000, DUPLICATE],
+    [-24 * 60 * 60_000, 12 * 60_000, DUPLICATE],
+    [-24 * 60 * 60_000, 0, ['paid']],
+  ] as const) {
+    const { service, ask } = open()
+    service.answer = ({ key }) => {
+      const nowMs = Date.now() - aheadMs
+      const grantedAt = new Date(nowMs - agoMs).toISOString()
+      const isKnown = key === service.keys()[0]
+      const answer = isKnown ? grant({ grantedAt }) : refusal('duplicate_settlement')
+      return Response.json(answer, { headers: { date: new Date(nowMs).toUTCString() } })
+    }
+    const verdict = await ask(newPaymentHeader())
+    expect([aheadMs, agoMs, ...briefly(verdict)]).toEqual([aheadMs, agoMs, ...kinds])
+  }
+})
+
 test('a refused payment gets a new offer with the reason, and the same request may come again', async () => {
   const { service, ask } = open()
   const payment = newPaymentHeader()

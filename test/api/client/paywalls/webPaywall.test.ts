@@ -1,5 +1,5 @@
 /** Tests the paywalls of servers that answer a `Request` with a `Response`, by the paywalls of fetch and of Hono. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { Hono } from 'hono'
 import { requirePayment as fetchPaywall } from '../../../../api/client/paywalls/fetchPaywall.ts'
 import { requirePayment as honoPaywall } from '../../../../api/client/paywalls/honoPaywall.ts'
@@ -107,6 +107,56 @@ for (const [name, sell] of Object.entries(SELLERS)) {
         const { seen } = await ask(paid)
         expect(bytes > ANSWER_MAX_BYTES ? reasonIn(seen) : seen).toEqual([...again])
       }
+    })
+
+    test('a paid request may come again if the payer left, and its endless response is ended', async () => {
+      let served = 0
+      const ended = Promise.withResolvers<void>()
+      const { serve, ask } = open(() => {
+        if (++served > 1) return new Response('ha')
+        const start = (stream: ReadableStreamDefaultController) => stream.enqueue(Buffer.from('h'))
+        return new Response(new ReadableStream({ start, cancel: () => ended.resolve() }))
+      })
+      const paid = { 'x-payment': newPaymentHeader() }
+      const first = await serve(new Request(RESOURCE, { headers: paid }))
+      const reader = first.body!.getReader()
+      await reader.read()
+      const { setTimeout: wait } = globalThis
+      const timer = spyOn(globalThis, 'setTimeout')
+      timer.mockImplementation(((run: () => void, ms: number) =>
+        wait(run, ms === 30_000 ? 20 : ms)) as never)
+      try {
+        void reader.cancel()
+        await ended.promise
+        expect((await ask(paid)).seen).toEqual([200, 'ha'])
+      } finally {
+        timer.mockRestore()
+      }
+    })
+
+    test('a paid response is stored if it ends soon after the payer left', async () => {
+      let end = () => {}
+      const { serve, ask } = open(
+        () =>
+          new Response(
+            new ReadableStream({
+              start(stream) {
+                stream.enqueue(Buffer.from('h'))
+                end = () => {
+                  stream.enqueue(Buffer.from('a'))
+                  stream.close()
+                }
+              },
+            }),
+          ),
+      )
+      const paid = { 'x-payment': newPaymentHeader() }
+      const first = await serve(new Request(RESOURCE, { headers: paid }))
+      const reader = first.body!.getReader()
+      await reader.read()
+      void reader.cancel()
+      end()
+      expect((await ask(paid)).seen).toEqual([200, 'ha'])
     })
 
     test('a handler gets the whole request body, and only an equal body gets the stored response', async () => {

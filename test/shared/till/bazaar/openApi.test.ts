@@ -134,6 +134,35 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
       expect(() => at('/weather/Lima', { [template]: { get: {} } })).toThrow('has no path')
   })
 
+  test('the name of a variable part of a template may hold hyphens and dots', () => {
+    const parameters = [{ in: 'path', name: 'city-id', schema: TEXT }]
+    const paths = { '/weather/{city-id}/{day.of}': { get: { parameters } } }
+    expect(at('/weather/Lima/7', paths)).toEqual({
+      method: 'GET',
+      pathParams: { 'city-id': 'Lima' },
+      routeTemplate: '/weather/:city-id/:day.of',
+    })
+  })
+
+  test('a path of the document may hold letters and blanks that a URL writes as percent codes', () => {
+    const parameters = [{ in: 'path', name: 'day', schema: TEXT }]
+    const paths = { '/wetter/münchen': { get: {} }, '/le temps/été/{day}': { get: { parameters } } }
+    expect(at('/wetter/münchen', paths)).toEqual({ method: 'GET' })
+    expect(at('/le temps/été/7', paths)).toEqual({
+      method: 'GET',
+      pathParams: { day: '7' },
+      routeTemplate: '/le%20temps/%C3%A9t%C3%A9/:day',
+    })
+    const broken = { '/\ud800': { get: {} }, '/weather': { get: {} } }
+    expect(at('/weather', broken)).toEqual({ method: 'GET' })
+  })
+
+  test('the entry of a path may be a reference to another part of the document', () => {
+    const components = { pathItems: { weather: { get: {} } } }
+    const paths = { '/weather': { $ref: '#/components/pathItems/weather' } }
+    expect(at('/weather', paths, { components })).toEqual({ method: 'GET' })
+  })
+
   test('an entry without a template is preferred, and if there is none, the first template that matches is taken', () => {
     const templates = { '/{a}/today': { get: {} }, '/weather/{b}': { head: {} } }
     expect(at('/weather/today', { ...templates, '/weather/today': { delete: {} } })).toEqual({

@@ -240,6 +240,28 @@ test('a domain without a DMARC record has the policy of its organisation, and no
   expect(await dmarc()).toBe(`p=reject, by ${D}`)
 })
 
+test('the version of a DMARC record may have blanks around its equals sign', async () => {
+  without(`_dmarc.${D}`, 'TXT')
+  records.push(txt(`_dmarc.${D}`, 'v = DMARC1 ; p = reject'))
+  expect(of(await lookAt(), `DMARC of ${D}`).found).toBe('p=reject')
+})
+
+test('a domain below a public suffix has the DMARC policy of the suffix, even of a top-level domain', async () => {
+  records.push(txt('_dmarc.suffix', 'v=DMARC1; p=quarantine; psd=y'))
+  const found = of(await lookAt({ mailDomain: 'shop.suffix' }), 'DMARC of shop.suffix').found
+  expect(found).toBe('p=quarantine, by suffix')
+})
+
+test('the DMARC tree walk of a long name continues at its last seven labels', async () => {
+  const name = `a.b.c.d.e.f.g.${D}`
+  const labels = name.split('.')
+  records.push(txt(`_dmarc.${labels.slice(-8).join('.')}`, 'v=DMARC1; p=reject; psd=n'))
+  const dmarc = async () => of(await lookAt({ mailDomain: name }), `DMARC of ${name}`).found
+  expect(await dmarc()).toBe(`p=none, by ${D}`)
+  records.push(txt(`_dmarc.${labels.slice(-7).join('.')}`, 'v=DMARC1; p=reject; psd=n'))
+  expect(await dmarc()).toBe(`p=reject, by ${labels.slice(-7).join('.')}`)
+})
+
 test('a report host of another organisation below the same public suffix must give its consent', async () => {
   const name = 'shop.co.test'
   records.push(txt(`_dmarc.${name}`, 'v=DMARC1; p=none; rua=mailto:x@vendor.co.test'))
@@ -296,6 +318,22 @@ test('an MTA-STS policy for another host is reported as broken, because all mail
   })
   policy = 'nonsense'
   expect(of(await lookAt(), `policy of ${D}`).found).toBe('it cannot be fetched: malformed')
+})
+
+test('if the MTA-STS policy is enforced, a listener without STARTTLS or a trusted certificate is broken', async () => {
+  // A sender that follows an enforced policy delivers no mail to such a listener (RFC 8461 §5).
+  const { ca } = newCertificate(MX)
+  await using plain = await startSink()
+  for (const [mtaSts, verdict] of [
+    ['enforce', 'broken'],
+    ['testing', 'warning'],
+    ['none', 'warning'],
+  ] as const) {
+    const untrusted = of(await lookAt({ mtaSts }, { ca }), 'certificate of the listener')
+    expect([mtaSts, untrusted.verdict]).toEqual([mtaSts, verdict])
+    const bare = of(await lookAt({ mtaSts }, { ports: { smtp: plain.port, https } }), 'STARTTLS')
+    expect([mtaSts, bare.verdict]).toEqual([mtaSts, verdict])
+  }
 })
 
 test('for an SMTP listener on another port than 25, the doctor names the settings that move the listener to port 25', async () => {
