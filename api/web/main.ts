@@ -95,7 +95,8 @@ function findScreen(path: string): { screen: Screen; params: string[] } | null {
   return null
 }
 
-function startConsole(session: Session): void {
+/** Shows the console. @returns a function that stops the requests and the timers of the console. */
+function startConsole(session: Session): () => void {
   const main = h('main', { id: 'main', tabindex: -1 })
   setRole(session.person.role)
   const sections = SECTIONS.filter(([, , role]) => may(role))
@@ -186,10 +187,16 @@ function startConsole(session: Session): void {
     toasts,
   )
   history.scrollRestoration = 'manual'
-  addEventListener('hashchange', () => void show(true))
+  const ends = new AbortController()
+  addEventListener('hashchange', () => void show(true), { signal: ends.signal })
   listenForKeys(main)
-  setInterval(refreshMoments, MOMENTS_MS)
+  const timer = setInterval(refreshMoments, MOMENTS_MS)
   void show(false)
+  return () => {
+    ends.abort()
+    leave.abort()
+    clearInterval(timer)
+  }
 }
 
 const showSignIn = async () => document.body.replaceChildren(await signInChoices())
@@ -205,8 +212,13 @@ if (location.pathname === '/console/login') {
 } else {
   try {
     const session = await ask<Session>('/session')
-    startConsole(session)
-    signedOut.addEventListener('end', () => void showSignIn())
+    const stop = startConsole(session)
+    const end = () => {
+      stop()
+      void showSignIn()
+    }
+    // A later refusal, such as that of a passkey, must not draw the sign-in page again.
+    signedOut.addEventListener('end', end, { once: true })
   } catch {
     await showSignIn()
   }
