@@ -264,7 +264,13 @@ export type Payment = Omit<PaymentItem, 'latestDelivery'> & {
   authorizationNonce: string
   failureDetail: string | null
   finalizedAt: string | null
-  deliveries: { deliveryId: string; status: string; attempts: number; createdAt: string }[]
+  deliveries: {
+    deliveryId: string
+    event: string
+    status: string
+    attempts: number
+    createdAt: string
+  }[]
 }
 
 export type Delivery = {

@@ -132,6 +132,23 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the con
     await createdAt(null)
   })
 
+  test('the page of a payment names the event of each delivery', async () => {
+    const { agent, till, receiver } = scene
+    await using console = await openConsole(browser, till.service)
+    const { page } = console
+    await agent.post('/v0/webhooks', { url: receiver.url, events: ['payment.settled'] })
+    const sold = await scene.sell()
+    await console.open(`projects/${agent.project.id}/payments/${sold}`)
+    const links = page
+      .getByRole('table', { name: 'Webhook deliveries of this payment' })
+      .getByRole('link')
+    await waitFor('the deliveries', async () => (await links.count()) === 2)
+    expect((await links.allTextContents()).toSorted()).toEqual([
+      'payment.received',
+      'payment.settled',
+    ])
+  })
+
   test('only owners see the signed header of a payment, and the audit log names the reader', async () => {
     const { till, agent } = scene
     const path = `/v0/platform/projects/${agent.project.id}/payments/${paid}/header`
