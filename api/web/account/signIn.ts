@@ -44,8 +44,7 @@ export function signInPage(): HTMLElement | Promise<HTMLElement> {
 /** Shows the console page to which the company's identity provider redirects the browser. */
 export async function companyPage(): Promise<HTMLElement> {
   try {
-    const purpose = await returnFromCompany()
-    location.replace(purpose === 'connect' ? '/console#/you' : '/console')
+    location.replace(await returnFromCompany())
     return frame(h('h1', {}, 'You are signed in'))
   } catch (error) {
     const choices = await signInChoices()
