@@ -83,13 +83,18 @@ const SECTIONS: readonly [path: string, name: string, role: Role][] = [
   ['you', 'Your sign-in', 'viewer'],
 ]
 
+/** Returns the screen of an address. Returns `null` if the address leads nowhere, or is cut within an encoded sign. */
 function findScreen(path: string): { screen: Screen; params: string[] } | null {
   const parts = path.split('/')
   for (const [pattern, screen] of SCREENS) {
     const wanted = pattern.split('/')
     if (wanted.length !== parts.length) continue
     if (wanted.every((part, n) => part === ':' || part === parts[n])) {
-      return { screen, params: parts.filter((_, n) => wanted[n] === ':').map(decodeURIComponent) }
+      try {
+        return { screen, params: parts.filter((_, n) => wanted[n] === ':').map(decodeURIComponent) }
+      } catch {
+        return null
+      }
     }
   }
   return null
