@@ -118,6 +118,19 @@ test.skipIf(!hasBrowser)(
   },
 )
 
+test.skipIf(!hasBrowser)('a person confirms with the name as the page shows it', async () => {
+  const { project } = await service.newAgent()
+  const path = `/v0/platform/projects/${project.id}`
+  expect((await service.platform.patch(path, { name: ' Two  blanks ' })).status).toBe(200)
+  await using console = await openConsole(browser, service)
+  const { page } = console
+  await console.open(`projects/${project.id}/settings`)
+  await page.getByRole('button', { name: 'Delete project' }).click()
+  await page.getByLabel('to confirm').fill('Two blanks')
+  await page.getByRole('button', { name: 'Delete permanently' }).click()
+  await page.getByText('is deleted').waitFor({ timeout: 5_000 })
+})
+
 test.skipIf(!hasBrowser)('the copy button of an address copies the whole address', async () => {
   await using console = await openConsole(browser, service)
   const { page, context } = console
