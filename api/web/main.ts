@@ -4,10 +4,10 @@ import { activity, organization } from './account/organization.ts'
 import { people } from './account/people.ts'
 import { projectSettings } from './account/projectSettings.ts'
 import { projects } from './account/projects.ts'
-import { companyPage, signInChoices, signInPage } from './account/signIn.ts'
+import { awayPage, companyPage, signInChoices, signInPage } from './account/signIn.ts'
 import { vault } from './account/vault/vault.ts'
 import { yourSignIn } from './account/yourSignIn.ts'
-import { ask, signedOut } from './kit/ask.ts'
+import { AskError, ask, signedOut } from './kit/ask.ts'
 import { h, replaceContent } from './kit/dom.ts'
 import { refreshMoments, zoneName } from './kit/format.ts'
 import { listenForKeys } from './kit/keys.ts'
@@ -206,25 +206,42 @@ function startConsole(session: Session): () => void {
 
 const showSignIn = async () => document.body.replaceChildren(await signInChoices())
 
+/** Lists the status of the response to an ended session, and the status after many of these responses. */
+const SIGNED_OUT = [401, 429]
+
+/** Returns the session of the browser. Returns `null` if the person must sign in. */
+async function readSession(): Promise<Session | null> {
+  try {
+    return await ask<Session>('/session')
+  } catch (error) {
+    if (error instanceof AskError && SIGNED_OUT.includes(error.status)) return null
+    throw error
+  }
+}
+
+async function showConsole(): Promise<void> {
+  const session = await readSession()
+  if (session === null) return await showSignIn()
+  const stop = startConsole(session)
+  const end = () => {
+    stop()
+    void showSignIn()
+  }
+  // A later refusal, such as that of a passkey, must not draw the sign-in page again.
+  signedOut.addEventListener('end', end, { once: true })
+}
+
 applyTheme()
 if (location.pathname === '/console/login') {
   document.body.replaceChildren(await signInPage())
 } else if (location.pathname === '/console/company') {
   document.body.replaceChildren(await companyPage())
-} else if (location.pathname === '/console/connect') {
-  const session = await ask<Session>('/session').catch(() => null)
-  document.body.replaceChildren(await connectPage(session))
 } else {
   try {
-    const session = await ask<Session>('/session')
-    const stop = startConsole(session)
-    const end = () => {
-      stop()
-      void showSignIn()
-    }
-    // A later refusal, such as that of a passkey, must not draw the sign-in page again.
-    signedOut.addEventListener('end', end, { once: true })
-  } catch {
-    await showSignIn()
+    if (location.pathname === '/console/connect') {
+      document.body.replaceChildren(await connectPage(await readSession()))
+    } else await showConsole()
+  } catch (error) {
+    document.body.replaceChildren(awayPage(error))
   }
 }
