@@ -4,7 +4,11 @@ import { type OfferedScope, SCOPE_WORDS } from '../../shared/oauth/oauthScopes.t
 import { redirectHost } from '../../shared/oauth/redirectUri.ts'
 import { ORGANIZATION } from '../../sql/account/audit.ts'
 import { listGrants, type OAuthGrant, revokeGrant } from '../../sql/account/oauth/oauthGrants.ts'
-import { decideRequest, findRequest } from '../../sql/account/oauth/oauthRequests.ts'
+import {
+  decideRequest,
+  findRequest,
+  NotDecidedForError,
+} from '../../sql/account/oauth/oauthRequests.ts'
 import { readBrowser } from '../http/browserCookie.ts'
 import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { stateOf } from '../http/requestState.ts'
@@ -38,6 +42,7 @@ const Decision = t.Union([
 ])
 
 const OVER = 'This request is over: begin again in the app'
+const NOT_DECIDED_FOR = 'projectId must be a project that you decide for'
 
 /** Serves the data of the OAuth consent page, the decision on this page, and the apps that owners have connected. */
 export function connectRoutes(services: Services) {
@@ -80,7 +85,7 @@ export function connectRoutes(services: Services) {
         if (browser === null || found === null) throw conflict(OVER)
         const { person } = sessionOf(request)
         if (body.decision === 'allow' && !decidesFor(person, body.projectId)) {
-          throw badRequest('projectId must be a project that you decide for')
+          throw badRequest(NOT_DECIDED_FOR)
         }
         const decided = await decideRequest(
           pool,
@@ -99,7 +104,9 @@ export function connectRoutes(services: Services) {
                   },
           },
           { ...by(request), organization: ORGANIZATION },
-        )
+        ).catch((error: unknown) => {
+          throw error instanceof NotDecidedForError ? conflict(NOT_DECIDED_FOR) : error
+        })
         if (decided === null) throw conflict(OVER)
         const { state, redirectUri } = decided.request
         const answer =

@@ -3,7 +3,6 @@ import { fitsChallenge } from '../../shared/oauth/oauthTokens.ts'
 import { isMcpResource, mcpResource } from '../../shared/oauth/resource.ts'
 import { findRegisteredClient } from '../../sql/account/oauth/oauthClients.ts'
 import {
-  ACCESS_MINUTES,
   exchangeCode,
   refreshTokens,
   revokeToken,
@@ -75,7 +74,7 @@ function answer(found: TokenPair | TokenFault) {
   return {
     access_token: found.access,
     token_type: 'Bearer',
-    expires_in: ACCESS_MINUTES * 60,
+    expires_in: found.accessSeconds,
     refresh_token: found.refresh,
     scope: found.scopes.join(' '),
   }

@@ -4,10 +4,10 @@ import { activity, organization } from './account/organization.ts'
 import { people } from './account/people.ts'
 import { projectSettings } from './account/projectSettings.ts'
 import { projects } from './account/projects.ts'
-import { companyPage, signInChoices, signInPage } from './account/signIn.ts'
+import { awayPage, companyPage, signInChoices, signInPage } from './account/signIn.ts'
 import { vault } from './account/vault/vault.ts'
 import { yourSignIn } from './account/yourSignIn.ts'
-import { ask, signedOut } from './kit/ask.ts'
+import { AskError, ask, signedOut } from './kit/ask.ts'
 import { h, replaceContent } from './kit/dom.ts'
 import { refreshMoments, zoneName } from './kit/format.ts'
 import { listenForKeys } from './kit/keys.ts'
@@ -83,19 +83,25 @@ const SECTIONS: readonly [path: string, name: string, role: Role][] = [
   ['you', 'Your sign-in', 'viewer'],
 ]
 
+/** Returns the screen of an address. Returns `null` if the address leads nowhere, or is cut within an encoded sign. */
 function findScreen(path: string): { screen: Screen; params: string[] } | null {
   const parts = path.split('/')
   for (const [pattern, screen] of SCREENS) {
     const wanted = pattern.split('/')
     if (wanted.length !== parts.length) continue
     if (wanted.every((part, n) => part === ':' || part === parts[n])) {
-      return { screen, params: parts.filter((_, n) => wanted[n] === ':').map(decodeURIComponent) }
+      try {
+        return { screen, params: parts.filter((_, n) => wanted[n] === ':').map(decodeURIComponent) }
+      } catch {
+        return null
+      }
     }
   }
   return null
 }
 
-function startConsole(session: Session): void {
+/** Shows the console. @returns a function that stops the requests and the timers of the console. */
+function startConsole(session: Session): () => void {
   const main = h('main', { id: 'main', tabindex: -1 })
   setRole(session.person.role)
   const sections = SECTIONS.filter(([, , role]) => may(role))
@@ -186,28 +192,56 @@ function startConsole(session: Session): void {
     toasts,
   )
   history.scrollRestoration = 'manual'
-  addEventListener('hashchange', () => void show(true))
+  const ends = new AbortController()
+  addEventListener('hashchange', () => void show(true), { signal: ends.signal })
   listenForKeys(main)
-  setInterval(refreshMoments, MOMENTS_MS)
+  const timer = setInterval(refreshMoments, MOMENTS_MS)
   void show(false)
+  return () => {
+    ends.abort()
+    leave.abort()
+    clearInterval(timer)
+  }
 }
 
 const showSignIn = async () => document.body.replaceChildren(await signInChoices())
+
+/** Lists the status of the response to an ended session, and the status after many of these responses. */
+const SIGNED_OUT = [401, 429]
+
+/** Returns the session of the browser. Returns `null` if the person must sign in. */
+async function readSession(): Promise<Session | null> {
+  try {
+    return await ask<Session>('/session')
+  } catch (error) {
+    if (error instanceof AskError && SIGNED_OUT.includes(error.status)) return null
+    throw error
+  }
+}
+
+async function showConsole(): Promise<void> {
+  const session = await readSession()
+  if (session === null) return await showSignIn()
+  const stop = startConsole(session)
+  const end = () => {
+    stop()
+    void showSignIn()
+  }
+  // A later refusal, such as that of a passkey, must not draw the sign-in page again.
+  signedOut.addEventListener('end', end, { once: true })
+}
 
 applyTheme()
 if (location.pathname === '/console/login') {
   document.body.replaceChildren(await signInPage())
 } else if (location.pathname === '/console/company') {
   document.body.replaceChildren(await companyPage())
-} else if (location.pathname === '/console/connect') {
-  const session = await ask<Session>('/session').catch(() => null)
-  document.body.replaceChildren(await connectPage(session))
 } else {
   try {
-    const session = await ask<Session>('/session')
-    startConsole(session)
-    signedOut.addEventListener('end', () => void showSignIn())
-  } catch {
-    await showSignIn()
+    if (location.pathname === '/console/connect') {
+      document.body.replaceChildren(await connectPage(await readSession()))
+    } else await showConsole()
+  } catch (error) {
+    document.body.replaceChildren(awayPage(error))
   }
 }

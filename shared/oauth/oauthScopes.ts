@@ -64,7 +64,8 @@ const KNOWN: readonly string[] = [...PROJECT_SCOPES, 'platform:manage', OFFLINE_
 export const SCOPE_MAX_CHARS = 1_000
 
 /**
- * Reads the `scope` of an OAuth request (RFC 6749 §3.3). The result leaves out the scopes that no owner can give.
+ * Reads the `scope` of an OAuth request (RFC 6749 §3.3). The result leaves out the scopes that no owner can give. An
+ * owner can give `mail:codes` only beside `mail:read`, so a request for `mail:codes` also asks for `mail:read`.
  * @param offered lists the scopes that this service offers.
  * @returns null if the text names no scope that this service knows.
  */
@@ -75,5 +76,6 @@ export function readScopes(
   const asked = (text ?? '').split(' ').filter((scope) => scope !== '')
   if (asked.every((scope) => scope === OFFLINE_ACCESS)) return [...LEAST_SCOPES]
   if (!asked.some((scope) => KNOWN.includes(scope))) return null
+  if (asked.includes('mail:codes')) asked.push('mail:read')
   return offered.filter((scope) => asked.includes(scope))
 }

@@ -240,6 +240,7 @@ export const PaymentItem = t.Object({
 
 const Delivery = t.Object({
   deliveryId: t.String(),
+  event: t.String({ examples: ['payment.received', 'payment.settled'] }),
   status: t.String({ examples: ['pending', 'delivered', 'aborted', 'exhausted'] }),
   attempts: t.Integer(),
   nextAttemptAt: Nullable(Time),
@@ -339,6 +340,7 @@ export const toWholePayment = (payment: Payment, deliveries: readonly PaymentDel
   finalizedAt: payment.finalizedAt?.toISOString() ?? null,
   deliveries: deliveries.map((delivery) => ({
     deliveryId: delivery.id,
+    event: delivery.event,
     status: delivery.status,
     attempts: delivery.attempt,
     nextAttemptAt: delivery.nextAttemptAt?.toISOString() ?? null,

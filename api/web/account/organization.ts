@@ -47,11 +47,11 @@ export const activity = ofProject('activity', (project, context) =>
 
 const PROJECT_PARTS = [
   ...['vault', 'message', 'thread', 'draft', 'approval', 'email_rule', 'suppression', 'webhook'],
-  ...['endpoint', 'payment', 'refund', 'purse', 'mandate', 'project'],
+  ...['endpoint', 'payment', 'refund', 'purse', 'mandate', 'project', 'oauth_grant'],
 ]
 const ORGANIZATION_PARTS = [
-  ...['session', 'person', 'platform_key', 'project', 'mail_domain', 'oauth_grant', 'job'],
-  'health_report',
+  ...['session', 'person', 'passkey', 'company_account', 'platform_key', 'project'],
+  ...['mail_domain', 'oauth_grant', 'job', 'health_report'],
 ]
 
 const filtersOf = (parts: readonly string[]): readonly Filter[] => [

@@ -41,11 +41,18 @@ export function signInPage(): HTMLElement | Promise<HTMLElement> {
   )
 }
 
+/** Shows the page for people of whom the service cannot tell at the moment whether they are signed in. */
+export const awayPage = (error: unknown): HTMLElement =>
+  frame(
+    h('h1', {}, 'That did not work'),
+    notice('bad', error instanceof Error ? error.message : String(error)),
+    button('Try again', () => location.reload(), { kind: 'primary' }),
+  )
+
 /** Shows the console page to which the company's identity provider redirects the browser. */
 export async function companyPage(): Promise<HTMLElement> {
   try {
-    const purpose = await returnFromCompany()
-    location.replace(purpose === 'connect' ? '/console#/you' : '/console')
+    location.replace(await returnFromCompany())
     return frame(h('h1', {}, 'You are signed in'))
   } catch (error) {
     const choices = await signInChoices()

@@ -1,7 +1,7 @@
 /**
  * Shows the account of a person: the name, the passkeys, the company account, the sessions, and the ways to sign in.
  */
-import { ask, at } from '../kit/ask.ts'
+import { ask, at, changesOf } from '../kit/ask.ts'
 import { field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
@@ -60,11 +60,9 @@ const changeYourself = ({ person }: Session): void =>
         : null,
     ],
     act: async (form) => {
-      const email = String(form.get('email') ?? '').trim()
-      await ask('/person', {
-        method: 'PATCH',
-        body: { name: form.get('name'), ...(email === '' ? {} : { email }) },
-      })
+      const email = String(form.get('email') ?? '').trim() || person.email
+      const body = changesOf(person, { name: form.get('name'), email })
+      await ask('/person', { method: 'PATCH', body })
       location.reload()
     },
   })

@@ -190,6 +190,9 @@ export const checks = (
     options.map(([value, label]) => check(label, name, value, chosen.includes(value))),
   )
 
+/** Returns a name as a browser shows it: one blank for each run of blanks, and none at its ends. */
+const asShown = (name: string): string => name.replace(/\s+/g, ' ').trim()
+
 /** Asks the user to confirm an irreversible action by typing the name of the affected object. */
 export function confirmByTyping(parts: {
   title: string
@@ -207,7 +210,7 @@ export function confirmByTyping(parts: {
       field(`Type “${parts.name}” to confirm`, 'typed', { required: true }),
     ],
     act: async (form) => {
-      if (form.get('typed') !== parts.name) {
+      if (asShown(String(form.get('typed'))) !== asShown(parts.name)) {
         throw new FieldError('typed', `Type exactly: ${parts.name}`)
       }
       return await parts.act()

@@ -260,11 +260,11 @@ export type PaymentItem = {
   signedReceipt: Record<string, unknown> | null
 }
 
+type Attempts = { attempts: number }
 export type Payment = Omit<PaymentItem, 'latestDelivery'> & {
-  authorizationNonce: string
   failureDetail: string | null
   finalizedAt: string | null
-  deliveries: { deliveryId: string; status: string; attempts: number; createdAt: string }[]
+  deliveries: (Record<'deliveryId' | 'event' | 'status' | 'createdAt', string> & Attempts)[]
 }
 
 export type Delivery = {

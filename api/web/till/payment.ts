@@ -120,11 +120,11 @@ const deliveries = (projectId: string, shown: Payment): Child =>
           {
             name: 'Delivery',
             kind: 'main',
-            cell: ({ deliveryId }) =>
+            cell: ({ deliveryId, event }) =>
               h(
                 'a',
                 { href: projectLink(projectId, 'webhooks', deliveryId), 'data-keep': deliveryId },
-                'payment.received',
+                event,
               ),
           },
           { name: 'State', cell: ({ status }) => badge(status) },

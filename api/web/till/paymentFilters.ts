@@ -1,6 +1,8 @@
 /** Makes the filters of the list of payments. The address of the page holds the payment filters. */
 import { choice, field } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
+import { zoneName } from '../kit/format.ts'
+import { dayStart } from '../kit/list/filters.ts'
 import { projectLink } from '../kit/screen.ts'
 import type { Endpoint } from '../kit/types.ts'
 import { button } from '../kit/ui.ts'
@@ -27,6 +29,16 @@ export function readFilters(query: URLSearchParams): PaymentFilters {
   return filters
 }
 
+/**
+ * Returns the request parameters that belong to the payment filters. The two days are days in the person's time zone,
+ * and the last day counts.
+ */
+export const toQuery = ({ from, to, ...same }: PaymentFilters): Record<string, string> => ({
+  ...same,
+  ...(from === undefined ? {} : { from: dayStart(from) ?? from }),
+  ...(to === undefined ? {} : { to: dayStart(to, 1) ?? to }),
+})
+
 const STATES = [
   ['', 'any'],
   ['settled', 'settled'],
@@ -44,6 +56,7 @@ export function filterForm(
     const query = new URLSearchParams([...chosen]).toString()
     location.hash = `${projectLink(projectId, 'payments')}${query === '' ? '' : `?${query}`}`
   }
+  const day = { type: 'date', title: `Days in ${zoneName()}` }
   const money = { inputmode: 'decimal', maxlength: 20 }
   const form = h(
     'form',
@@ -71,8 +84,8 @@ export function filterForm(
       maxlength: 42,
       pattern: '0x[0-9a-fA-F]{40}',
     }),
-    field('From', 'from', { type: 'date', value: filters.from ?? '' }),
-    field('To', 'to', { type: 'date', value: filters.to ?? '' }),
+    field('From', 'from', { ...day, value: filters.from ?? '' }),
+    field('To', 'to', { ...day, value: filters.to ?? '' }),
     field('Least amount', 'minAmountUsdc', { ...money, value: filters.minAmountUsdc ?? '' }),
     field('Largest amount', 'maxAmountUsdc', { ...money, value: filters.maxAmountUsdc ?? '' }),
     h(

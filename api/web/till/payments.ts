@@ -6,7 +6,7 @@ import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Endpoint, PaymentItem } from '../kit/types.ts'
 import { badge, type Column, empty, table } from '../kit/ui.ts'
 import { income } from './income.ts'
-import { filterForm, readFilters } from './paymentFilters.ts'
+import { filterForm, readFilters, toQuery } from './paymentFilters.ts'
 
 const REFRESH_MS = 1_000
 
@@ -29,7 +29,7 @@ export const payments = ofProject('payments', async (project, { signal, query })
       signal,
       everyMs: REFRESH_MS,
       path: at`/projects/${projectId}/v0/payments`,
-      query: filters,
+      query: toQuery(filters),
       none: () =>
         Object.keys(filters).length > 0
           ? empty('Nothing fits', 'No payment has all of this.')

@@ -3,6 +3,7 @@ import { newToken } from '../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
+import { mayDecide } from '../people/people.ts'
 
 /** Describes an OAuth client's request for the owner's consent. */
 export type OAuthRequest = {
@@ -100,12 +101,16 @@ export type Consent = {
   holdsMail: boolean
 }
 
+/** Reports that the project of a consent is deleted, or that the person no longer decides for it. */
+export class NotDecidedForError extends Error {}
+
 /**
  * Records the decision about a request for consent, which can be decided only once. If the owner allows the request,
  * the function creates an OAuth grant and an authorization code.
  * @param consent describes the rights that the owner allows. A null `consent` means that the owner denies the request.
  * @returns the request for consent, with the authorization code if the owner consents. A null result means that the
- * request for consent is no longer open, or that the project is deleted.
+ * request for consent is no longer open.
+ * @throws {NotDecidedForError} In this case the request for consent stays open.
  */
 export async function decideRequest(
   pool: Pool,
@@ -133,7 +138,8 @@ export async function decideRequest(
     const { rowCount } = await db.query(
       `insert into oauth_grants (
          id, project_id, client_id, client_name, client_host, redirect_host, scopes, resource, actor, expires_at, holds_mail, person_id)
-       select $1, p.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 from projects p where p.id = $2 and p.deleted_at is null`,
+       select $1, p.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 from projects p
+       where p.id = $2 and p.deleted_at is null and ${mayDecide('$12', 'p.id')}`,
       [
         grantId,
         consent.projectId,
@@ -149,7 +155,7 @@ export async function decideRequest(
         by.personId,
       ],
     )
-    if (rowCount !== 1) return null
+    if (rowCount !== 1) throw new NotDecidedForError()
     const code = newToken('code')
     await db.query(
       `insert into oauth_codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)

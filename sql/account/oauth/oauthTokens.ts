@@ -12,7 +12,7 @@ import { mayDecide } from '../people/people.ts'
  * The constants below set the lifetimes of OAuth tokens. A refresh token expires REFRESH_DAYS after it was issued, or
  * earlier if its OAuth grant ends.
  */
-export const ACCESS_MINUTES = 60
+const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
  * Holds the number of seconds in which an exchanged refresh token can be exchanged again. A second exchange is allowed
@@ -20,8 +20,14 @@ const REFRESH_DAYS = 30
  */
 const ROTATION_SECONDS = 60
 
-/** Describes a pair of an access token and a refresh token. */
-export type TokenPair = { access: string; refresh: string; scopes: string[]; resource: string }
+/** Describes a pair of an access token and a refresh token. The access token lasts `accessSeconds` seconds. */
+export type TokenPair = {
+  access: string
+  refresh: string
+  accessSeconds: number
+  scopes: string[]
+  resource: string
+}
 
 /** Tells why the service issued no OAuth tokens. */
 export type TokenFault = 'invalid_grant' | 'invalid_scope'
@@ -139,16 +145,21 @@ async function issue(
 ): Promise<TokenPair> {
   const access = newToken('access')
   const refresh = newToken('refresh')
-  await db.query(
-    `insert into oauth_tokens (token_hash, kind, grant_id, scopes, expires_at)
-     select t.hash, t.kind, g.id, array(select jsonb_array_elements_text($3::jsonb -> t.kind)),
-       least(g.expires_at, clock_timestamp() + t.life::interval)
-     from oauth_grants g, unnest($2::bytea[], array['access', 'refresh'],
-       array['${ACCESS_MINUTES} minutes', '${REFRESH_DAYS} days']) as t (hash, kind, life)
-     where g.id = $1`,
+  const { rows } = await db.query<{ seconds: number }>(
+    `with issued as (
+       insert into oauth_tokens (token_hash, kind, grant_id, scopes, expires_at)
+       select t.hash, t.kind, g.id, array(select jsonb_array_elements_text($3::jsonb -> t.kind)),
+         least(g.expires_at, clock_timestamp() + t.life::interval)
+       from oauth_grants g, unnest($2::bytea[], array['access', 'refresh'],
+         array['${ACCESS_MINUTES} minutes', '${REFRESH_DAYS} days']) as t (hash, kind, life)
+       where g.id = $1
+     )
+     select greatest(0, least(${ACCESS_MINUTES * 60}, floor(extract(epoch from g.expires_at - clock_timestamp()))))::int
+       as seconds from oauth_grants g where g.id = $1`,
     [grant.id, [hashSecret(access), hashSecret(refresh)], JSON.stringify(scopes)],
   )
-  return { access, refresh, scopes: scopes.access, resource: grant.resource }
+  const accessSeconds = rows[0]!.seconds
+  return { access, refresh, accessSeconds, scopes: scopes.access, resource: grant.resource }
 }
 
 /**

@@ -278,6 +278,7 @@ export async function listSettled(
 /** Describes the delivery of a webhook about a payment. */
 export type PaymentDelivery = {
   id: string
+  event: string
   status: string
   attempt: number
   nextAttemptAt: Date | null
@@ -307,17 +308,19 @@ export async function listPaymentDeliveries(
 ): Promise<PaymentDelivery[]> {
   const { rows } = await db.query<{
     id: string
+    event: string
     status: string
     attempt: number
     next_attempt_at: Date | null
     created_at: Date
   }>(
-    `select id, status, attempt, next_attempt_at, created_at from webhook_deliveries
+    `select id, event, status, attempt, next_attempt_at, created_at from webhook_deliveries
      where subject_id = $1 order by row`,
     [paymentId],
   )
   return rows.map((row) => ({
     id: row.id,
+    event: row.event,
     status: row.status,
     attempt: row.attempt,
     nextAttemptAt: row.next_attempt_at,

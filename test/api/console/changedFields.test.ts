@@ -158,6 +158,23 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     })
   })
 
+  test('the first address of the first operator does not undo a new name', async () => {
+    const headers = { 'x-purser-console': '1' }
+    const people = `${till.service.url}/console/api/people`
+    const { request } = desk.context
+    const read = async () => {
+      const { people: found } = await (await request.get(people, { headers })).json()
+      return found.find(({ isFirst }: any) => isFirst)
+    }
+    const { personId } = await read()
+    await desk.open('you')
+    await press('Change')
+    await request.patch(`${people}/${personId}`, { headers, data: { name: 'Chief' } })
+    await page.getByLabel('E-mail address').fill('chief@ada.example')
+    await save()
+    expect(await read()).toMatchObject({ name: 'Chief', email: 'chief@ada.example' })
+  })
+
   test('an active mandate is shown, although a hundred newer mandates have ended', async () => {
     const agent = await till.service.newAgent()
     await till.service.platform.post(`${pathOf(agent)}/purse`, {})

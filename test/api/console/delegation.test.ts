@@ -110,3 +110,21 @@ test('the console keeps project routes and platform routes apart, and a hostile 
     }
   }
 })
+
+test('a person gets the key of a new project although the audit log does not take the name of the project', async () => {
+  const { pool } = service.database
+  await pool.query(
+    `create function refuse_change() returns trigger language plpgsql as $$ begin raise 'away'; end $$`,
+  )
+  await pool.query(
+    'create trigger refuse_change before update on audit_log for each row execute function refuse_change()',
+  )
+  try {
+    const { status, body } = await operator.post('/v0/platform/projects', { name: 'Kept' })
+    expect([status, body.rawKey?.slice(0, 5)]).toEqual([201, 'loid-'])
+    const { logs } = (await operator.get('/organization/logs?action=project.create')).body
+    expect(shown(logs).at(-1)).toEqual(['project.create', null!, null!, 'ok'])
+  } finally {
+    await pool.query('drop function refuse_change cascade')
+  }
+})

@@ -104,6 +104,51 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the con
     })
   }
 
+  test('the days in the filter of payments are days in the person’s time zone, and the last day counts', async () => {
+    const { agent, till } = scene
+    const { pool } = till.service.database
+    const createdAt = (at: string | null) =>
+      pool.query('update payments set created_at = coalesce($2, clock_timestamp()) where id = $1', [
+        paid,
+        at,
+      ])
+    await using console = await openConsole(browser, till.service, { timeZone: 'Pacific/Auckland' })
+    const { page } = console
+    const days = `projects/${agent.project.id}/payments?from=2026-01-11&to=2026-01-11`
+    // The first and the last second of 11 January in Auckland (UTC+13).
+    for (const at of ['2026-01-10T11:00:00Z', '2026-01-11T10:59:59Z']) {
+      await createdAt(at)
+      await console.open('projects')
+      await console.open(days)
+      expect([at, await rows(page).count()]).toEqual([at, 1])
+    }
+    expect(await page.getByLabel('To', { exact: true }).inputValue()).toBe('2026-01-11')
+    for (const at of ['2026-01-10T10:59:59Z', '2026-01-11T11:00:00Z']) {
+      await createdAt(at)
+      await console.open('projects')
+      await console.open(days)
+      expect([at, await rows(page).count()]).toEqual([at, 0])
+    }
+    await createdAt(null)
+  })
+
+  test('the page of a payment names the event of each delivery', async () => {
+    const { agent, till, receiver } = scene
+    await using console = await openConsole(browser, till.service)
+    const { page } = console
+    await agent.post('/v0/webhooks', { url: receiver.url, events: ['payment.settled'] })
+    const sold = await scene.sell()
+    await console.open(`projects/${agent.project.id}/payments/${sold}`)
+    const links = page
+      .getByRole('table', { name: 'Webhook deliveries of this payment' })
+      .getByRole('link')
+    await waitFor('the deliveries', async () => (await links.count()) === 2)
+    expect((await links.allTextContents()).toSorted()).toEqual([
+      'payment.received',
+      'payment.settled',
+    ])
+  })
+
   test('only owners see the signed header of a payment, and the audit log names the reader', async () => {
     const { till, agent } = scene
     const path = `/v0/platform/projects/${agent.project.id}/payments/${paid}/header`

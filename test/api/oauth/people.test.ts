@@ -145,3 +145,18 @@ test('an owner can connect, see and disconnect apps only for their own projects,
   const viewer = await signInAs(service, 'viewer', [own.project.id])
   expect((await viewer.get('/oauth/grants')).status).toBe(403)
 })
+
+test('a person who chooses a project that was deleted meanwhile can choose another one', async () => {
+  const gone = await service.newAgent()
+  const { body } = await register(service.url)
+  const consent = await requestConsent(service, authorizationOf(service.url, body.client_id))
+  expect((await service.platform.delete(`/v0/platform/projects/${gone.project.id}`)).status).toBe(
+    204,
+  )
+  const refused = await allow(consent.owner, consent.id, gone)
+  expect([refused.status, refused.body.message]).toEqual([
+    409,
+    'projectId must be a project that you decide for',
+  ])
+  expect((await allow(consent.owner, consent.id, own)).status).toBe(200)
+})

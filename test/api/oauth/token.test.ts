@@ -146,6 +146,16 @@ describe('an app refreshes its access token', () => {
     }
   })
 
+  test('an app learns how long its access token lasts, also shortly before its access ends', async () => {
+    const { refresh, clientId: client_id } = await connect(service, agent)
+    await service.database.pool.query(
+      `update oauth_grants set expires_at = clock_timestamp() + interval '5 minutes' where client_id = $1`,
+      [client_id],
+    )
+    const { body } = await token(service.url, { ...REFRESH, client_id, refresh_token: refresh })
+    expect(body.expires_in).toBeWithin(280, 301)
+  })
+
   test('a token refresh keeps only the scopes that it names, however many spaces are between them', async () => {
     expect(await scopeOf('  mail:send   offline_access ')).toBe('mail:send')
     expect(await scopeOf('mail:read mail:read')).toBe('mail:read')

@@ -25,6 +25,10 @@ test.each(['admin', 'mail:Read', 'mail:read,mail:send', '__proto__'])(
   (text) => expect(read(text)).toBeNull(),
 )
 
+test('an app that asks for one-time codes also asks to read mail, because an owner gives codes only with mail', () => {
+  expect(read('mail:codes')).toEqual(['mail:read', 'mail:codes'])
+})
+
 test('an unknown scope beside a known scope is left out', () => {
   expect(read('admin mail:read')).toEqual(['mail:read'])
 })

@@ -63,7 +63,7 @@ export const givenOf = (filters: readonly Filter[], query: URLSearchParams): Giv
  * Returns the first moment of a day in the person's time zone, shifted by `days` days. Returns `null` if the text is
  * not a day.
  */
-function dayStart(date: string, days = 0): string | null {
+export function dayStart(date: string, days = 0): string | null {
   const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(date) ?? []
   if (year === undefined) return null
   return new Date(Number(year), Number(month) - 1, Number(day) + days).toISOString()

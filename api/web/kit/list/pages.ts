@@ -49,6 +49,8 @@ type Windowed<Item> = {
  * requests a second while the service is unreachable.
  */
 const AWAY_REST_MS = 2_000
+/** Holds the status of the service's responses while its database is away. */
+const UNAVAILABLE = 503
 
 export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 
@@ -126,9 +128,10 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
-        // After a network error, the old content of the list page stays visible. An error response of the service
-        // replaces the content of the list page.
-        isAway = !(error instanceof AskError) && frame.parentElement !== null
+        // After a network error, and while the database is away, the old content of the list page stays visible. Any
+        // other error response of the service replaces the content of the list page.
+        const isBrief = !(error instanceof AskError) || error.status === UNAVAILABLE
+        isAway = isBrief && frame.parentElement !== null
         if (isAway) return
         element.removeAttribute('aria-busy')
         replaceContent(

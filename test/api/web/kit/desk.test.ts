@@ -97,6 +97,40 @@ test.skipIf(!hasBrowser)('each console screen has its own title in the browser t
   expect(names).toContain(`Webhooks – ${agent.project.name} – Purser`)
 })
 
+test.skipIf(!hasBrowser)('an address with a cut percent-encoding leads nowhere', async () => {
+  await using console = await openConsole(browser, service)
+  const { page, complaints } = console
+  await page.goto(`${service.url}/console#/projects/${agent.project.id}/inbox/%3Ca%4`)
+  await page.getByRole('heading', { name: 'Nothing here' }).waitFor({ timeout: 5_000 })
+  expect(complaints).toEqual([])
+})
+
+test.skipIf(!hasBrowser)(
+  'the filter of the audit log offers each part of the service',
+  async () => {
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    const offered = () => page.getByLabel('Part').locator('option').allTextContents()
+    await console.open('organization')
+    expect(await offered()).toEqual(expect.arrayContaining(['passkey', 'company account']))
+    await console.open(`projects/${agent.project.id}/activity`)
+    expect(await offered()).toContain('oauth grant')
+  },
+)
+
+test.skipIf(!hasBrowser)('a person confirms with the name as the page shows it', async () => {
+  const { project } = await service.newAgent()
+  const path = `/v0/platform/projects/${project.id}`
+  expect((await service.platform.patch(path, { name: ' Two  blanks ' })).status).toBe(200)
+  await using console = await openConsole(browser, service)
+  const { page } = console
+  await console.open(`projects/${project.id}/settings`)
+  await page.getByRole('button', { name: 'Delete project' }).click()
+  await page.getByLabel('to confirm').fill('Two blanks')
+  await page.getByRole('button', { name: 'Delete permanently' }).click()
+  await page.getByText('is deleted').waitFor({ timeout: 5_000 })
+})
+
 test.skipIf(!hasBrowser)('the copy button of an address copies the whole address', async () => {
   await using console = await openConsole(browser, service)
   const { page, context } = console

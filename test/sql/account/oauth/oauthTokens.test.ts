@@ -102,7 +102,11 @@ describe('the service exchanges an authorization code for tokens', () => {
   test('an authorization code gives tokens with the scopes and the resource of its OAuth grant', async () => {
     const grant = await newGrant()
     const { access, refresh: second, ...rest } = await tokensOf(grant)
-    expect(rest).toEqual({ scopes: SCOPES, resource: 'https://purser.example/mcp' })
+    expect(rest).toEqual({
+      accessSeconds: 3600,
+      scopes: SCOPES,
+      resource: 'https://purser.example/mcp',
+    })
     expect(await authenticateToken(pool, access)).toMatchObject({
       identity: {
         ...{ kind: 'oauth', keyId: grant.id, keyPrefix: `oauth:${grant.id}`, holdsMail: false },

@@ -144,6 +144,24 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await scrollTo(console, ROWS - 340)
   })
 
+  test('a long list keeps its rows while the database is away, and loads further rows afterwards', async () => {
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(screen())
+    await rowOf(page, ROWS).waitFor()
+    const body = { error: 'unavailable', message: 'The service is temporarily unavailable' }
+    const later = '**/deliveries?**pageToken=**'
+    await page.route(later, (route) => route.fulfill({ status: 503, json: body }))
+    const answered = page.waitForResponse(later)
+    await page.mouse.wheel(0, 20_000)
+    await (await answered).finished()
+    await Bun.sleep(300)
+    expect(await page.getByText(body.message).count()).toBe(0)
+    expect(await urls(page)).not.toEqual([])
+    await page.unroute(later)
+    await scrollTo(console, ROWS - 340)
+  })
+
   test('a long list shows new rows at the top, and keeps the scroll position of a person who reads further down', async () => {
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 160 })
