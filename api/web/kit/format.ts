@@ -32,10 +32,6 @@ export const count = (number: number): string => whole.format(number)
 export const plural = (number: number, word: string, many = `${word}s`): string =>
   `${count(number)} ${number === 1 ? word : many}`
 
-/** Formats a fraction as a percentage, for example `12 %`. Only a fraction of 0 or 1 is shown as 0 % or 100 %. */
-export const percent = (share: number): string =>
-  `${share === 0 || share === 1 ? 100 * share : Math.min(99, Math.max(1, Math.round(100 * share)))} %`
-
 function ago(iso: string): string {
   const seconds = (Date.parse(iso) - Date.now()) / 1000
   const size = Math.abs(seconds)

@@ -1,6 +1,6 @@
 import { ask } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'
-import { percent } from '../kit/format.ts'
+import { percent } from '../kit/percent.ts'
 import type { SingleMessage } from '../kit/types.ts'
 import { badge, button, copyButton } from '../kit/ui.ts'
 

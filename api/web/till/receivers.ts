@@ -3,7 +3,8 @@
  * endpoints with a webhook.
  */
 import { ask, at } from '../kit/ask.ts'
-import { count, percent } from '../kit/format.ts'
+import { count } from '../kit/format.ts'
+import { percent } from '../kit/percent.ts'
 import type {
   DeliveryCounts,
   DeliveryStats,

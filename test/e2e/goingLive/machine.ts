@@ -100,7 +100,7 @@ export async function startMachine(): Promise<Machine> {
   })
   const [pid] = readFileSync(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8').split(' ')
   const enter = ['nsenter', '-t', pid!, '-n', '-m', '-p', '-u', 'chroot', COPY]
-  const run: Machine['run'] = async (script, { in: where, timeoutMs = 60_000 } = {}) => {
+  const run: Machine['run'] = async (script, { in: where, timeoutMs = 150_000 } = {}) => {
     const inside = where === undefined ? [] : ['ip', 'netns', 'exec', where]
     const [program = '', ...args] = [...enter, ...inside, 'bash', '-c', script]
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs })

@@ -43,7 +43,7 @@ describe.skipIf(!hasBrowser)('the session of an open tab ends', () => {
       await page.route(session, (route) => route.fulfill({ status: 503, json }))
       await page.goto(`${service.url}${path}#/projects`)
       await page.reload()
-      await page.getByText(message).waitFor({ timeout: 5_000 })
+      await page.getByText(message).waitFor()
       expect(await page.getByLabel('Your e-mail address').count()).toBe(0)
       await page.unroute(session)
       await page.getByRole('button', { name: 'Try again' }).click()

@@ -101,7 +101,7 @@ test.skipIf(!hasBrowser)('an address with a cut percent-encoding leads nowhere',
   await using console = await openConsole(browser, service)
   const { page, complaints } = console
   await page.goto(`${service.url}/console#/projects/${agent.project.id}/inbox/%3Ca%4`)
-  await page.getByRole('heading', { name: 'Nothing here' }).waitFor({ timeout: 5_000 })
+  await page.getByRole('heading', { name: 'Nothing here' }).waitFor()
   expect(complaints).toEqual([])
 })
 
@@ -128,7 +128,7 @@ test.skipIf(!hasBrowser)('a person confirms with the name as the page shows it',
   await page.getByRole('button', { name: 'Delete project' }).click()
   await page.getByLabel('to confirm').fill('Two blanks')
   await page.getByRole('button', { name: 'Delete permanently' }).click()
-  await page.getByText('is deleted').waitFor({ timeout: 5_000 })
+  await page.getByText('is deleted').waitFor()
 })
 
 test.skipIf(!hasBrowser)('the copy button of an address copies the whole address', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { percent } from '../../../../api/web/kit/format.ts'
+import { percent } from '../../../../api/web/kit/percent.ts'
 
 test('a percentage says 0 or 100 only if it is exact', () => {
   expect([0, 1 / 1_000, 0.5, 999 / 1_000, 1].map(percent)).toEqual([
