@@ -5,6 +5,7 @@ import { LEAST_SCOPES, OFFLINE_ACCESS, offeredScopes } from '../../shared/oauth/
 import { isOAuthOn, mcpResource } from '../../shared/oauth/resource.ts'
 import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
+import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { authorize } from './authorize.ts'
 import { limitNetwork } from './networkLimit.ts'
@@ -39,11 +40,11 @@ export function oauthRoutes(services: Services) {
       bearer_methods_supported: ['header'],
       resource_name: 'Purser',
     })
-  const form = (work: (fields: Static<typeof Form>) => Promise<unknown>) => ({
+  const form = (work: (fields: Static<typeof Form>, requestId: string) => Promise<unknown>) => ({
     handle: ({ request, body }: { request: Request; body: Static<typeof Form> }) =>
       answerOAuth(async () => {
         await limitNetwork(services, request, 'token')
-        return { body: await work(body) }
+        return { body: await work(body, stateOf(request).requestId) }
       }),
   })
   return new Elysia()
@@ -79,19 +80,23 @@ export function oauthRoutes(services: Services) {
         success: { status: 303, description: 'The consent page.' },
       }),
     })
-    .post('/oauth/token', form((fields) => giveTokens(services, fields)).handle, {
-      body: Form,
-      detail: operation({
-        ...small,
-        form: true,
-        summary: 'Exchange a code or a refresh token',
-        success: ok,
-      }),
-    })
+    .post(
+      '/oauth/token',
+      form((fields, requestId) => giveTokens(services, fields, requestId)).handle,
+      {
+        body: Form,
+        detail: operation({
+          ...small,
+          form: true,
+          summary: 'Exchange a code or a refresh token',
+          success: ok,
+        }),
+      },
+    )
     .post(
       '/oauth/revoke',
-      form(async (fields) => {
-        await revoke(services, fields)
+      form(async (fields, requestId) => {
+        await revoke(services, fields, requestId)
         return {}
       }).handle,
       {

@@ -19,7 +19,7 @@ const FIELD_MAX_CHARS = 1_000
 /**
  * Serves the token endpoint `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} for an invalid token request.
  */
-export async function giveTokens(services: Services, form: Form) {
+export async function giveTokens(services: Services, form: Form, requestId: string) {
   const { pool, config } = services
   const grantType = field(form, 'grant_type')
   const clientId = field(form, 'client_id')
@@ -31,18 +31,23 @@ export async function giveTokens(services: Services, form: Form) {
   if (grantType === 'authorization_code') {
     const verifier = field(form, 'code_verifier')
     return answer(
-      await exchangeCode(pool, {
-        code: field(form, 'code'),
-        clientId,
-        // OAuth 2.1 §10.2 has no redirect_uri at the token endpoint, because PKCE ties the code to its client.
-        redirectUri: form.redirect_uri ? field(form, 'redirect_uri') : null,
-        isProven: (challenge) => fitsChallenge(verifier, challenge),
-      }),
+      await exchangeCode(
+        pool,
+        {
+          code: field(form, 'code'),
+          clientId,
+          // OAuth 2.1 §10.2 has no redirect_uri at the token endpoint, because PKCE ties the code to its client.
+          redirectUri: form.redirect_uri ? field(form, 'redirect_uri') : null,
+          isProven: (challenge) => fitsChallenge(verifier, challenge),
+        },
+        requestId,
+      ),
     )
   }
   if (grantType === 'refresh_token') {
     const token = field(form, 'refresh_token')
-    return answer(await refreshTokens(pool, { token, clientId, scopes: narrowed(form.scope) }))
+    const scopes = narrowed(form.scope)
+    return answer(await refreshTokens(pool, { token, clientId, scopes }, requestId))
   }
   throw new OAuthError(
     'unsupported_grant_type',
@@ -84,9 +89,9 @@ function answer(found: TokenPair | TokenFault) {
  * Serves the revocation endpoint `POST /oauth/revoke` (RFC 7009). The revocation of an unknown token is not an error.
  * @throws {OAuthError}
  */
-export async function revoke(services: Services, form: Form): Promise<void> {
+export async function revoke(services: Services, form: Form, requestId: string): Promise<void> {
   const token = field(form, 'token')
-  await revokeToken(services.pool, token, field(form, 'client_id'))
+  await revokeToken(services.pool, { token, clientId: field(form, 'client_id') }, requestId)
 }
 
 /**

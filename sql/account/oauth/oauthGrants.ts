@@ -1,5 +1,4 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
-import { writeAudit } from '../audit.ts'
 import { endGrant, LIVE_GRANT } from './oauthTokens.ts'
 
 /** Describes the access that an owner has granted to an OAuth client. */
@@ -53,22 +52,10 @@ export async function revokeGrant(
   by: { actor: string; requestId: string },
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
-    const { rows } = await db.query<{ project_id: string; client_name: string }>(
-      `select project_id, client_name from oauth_grants
-       where id = $1 and ($2::text[] is null or project_id = any ($2))`,
+    const { rowCount } = await db.query(
+      `select from oauth_grants where id = $1 and ($2::text[] is null or project_id = any ($2))`,
       [grantId, projectIds],
     )
-    if (rows[0] === undefined || !(await endGrant(db, grantId))) return false
-    await writeAudit(
-      db,
-      { projectId: rows[0].project_id, keyPrefix: by.actor, requestId: by.requestId },
-      {
-        action: 'oauth_grant.revoke',
-        subject: grantId,
-        detail: rows[0].client_name,
-        outcome: 'ok',
-      },
-    )
-    return true
+    return rowCount === 1 && (await endGrant(db, grantId, by))
   })
 }

@@ -4,6 +4,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { deleteInBatches } from '../../deleteInBatches.ts'
 import { notifyKeysChanged } from '../../events/events.ts'
 import { parseLsn } from '../../operations/replica.ts'
+import { writeAudit } from '../audit.ts'
 import type { FoundKey } from '../keys/keys.ts'
 import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
@@ -63,6 +64,7 @@ export async function exchangeCode(
     redirectUri: string | null
     isProven: (challenge: string) => boolean
   },
+  requestId: string,
 ): Promise<TokenPair | TokenFault> {
   if (!isToken(code, 'code')) return 'invalid_grant'
   return transaction(pool, async (db) => {
@@ -83,7 +85,7 @@ export async function exchangeCode(
     const row = rows[0]
     if (row === undefined) return 'invalid_grant'
     if (row.is_used) {
-      await endGrant(db, row.id)
+      await endGrant(db, row.id, { requestId, why: 'a code was used again' })
       return 'invalid_grant'
     }
     const fits =
@@ -107,6 +109,7 @@ export async function exchangeCode(
 export async function refreshTokens(
   pool: Pool,
   { token, clientId, scopes }: { token: string; clientId: string; scopes: string[] | null },
+  requestId: string,
 ): Promise<TokenPair | TokenFault> {
   if (!isToken(token, 'refresh')) return 'invalid_grant'
   return transaction(pool, async (db) => {
@@ -123,7 +126,7 @@ export async function refreshTokens(
     const row = rows[0]
     if (row === undefined || row.client_id !== clientId) return 'invalid_grant'
     if (row.is_reused) {
-      await endGrant(db, row.id)
+      await endGrant(db, row.id, { requestId, why: 'a refresh token was used again' })
       return 'invalid_grant'
     }
     if (!row.is_live || !row.is_fresh) return 'invalid_grant'
@@ -163,26 +166,54 @@ async function issue(
 }
 
 /**
- * Ends an OAuth grant. From the next request on, the tokens of the ended grant are invalid in every process. Calls that
- * wait for mail of the project end too.
+ * Ends an OAuth grant, and writes the end into the audit log of the project. From the next request on, the tokens of the
+ * ended grant are invalid in every process. Calls that wait for mail of the project end too.
+ * @param by names the person who ended the grant, or no person if the app itself caused the end.
+ * @returns false if the grant had ended before.
  */
-export async function endGrant(db: Queryable, grantId: string): Promise<boolean> {
-  const { rows } = await db.query<{ project_id: string }>(
+export async function endGrant(
+  db: Queryable,
+  grantId: string,
+  by: { actor?: string; requestId: string; why?: string },
+): Promise<boolean> {
+  const { rows } = await db.query<{ project_id: string; client_name: string }>(
     `update oauth_grants set revoked_at = clock_timestamp() where id = $1 and revoked_at is null
-     returning project_id`,
+     returning project_id, client_name`,
     [grantId],
   )
   await db.query('delete from oauth_tokens where grant_id = $1', [grantId])
-  if (rows[0] === undefined) return false
-  await notifyKeysChanged(db, rows[0].project_id)
+  const ended = rows[0]
+  if (ended === undefined) return false
+  await notifyKeysChanged(db, ended.project_id)
+  await writeAudit(
+    db,
+    {
+      projectId: ended.project_id,
+      keyPrefix: by.actor ?? actorOf(grantId),
+      requestId: by.requestId,
+    },
+    {
+      action: 'oauth_grant.revoke',
+      subject: grantId,
+      detail: by.why === undefined ? ended.client_name : `${ended.client_name}: ${by.why}`,
+      outcome: 'ok',
+    },
+  )
   return true
 }
+
+/** Returns the name of an OAuth client in the audit log. */
+const actorOf = (grantId: string): string => `oauth:${grantId}`
 
 /**
  * Revokes a token of an OAuth client (RFC 7009). Revoking a refresh token ends the whole grant. Revoking an unknown
  * token changes nothing.
  */
-export async function revokeToken(pool: Pool, token: string, clientId: string): Promise<void> {
+export async function revokeToken(
+  pool: Pool,
+  { token, clientId }: { token: string; clientId: string },
+  requestId: string,
+): Promise<void> {
   if (!isToken(token, 'access') && !isToken(token, 'refresh')) return
   await transaction(pool, async (db) => {
     const { rows } = await db.query<{ kind: string; grant_id: string }>(
@@ -192,8 +223,9 @@ export async function revokeToken(pool: Pool, token: string, clientId: string): 
     )
     const found = rows[0]
     if (found === undefined) return
-    if (found.kind === 'refresh') await endGrant(db, found.grant_id)
-    else await db.query('delete from oauth_tokens where token_hash = $1', [hashSecret(token)])
+    if (found.kind === 'refresh') {
+      await endGrant(db, found.grant_id, { requestId, why: 'the app gave its access back' })
+    } else await db.query('delete from oauth_tokens where token_hash = $1', [hashSecret(token)])
   })
 }
 
@@ -243,7 +275,7 @@ export async function authenticateToken(
     identity: {
       kind: 'oauth',
       keyId: row.grant_id,
-      keyPrefix: `oauth:${row.grant_id}`,
+      keyPrefix: actorOf(row.grant_id),
       projectId: row.project_id,
       inboxAddress: row.email_address,
       scopes: row.scopes,

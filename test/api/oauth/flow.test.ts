@@ -29,6 +29,12 @@ const get = async (path: string): Promise<{ status: number; headers: Headers; bo
   const response = await fetch(service.url + path)
   return { status: response.status, headers: response.headers, body: await response.json() }
 }
+/** Returns the newest entry of a project's audit log, which must be the end of an app's access. */
+async function endOf(own: Agent): Promise<any> {
+  const { body } = await own.get('/v0/logs')
+  expect(body.logs[0]).toMatchObject({ action: 'oauth_grant.revoke' })
+  return body.logs[0]
+}
 const toolNames = (answer: { body: any }) => answer.body.result.tools.map(({ name }: any) => name)
 
 test('an MCP call without a key is told the address of the OAuth metadata, and does not count as a call with a wrong API key', async () => {
@@ -195,13 +201,39 @@ test('if the owner chose approval at consent, mail that the app sends waits for 
 })
 
 test('the revocation of a refresh token disconnects the app, and the revocation of an unknown token is no error', async () => {
-  const { access, refresh, clientId } = await connect(service, agent)
+  const own = await service.newAgent()
+  const { access, refresh, clientId } = await connect(service, own)
   expect((await revoke(service.url, { token: 'lort-x', client_id: clientId })).status).toBe(200)
   const { clientId: stranger } = await connect(service, agent)
   expect((await revoke(service.url, { token: refresh, client_id: stranger })).status).toBe(200)
   expect((await callMcp(service.url, access)).status).toBe(200)
-  expect((await revoke(service.url, { token: refresh, client_id: clientId })).status).toBe(200)
+  const { status, headers } = await revoke(service.url, { token: refresh, client_id: clientId })
+  expect(status).toBe(200)
   expect((await callMcp(service.url, access)).status).toBe(401)
+  // The owner must be able to see who ended the access.
+  expect(await endOf(own)).toMatchObject({
+    metadata: {
+      requestId: headers.get('x-request-id'),
+      detail: expect.stringMatching(/: the app gave its access back$/),
+    },
+  })
+})
+
+test('the audit log names the reason if an app loses its access because it used a code or a refresh token again', async () => {
+  const own = await service.newAgent()
+  const again = await connect(service, own)
+  expect((await token(service.url, again.exchange)).status).toBe(400)
+  expect((await endOf(own)).metadata.detail).toEndWith(': a code was used again')
+
+  const { refresh, clientId } = await connect(service, own)
+  const renew = () =>
+    token(service.url, { grant_type: 'refresh_token', refresh_token: refresh, client_id: clientId })
+  expect((await renew()).status).toBe(200)
+  await service.database.pool.query(
+    `update oauth_tokens set rotated_at = rotated_at - interval '1 hour' where rotated_at is not null`,
+  )
+  expect((await renew()).status).toBe(400)
+  expect((await endOf(own)).metadata.detail).toEndWith(': a refresh token was used again')
 })
 
 test('an owner sees the connected apps with the time of their last use, and disconnects an app at once', async () => {

@@ -63,18 +63,22 @@ async function newCode(grantId: string, clientId: string): Promise<string> {
 }
 
 const exchange = ({ code, clientId }: Grant, changes: { [key: string]: unknown } = {}) =>
-  exchangeCode(pool, {
-    ...{ code, clientId, redirectUri: REDIRECT },
-    isProven: (challenge) => challenge === 'challenge',
-    ...changes,
-  })
+  exchangeCode(
+    pool,
+    {
+      ...{ code, clientId, redirectUri: REDIRECT },
+      isProven: (challenge) => challenge === 'challenge',
+      ...changes,
+    },
+    'req_1',
+  )
 const tokensOf = async (grant: Grant): Promise<TokenPair> => {
   const pair = await exchange(grant)
   if (typeof pair === 'string') throw new Error(pair)
   return pair
 }
 const refresh = (grant: Grant, token: string, scopes: string[] | null = null) =>
-  refreshTokens(pool, { token, clientId: grant.clientId, scopes })
+  refreshTokens(pool, { token, clientId: grant.clientId, scopes }, 'req_1')
 const isValid = async (token: string) => (await authenticateToken(pool, token)) !== null
 const change = (table: string, set: string, where: string, value: unknown) =>
   pool.query(`update ${table} set ${set} where ${where} = $1`, [value])
@@ -333,9 +337,9 @@ describe('the service revokes OAuth tokens and grants', () => {
   test('the revocation of an access token ends only this token', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
-    await revokeToken(pool, access, 'other')
+    await revokeToken(pool, { token: access, clientId: 'other' }, 'req_1')
     expect(await isValid(access)).toBe(true)
-    await revokeToken(pool, access, grant.clientId)
+    await revokeToken(pool, { token: access, clientId: grant.clientId }, 'req_1')
     expect(await isValid(access)).toBe(false)
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
   })
@@ -343,11 +347,11 @@ describe('the service revokes OAuth tokens and grants', () => {
   test('the revocation of a refresh token ends the OAuth grant, and only the client of the token can revoke it', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
-    await revokeToken(pool, token, 'other')
-    await revokeToken(pool, newToken('access'), grant.clientId)
-    await revokeToken(pool, 'no token', grant.clientId)
+    await revokeToken(pool, { token, clientId: 'other' }, 'req_1')
+    await revokeToken(pool, { token: newToken('access'), clientId: grant.clientId }, 'req_1')
+    await revokeToken(pool, { token: 'no token', clientId: grant.clientId }, 'req_1')
     expect(await isValid(access)).toBe(true)
-    await revokeToken(pool, token, grant.clientId)
+    await revokeToken(pool, { token, clientId: grant.clientId }, 'req_1')
     expect(await isValid(access)).toBe(false)
     expect(await refresh(grant, token)).toBe('invalid_grant')
   })
@@ -355,9 +359,9 @@ describe('the service revokes OAuth tokens and grants', () => {
   test('the revocation of an OAuth grant tells whether the grant was still valid', async () => {
     const { id } = await newGrant()
     expect([
-      await endGrant(pool, id),
-      await endGrant(pool, id),
-      await endGrant(pool, 'none'),
+      await endGrant(pool, id, { requestId: 'req_1' }),
+      await endGrant(pool, id, { requestId: 'req_1' }),
+      await endGrant(pool, 'none', { requestId: 'req_1' }),
     ]).toEqual([...[true, false, false]])
   })
 })
