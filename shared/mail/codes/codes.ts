@@ -232,7 +232,7 @@ const tokensInLinks = (parts: readonly string[]): ReadonlySet<string> =>
     ),
   )
 
-/** Is the only evidence of a long code that a link of the mail carries too. */
+/** Names the only evidence of a long code that a link of the mail carries too. */
 const TOKEN = 'shape:token'
 /** Holds the confidence of such a code. */
 const TOKEN_CONFIDENCE = 0.95
