@@ -63,7 +63,7 @@ test('the types that openapi-typescript generates compile, and the type of a 404
   )
   await compile('types.ts')
   expect(JSON.parse(await execute('types.ts'))).toEqual([0, 'not_found', 404])
-}, 120_000)
+})
 
 testWhole(
   'the client of @hey-api/openapi-ts compiles, sends mail, and reads the error of a 404',
@@ -88,5 +88,4 @@ testWhole(
     await compile('calls.ts')
     expect(JSON.parse(await execute('calls.ts'))).toEqual(['Offer', 'Shall I order?', 'not_found'])
   },
-  120_000,
 )

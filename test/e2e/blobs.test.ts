@@ -232,7 +232,7 @@ test('a job that needs the object store while it is unreachable waits without lo
   await untilStatus(agent, messageId, 'sent')
   expect((await sunkAt(sink, messageId)).email.attachments).toHaveLength(1)
   expect(sink.mails.filter(({ email }) => email.messageId === messageId)).toHaveLength(1)
-}, 60_000)
+})
 
 test('a project export contains large contents, and the objects of deleted mail are removed from the store', async () => {
   const agent = await service.newAgent()

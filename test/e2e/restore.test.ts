@@ -352,14 +352,10 @@ describe('the restored service finishes work that was unfinished in the backup',
 
   test('jobs that were locked by workers of the first installation run again within 40 seconds', async () => {
     await inDatabase(settings, restoredDir, async (pool) => {
-      await waitFor(
-        'an empty queue',
-        async () => {
-          const { rows } = await pool.query('select from graphile_worker.jobs')
-          return rows.length === 0
-        },
-        40_000,
-      )
+      await waitFor('an empty queue', async () => {
+        const { rows } = await pool.query('select from graphile_worker.jobs')
+        return rows.length === 0
+      })
     })
     for (const { id } of held.unsent) expect(around.mails().get(id)).toBeDefined()
     for (const { key } of held.pending) expect(around.webhooks().get(key)).toBeDefined()

@@ -224,7 +224,11 @@ const isJumbled = (value: string): boolean =>
 
 const KEY = /^[A-Z]{2,10}-\d{1,6}$/
 
+/** Matches the name of a published security fault. */
+const FAULT_NAME = /^CVE-\d{4}-/
+
 function letters(value: string): Shape | undefined {
+  if (FAULT_NAME.test(value)) return undefined
   if (COMPOUND.test(value) && !hasMixedGroup(value)) return undefined
   const hasDigit = /\d/.test(value)
   const hasLetter = /[A-Za-z]/.test(value)

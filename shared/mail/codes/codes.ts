@@ -99,6 +99,9 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
       ),
   )
 
+/** Matches the number before a list item of one word, as in `3. X8PB31LT`. */
+const ITEM = /^\d{1,2}[.)] {1,3}(?=\S+$)/
+
 /**
  * Returns the lines of a text that contain letters or digits. The function joins lines of a single character into one
  * line.
@@ -108,6 +111,8 @@ function linesOf(text: string): string[] {
     // The function removes URLs, because the numbers in a URL are no one-time codes.
     .replace(/\bhttps?:\/\/[^\s\]>)]*/g, ' ')
     .replace(/\[ *\]/g, ' ')
+    // Some senders forget the full stop after a code, as in `Your code is 482913 It is valid for an hour`.
+    .replace(/(?<=\d{4}) (?=(?:It|This|The|Please|Do|If|Enter|Never) \p{Ll})/gu, '\n')
     .replace(/\*{1,2}([^\s*]{1,30})\*{1,2}/g, ' $1 ')
   const lines: string[] = []
   let singles: string[] = []
@@ -116,7 +121,7 @@ function linesOf(text: string): string[] {
     singles = []
   }
   for (const raw of plain.split('\n', LINES_MAX)) {
-    const line = raw.slice(0, LINE_MAX_CHARS).trim()
+    const line = raw.slice(0, LINE_MAX_CHARS).trim().replace(ITEM, '')
     if (/^[0-9A-Z]$/.test(line)) {
       singles.push(line)
       continue
@@ -176,16 +181,21 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
   const whole = [subject, text, html ?? '']
   const carried = codesInLinks(whole)
   if (carried.size === 0 && !mayHaveCode(lines)) return []
+  const tokens = tokensInLinks(whole)
   const shared = evidenceOfMail(head, lines)
   const judged: Judged[] = []
   for (const [part, own] of parts) {
     let looked = 0
     for (const [at, { text: line }] of own.entries()) {
       if (!MAY_HOLD.test(line)) continue
-      const candidates = candidatesOf(line)
+      const candidates = [...candidatesOf(line), ...shownTokens(own, at, tokens)]
       if (candidates.length === 0) continue
       if (++looked > JUDGED_MAX) break
       for (const candidate of candidates) {
+        if ('isToken' in candidate) {
+          judged.push({ candidate, part, line, evidence: [TOKEN] })
+          continue
+        }
         const evidence = evidenceOf({ candidate, lines: own, at, isSubject: part === 'subject' })
         judged.push({ candidate, part, line, evidence: [...shared, ...evidence] })
       }
@@ -207,6 +217,60 @@ const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>
       [...part.slice(0, CODE_SCAN_CHARS).matchAll(CODE_PARAMETER)].map(([, value]) => bare(value!)),
     ),
   )
+
+/**
+ * Matches the long random part of a URL. The same letters beside the word "code" are a code for a reader who cannot open
+ * the link, as in `Activation code: q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf`.
+ */
+const TOKEN_IN_URL = /[=/]([A-Za-z\d]{11,64})(?![\w%-])/g
+const SHOWN_TOKEN = /(?<![\w-])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,64}(?![\w-])/g
+
+const tokensInLinks = (parts: readonly string[]): ReadonlySet<string> =>
+  new Set(
+    parts.flatMap((part) =>
+      [...part.slice(0, CODE_SCAN_CHARS).matchAll(TOKEN_IN_URL)].map(([, value]) => value!),
+    ),
+  )
+
+/** Names the only evidence of a long code that a link of the mail carries too. */
+const TOKEN = 'shape:token'
+/** Holds the confidence of such a code. */
+const TOKEN_CONFIDENCE = 0.95
+/** Sets the maximum number of characters between the word "code" and such a code. */
+const TOKEN_GAP_CHARS = 40
+
+/**
+ * Returns the tokens of links that a line shows as codes. The words directly before the token, or the line above a token
+ * that stands alone, must name a code and no other number.
+ */
+function shownTokens(
+  lines: readonly CodeLine[],
+  at: number,
+  tokens: ReadonlySet<string>,
+): (Candidate & { isToken: true })[] {
+  if (tokens.size === 0) return []
+  const { text } = lines[at]!
+  return [...text.matchAll(SHOWN_TOKEN)]
+    .filter(([value]) => tokens.has(value))
+    .map(({ 0: value, index: start }) => ({ value, start, end: start + value.length }))
+    .filter((place) => {
+      const named = standsAlone(text, place)
+        ? lines[at - 1]?.labels
+        : lines[at]!.labels.filter(
+            ({ end }) => end <= place.start && isPhrase(text.slice(end, place.start)),
+          )
+      const last = named?.findLast(({ kind }) => kind !== 'access')
+      return last?.kind === 'certain' || last?.kind === 'code'
+    })
+    .map((place) => ({
+      ...place,
+      ...{ kind: 'alphanumeric' as const, isToken: true as const, isWeak: true },
+      ...{ isYear: false, isKey: false, isPlace: false },
+    }))
+}
+
+const isPhrase = (words: string): boolean =>
+  words.length <= TOKEN_GAP_CHARS && !/[.!?;] /.test(words)
 
 /**
  * Adds evidence to the candidates (possible codes) of a mail: from other candidates, and from other places with the
@@ -291,4 +355,6 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
  * the point.
  */
 const confidenceOf = (evidence: readonly string[]): number =>
-  Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100
+  evidence.includes(TOKEN)
+    ? TOKEN_CONFIDENCE
+    : Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100

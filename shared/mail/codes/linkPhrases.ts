@@ -90,6 +90,20 @@ const WITHOUT_PASSWORD = new RegExp(
   'u',
 )
 
+/** Matches a verb that means to set something anew. */
+const RESET = anyOf(
+  `(?<!\\p{L})reset|zurücksetz|réinitialis|restablec|redefini|reimpost|reajust|zresetuj|zresetow|obnov|återställ|opnieuw inst|tilbakestill|nulstil|palaut|nollaa|sıfırla|visszaállít|reset(?:are|ează)|сброс|скинут|скидан|επαναφορ|リセット|重置|重設|재설정|إعادة (?:تعيين|ضبط)|איפוס|đặt lại|atur ulang`,
+)
+
+/** Matches a word for the data with which a person signs in. */
+const CREDENTIALS = anyOf(
+  `credential|anmeldedaten|anmeldeinformation|zugangsdaten|identifiants|credencia|credenzial|danych logowania|dane logowania|přihlašovací|prihlasovac|inloggningsuppgift|inloggegevens|påloggings(?:info|detalj)|legitimationsoplys|loginoplys|kirjautumistie|kimlik bilgi|hitelesítő|bejelentkezési adat|acreditări|учетн|учётн|облікових|διαπιστευτ|資格情報|认证信息|凭据|凭证|憑證|자격 ?증명|بيانات (?:الاعتماد|الدخول)|thông tin đăng nhập|kredensial`,
+)
+
+/** Tells whether a text offers to reset the data with which a person signs in. @param text is in lower case. */
+export const resetsCredentials = (text: string): boolean =>
+  text.length <= PHRASE_MAX_CHARS && RESET.test(text) && CREDENTIALS.test(text)
+
 /**
  * Tells whether the text of a link offers the reader to stop mail, or to choose the received mail. @param text is in
  * lower case.

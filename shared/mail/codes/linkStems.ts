@@ -18,7 +18,7 @@ export const UNSUBSCRIBE = anyOf(
 export const PASSWORD = anyOf(
   `password|pass ?wor[dt]|passwort|kennwort|mot de passe|contraseña|palavra-passe|senha|wachtwoord|lösenord|adgangskode|passord|salasan|hasł|hesl|jelsz|parol|κωδικού|συνθηματικ|şifre|парол|パスワード|密码|密碼|비밀번호|كلمة (?:ال)?(?:مرور|سر)|סיסמ|mật khẩu|kata sandi|รหัสผ่าน|पासवर्ड`,
   String.raw`wagwoord|wachtwurd|passwuert|paßwo+t|passwo+r[dt]|kodeord|lykilorð|salasõna|parool|slaptažod|fjalëkalim|lozin[kc]|zapork|gesl[oau](?!\p{L})|šifr[aeu]|contrasenya|contrasinal|(?:restablec|reinicia|cambia)\p{L}* (?:a |la |tu |su |o )?clave|nueva clave|clave nova|contrasigno|contresegno|pas[o]?vort|pasahitz|ger-tremen|nghyfrinair|cyfrinair|p(?:h)?asfhocal|focal faire|facal-faire|modpas|kódigo di akseso|şifrə|şîfre|kata laluan|(?:reset|kecap) (?:sandi|konci)|nenosiri|okwuntughe|paswọọdụ|kalmar (?:sirri|wucewa)|erayga(?:aga)? sirta|aṣínà|iphasiwedi|tenimiafina|kupuhipa`,
-  String.raw`κωδικ\p{L}+ πρόσβασης|νέο\p{L}? κωδικό|лозинк|шифр[ауе]|серһүҙ|серсүз|сырсөз|сырдык сөз|құпия ?сөз|нууц үг|рамзи убур|գաղտնաբառ|პაროლ`,
+  String.raw`κωδικ\p{L}+ πρόσβασης|νέο\p{L}? κωδικό|лозинк|шифр[ауе]|серһүҙ|серсүз|сырсөз|сырдык сөз|құпия ?сөз|нууц үг|рамзи убур|գաղտնաբառ|პაროლ|ჩამოყრ|ჩამოსაყრ`,
   `كلم[ةه] (?:ال)?(?:مرور|سر)|رمز ?عبور|کلمه ?(?:ی )?(?:عبور|ورود)|گذرواژه|وشەی نهێنی|تێپەڕەوش|پټنوم|پاس ?ور[ډڊڈ]|پاس‌ور[ډڊڈ]|خفیہ لفظ|پارول`,
   `পাসও|পাছৱ|গুপ্তশব্দ|संकेतशब्द|परवलीचा शब्द|गोप्य शब्द|गुप्तशब्द|પાસવર્ડ|ગુપ્તસંજ્ઞા|ਪਾਸਵਰਡ|ਪਛਾਣ ਸ਼ਬਦ|ପାସ୍?ୱାର୍ଡ|கடவுச்சொல்|పాస్.?వర్డ్|సంకేతపద|రహస్యపద|ಪಾಸ್.?ವರ್ಡ್|ಗುಪ್ತಪದ|പാസ്.?വേഡ്|അടയാളവാക്ക്|രഹസ്യവാക്ക്|මුරපද|စကားဝှက်|ពាក្យសម្ងាត់|ລະຫັດຜ່ານ|የይለፍ ቃል|ፓስዎርድ|암호|패스워드`,
 )

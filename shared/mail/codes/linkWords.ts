@@ -3,7 +3,7 @@
  * are in lower case.
  */
 
-import { asksToConfirm, choosesMail, isPasswordless } from './linkPhrases.ts'
+import { asksToConfirm, choosesMail, isPasswordless, resetsCredentials } from './linkPhrases.ts'
 import { NOTICE_SETTINGS, PASSWORD, SIGN_IN, UNSUBSCRIBE, VERIFY } from './linkStems.ts'
 
 export type LinkPurpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
@@ -50,7 +50,7 @@ const EXPLAINS =
   /^(?:how (?:to|do|can|does|we)|what |why |about |learn|read|more about|tips|guide|faq|help|wie |warum|was ist|anleitung|hilfe|mehr |ratgeber|comment |pourquoi|en savoir|aide|guide|cómo|qué es|ayuda|saiba|como |ajuda|come |cos['’]è|scopri|guida|aiuto|hoe |wat is|lees|hulp|så |hur |vad är|läs|sådan|hvordan|læs|hjælp|hva er|les mer|miten|mikä on|lue|ohje|jak |co to|dowiedz|pomoc|více|nápověda|hogyan|mi az|súgó|cum |ce este|ajutor|πώς|τι είναι|βοήθεια|nasıl|nedir|yardım|как |что такое|подробнее|помощь|справка|як |що таке|довідка|如何|怎么|什么是|帮助|어떻게|도움말|كيف|ما هو)|とは$|方法$|について$|guide$|tips$|anleitung$|방법$|\?$/u
 
 const PATH_UNSUBSCRIBE =
-  /unsub|remove-?subscri|\/(?:settings|preferences|account|profile)\/(?:e-?mails?|notifications?)(?=[/?#]|$)|\/subscription\?(?:token|key)=|#(?:e-?mail-?)?notif|\/emails\/?(?=[?#]|$)|opt[-_]?out|(?:e?mails?|news(?:letter)?|notif\w{0,12}|comms?|contact)[-_/](?:pref|settings?|stop|off|manage|opt)|(?:settings|einstellungen|account|konto|profile|gestisci|gerer)[-_/](?:e-?mails?|notif|preferen)(?=.*[?=]|[^?]*\/)|pref(?:erence)?s?[-_/](?:e?mail|notif|news)|(?:manage|update|my|edit)[-_/](?:pref|notif|subscri)|pr[eé]f[eé]ren[cz]\w{0,4}[-_/]?(?:mail|$|[?#])|list-?manage|\/off(?=[/?#]|$)|(?:ileti|mail|bildirim)-?iptal|ne-plus-(?:suivre|recevoir)|unfollow|notif\w{0,12}[-_/](?:disattiva|désactiver|desactiver|desactivar|deaktiv\w{0,6})|abmeld|abbestell|wypis|odhlas|desinscri|desabon|darse-?de-?baja|\/baja|disiscri|uitschrij|afmeld|teken-uit|avregistr|avprenumer|avmeld|leiratkoz|dezabon|otpis|teishi|haishin|izin-?iptal|(?:nyheter|nieuwsbrief|newsletter)\/avsluta|aboneligi?|renunt|(?:notif\w{0,12}|alerts?|digests?|reminders?|e?mails?|news(?:letter)?)[-_/](?:mute|delete|off|stop|cancel|end|remove|pause)|(?:mute|cancel|stop|delete|remove|end)[-_/](?:notif|alerts?|digest|reminder|e?mails?|news)|\/prefs?(?=[/?#])|\/preferences(?=[?#])|e-?bill\/cancel|danysgrif|odjav|loobu|rezygn|voorkeuren|\/remove\.php\?|alerts?[-_/](?:edit|manage)/
+  /unsub|remove-?subscri|\/(?:settings|preferences|account|profile)\/(?:e-?mails?|notifications?)(?=[/?#]|$)|\/subscription\?(?:token|key)=|#(?:e-?mail-?)?notif|\/emails\/?(?=[?#]|$)|opt[-_]?out|(?:e?mails?|news(?:letter)?|notif\w{0,12}|comms?|contact)[-_/](?:pref|settings?|stop|off|manage|opt)|(?:settings|einstellungen|account|konto|profile|gestisci|gerer)[-_/](?:e-?mails?|notif|preferen)(?=.*[?=]|[^?]*\/)|pref(?:erence)?s?[-_/](?:e?mail|notif|news)|(?:manage|update|my|edit)[-_/](?:pref|notif|subscri)|pr[eé]f[eé]ren[cz]\w{0,4}[-_/]?(?:mail|$|[?#])|list-?manage|\/off(?=[/?#]|$)|(?:ileti|mail|bildirim)-?iptal|ne-plus-(?:suivre|recevoir)|unfollow|notif\w{0,12}[-_/](?:disattiva|désactiver|desactiver|desactivar|deaktiv\w{0,6})|abmeld|abbestell|wypis|odhlas|desinscri|desabon|darse-?de-?baja|\/baja|disiscri|uitschrij|afmeld|teken-uit|avregistr|avprenumer|avmeld|leiratkoz|dezabon|otpis|teishi|haishin|izin-?iptal|(?:nyheter|nieuwsbrief|newsletter)\/avsluta|aboneligi?|renunt|(?:notif\w{0,12}|alerts?|digests?|reminders?|e?mails?|news(?:letter)?)[-_/](?:mute|delete|off|stop|cancel|end|remove|pause)|(?:mute|cancel|stop|delete|remove|end)[-_/](?:notif|alerts?|digest|reminder|e?mails?|news)|mailing-?list\/(?:cancel|leave|off|remove|stop|delete)|\/prefs?(?=[/?#])|\/preferences(?=[?#])|e-?bill\/cancel|danysgrif|odjav|loobu|rezygn|voorkeuren|\/remove\.php\?|alerts?[-_/](?:edit|manage)/
 const PATH_RESET =
   /reset|forgot|\/password(?:\.php)?\?(?:key|token|code)=|lost[-_]?(?:password|pw)|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|\/recover(?:y)?(?=[/?#]|$)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|contrasinal|contrasenya|slaptazod|parool|lozink|zapork|kodeord|passord|wagwoord|fjalekalim|cyfrinair|pasahitz|nenosiri|mat-?khau|kata-?sandi|geslo|parola|sifre|parol[-_/]|clave[-_/]?nueva|\/restore(?=[/?#]|$)|\/pin\/(?:ny|new|neu)|nueva-?clave|not-?(?:me|you)(?=[/?#])/
 const PATH_VERIFY =
@@ -66,7 +66,7 @@ export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toL
  * and `Review weak passwords`.
  */
 const THINGS =
-  /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pesanan|คำสั่งซื้อ/u
+  /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pe(?:me)?sanan|pembayaran|pembelian|thanh toán|płatnoś|platb|fizetés|plăț|plať|πληρωμ|ödeme|оплат|платеж|платіж|плащан|плаќањ|plaćanj|plačil|การชำระ|भुगतान|পেমেন্ট|תשלום|الدفع|پرداخت|คำสั่งซื้อ/u
 
 /**
  * Matches characters without a width. Some words in Indian and Arabic scripts occur both with and without such
@@ -83,7 +83,7 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
   if (choosesMail(own)) return 'unsubscribe'
   if (isPasswordless(own) || ALLOWS_SIGN_IN.test(own)) return 'sign-in'
   const isThing = THINGS.test(own)
-  if (PASSWORD.test(own)) return isThing ? undefined : 'reset'
+  if (PASSWORD.test(own) || resetsCredentials(own)) return isThing ? undefined : 'reset'
   if (VERIFY.test(own) || asksToConfirm(own)) return isThing ? 'other' : 'verify'
   return SIGN_IN.test(own) ? 'sign-in' : undefined
 }
@@ -100,7 +100,8 @@ const ACT = /[?&#](?:type|action|mode|flow|kind|purpose|do)=(?<act>[\w-]{3,40})/
  */
 const CONFIRMED_SETTING = /\/(?:settings|preferences|account|profile)\/.{0,200}(?:verif|confirm)/
 const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/
-const SURE_SIGN_IN = /\/(?:mfa|2fa|two-?factor)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
+const SURE_SIGN_IN =
+  /\/(?:mfa|2fa|two-?factor|log[-_]?in\/otp)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
 
 /**
  * Describes the purpose that the path of a link's URL names. If the named purpose is certain (`isSure`), it takes

@@ -213,12 +213,17 @@ function partsOf(href: string): {
  */
 type OpenLink = { href: string; words: string; start: number; before: string }
 
-/** Returns the links of HTML, with the words inside and before each link. */
+/**
+ * Returns the links of HTML, with the words inside and before each link. Then follow the URLs that stand in the text
+ * outside of links, because mail programs make links of them.
+ */
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
   /** Holds the words of the mail between the last link and the current position. */
   let words = ''
+  /** Holds the text outside of links, with a line end for each tag. */
+  const outside: string[] = []
   let link: OpenLink | null = null
   let tag = { name: '', start: 0, href: '', alt: '' }
   const finish = () => {
@@ -237,6 +242,7 @@ function linksOfHtml(html: string): Found[] {
   const add = (text: string) => {
     if (link === null) {
       words += text
+      outside.push(text)
       // The function cuts the collected words only when they have twice the maximum length. With a cut at each HTML
       // token, the function would copy the words of a long mail again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
@@ -255,6 +261,7 @@ function linksOfHtml(html: string): Found[] {
     begin: (end) => {
       // The description of a picture counts as the picture's text.
       add(` ${tag.alt} `)
+      outside.push('\n')
       if (link !== null && end - link.start > INNER_MAX_CHARS) finish()
       if (tag.name !== 'a') return
       finish()
@@ -269,7 +276,7 @@ function linksOfHtml(html: string): Found[] {
   })
   // A link without an end tag ends at the end of the mail.
   if (found.length < LINKS_READ) finish()
-  return found
+  return [...found, ...linksOfText(outside.join(''))]
 }
 
 const BLANK = /^[\s\p{Cc}]$/u

@@ -92,7 +92,6 @@ testWhole(
     await buyer.settled(slow.body.purchaseId, 'spent')
     expect(new Set(seller.received.map(({ header }) => header)).size).toBe(1)
   },
-  120_000,
 )
 
 test('a seller that uses one payment header for two endpoints is paid only once, and the other purchase stays open', async () => {

@@ -129,11 +129,7 @@ testWhole.skipIf(!isPossible)(
 
     disk.clear()
     refused = undefined
-    await waitFor(
-      'everything to be ready again',
-      async () => (await readyz())?.status === 'ready',
-      40_000,
-    )
+    await waitFor('everything to be ready again', async () => (await readyz())?.status === 'ready')
     const before = acknowledged.length
     await waitFor('mail to be acknowledged again', () => acknowledged.length > before)
     stop.now = true
@@ -147,11 +143,7 @@ testWhole.skipIf(!isPossible)(
       messageId: '<last@full.test>',
     })
     for (const messageId of [...acknowledged, '<last@full.test>']) {
-      await waitFor(
-        messageId,
-        async () => (await agent.get(messagePath(messageId))).status === 200,
-        30_000,
-      )
+      await waitFor(messageId, async () => (await agent.get(messagePath(messageId))).status === 200)
     }
     const { body } = await agent.get('/v0/vault/full')
     expect(Number(body.data.key.split(' ')[0])).toBeGreaterThanOrEqual(stored)

@@ -99,7 +99,7 @@ beforeAll(async () => {
     printf '#!/bin/sh\\nexec /opt/purser/node_modules/.bin/bun /opt/purser/test/e2e/goingLive/systemctl.ts "$@"\\n' > /usr/local/bin/systemctl
     chmod +x /usr/local/bin/systemctl`,
   )
-}, 120_000)
+}, 180_000)
 afterAll(() => machine?.[Symbol.dispose]())
 
 test(`the page docs/going-live.md has at most ${LINES_MAX} lines`, () => {
@@ -108,19 +108,15 @@ test(`the page docs/going-live.md has at most ${LINES_MAX} lines`, () => {
 })
 
 for (const [at, step] of readSteps().entries()) {
-  testHere(
-    `${step.title}, block ${at + 1}: ${step.script.split('\n')[0]}`,
-    async () => {
-      await before(step)
-      const printed = await inShell(step.script)
-      for (const form of step.prints) {
-        const isPrinted = hasLine(printed, withAddress(form))
-        expect([form, isPrinted ? 'is printed' : printed]).toEqual([form, 'is printed'])
-      }
-      await after(step, printed)
-    },
-    90_000,
-  )
+  testHere(`${step.title}, block ${at + 1}: ${step.script.split('\n')[0]}`, async () => {
+    await before(step)
+    const printed = await inShell(step.script)
+    for (const form of step.prints) {
+      const isPrinted = hasLine(printed, withAddress(form))
+      expect([form, isPrinted ? 'is printed' : printed]).toEqual([form, 'is printed'])
+    }
+    await after(step, printed)
+  })
 }
 
 testHere(
@@ -179,19 +175,14 @@ testHere(
     )
     await waitFor('the delayed mail', async () => (await count(/status=sent \(250 OK/g)) > sent)
   },
-  90_000,
 )
 
-testHere(
-  'the listener uses a renewed certificate without a restart',
-  async () => {
-    const former = await serial()
-    await machine.must(
-      'rm -rf /var/lib/caddy/.local/share/caddy/certificates/*/mail.example.com && systemctl restart caddy',
-    )
-    await waitFor('another certificate', async () => ![former, ''].includes(await serial()))
-    const { stdout: log } = await machine.run('cat /run/units/purser-smtp.service.log')
-    expect(log.match(/"msg":"ready"/g)).toHaveLength(1)
-  },
-  90_000,
-)
+testHere('the listener uses a renewed certificate without a restart', async () => {
+  const former = await serial()
+  await machine.must(
+    'rm -rf /var/lib/caddy/.local/share/caddy/certificates/*/mail.example.com && systemctl restart caddy',
+  )
+  await waitFor('another certificate', async () => ![former, ''].includes(await serial()), 150_000)
+  const { stdout: log } = await machine.run('cat /run/units/purser-smtp.service.log')
+  expect(log.match(/"msg":"ready"/g)).toHaveLength(1)
+})

@@ -98,7 +98,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} keeps its data`, () => {
     const url = `http://127.0.0.1:${/"port":(\d+)/.exec(api.stdout())![1]}`
     client = createClient(url, project.rawKey)
     platform = createClient(url, platformKey)
-  }, 60_000)
+  }, 180_000)
   afterAll(() => stack.disposeAsync())
 
   test('an upgrade keeps mail, which can still be found, shown and answered', async () => {

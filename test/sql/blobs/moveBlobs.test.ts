@@ -91,7 +91,7 @@ test('large contents move to the object store and back, byte for byte, and small
   ])
   expect(await contents()).toEqual(before)
   await same()
-}, 60_000)
+})
 
 test('if an outage of the object store interrupts the move of contents, the next run continues it', async () => {
   const { pool } = database
@@ -103,7 +103,7 @@ test('if an outage of the object store interrupts the move of contents, the next
   expect((await move('store')).code).toBe(0)
   expect((await contents()).objects).toBe(12)
   await moveBlobs(pool, bucket.store, 'database', () => {})
-}, 60_000)
+})
 
 test('a lost object does not keep the other contents from moving back', async () => {
   const { pool } = database
@@ -123,7 +123,7 @@ test('a lost object does not keep the other contents from moving back', async ()
   expect((await contents()).objects).toBe(1)
   await bucket.store.put(name, object!)
   expect(await moveBlobs(pool, bucket.store, 'database', () => {})).toBe(1)
-}, 60_000)
+})
 
 test('a content that changes during its move to the object store keeps the change', async () => {
   const { pool } = database

@@ -14,4 +14,4 @@ test('PostgreSQL starts although a power failure has emptied the new password fi
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 60_000)
+})

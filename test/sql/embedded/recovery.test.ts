@@ -25,4 +25,4 @@ test('the start waits for a recovery that takes longer than half a minute', asyn
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 120_000)
+})

@@ -52,7 +52,7 @@ test('a child process with endless work is killed when its parent is killed', as
   const spentMs = processorMs(pid)!
   await waitFor('the endless work', () => processorMs(pid)! > spentMs + 200)
   parent.child.kill('SIGKILL')
-  await waitFor('the end of the child', () => !isAlive(pid), 15_000)
+  await waitFor('the end of the child', () => !isAlive(pid))
 })
 
 test('a child process that does not start, and a request that cannot be sent, cause a ChildError', async () => {

@@ -104,7 +104,7 @@ test('each console route serves people with a role that may call it, and refuses
     expect([route, stranger.status]).toEqual([route, 401])
   }
   expect(found).toEqual(wanted)
-}, 120_000)
+})
 
 const call = (cookie: string, method: string, path: string) => {
   const client = consoleClient(service.url, cookie)

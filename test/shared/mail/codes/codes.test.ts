@@ -43,6 +43,35 @@ describe('the service finds one-time codes in a mail', () => {
     expect(findCodes({ subject: 'Mail', text: bill, html: null })).toEqual([])
   })
 
+  test('each code of a numbered list is found', () => {
+    const listed = 'Your backup codes:\n1. 4K7QZ92M\n2. X8PB31LT\n3) 9DW5RN0V'
+    expect(valuesOf(listed).toSorted()).toEqual(['4K7QZ92M', '9DW5RN0V', 'X8PB31LT'])
+    expect(valuesOf('We mended faults, but send no code:\n1. CVE-2025-20881')).toEqual([])
+  })
+
+  test('a code is found if its sender forgot the full stop', () => {
+    const text =
+      'Your withdrawal code is 407286 It was generated at 2026-02-17 08:14:52 and is valid for 30 minutes.'
+    expect(valuesOf(text)).toEqual(['407286'])
+  })
+
+  test('a long code is found if a link carries it too and the words before it name a code', () => {
+    const link = 'https://a.example/register/q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'
+    const shown = (words: string) => valuesOf(`Confirm: ${link}\n${words}`)
+    const code = 'q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'
+    expect(shown(`Your activation code is:\n\n${code}`)).toEqual([code])
+    expect(shown(`Use the code ${code} in the app.`)).toEqual([code])
+    expect(shown(`Parcel ${code} arrives. We send the code later.`)).toEqual([])
+    expect(shown(`Your code has no link. Parcel ${code} arrives.`)).toEqual([])
+    expect(valuesOf(`Your activation code is:\n\n${code}`)).toEqual([])
+  })
+
+  test('the word "your" may stand between a label and its code in Thai, Hebrew and Vietnamese', () => {
+    expect(valuesOf('รหัสยืนยันของคุณคือ: 9b04e7d1')).toEqual(['9b04e7d1'])
+    expect(valuesOf('קוד האימות שלך הוא: 4718')).toEqual(['4718'])
+    expect(valuesOf('Mã xác nhận của bạn là 4718')).toEqual(['4718'])
+  })
+
   test('the year in a copyright notice is not a code', () => {
     const text = 'Your code:\n\n90574\n\n© 2024'
     expect(findCodes({ subject: '', text, html: null }).map(({ value }) => value)).toEqual([

@@ -50,6 +50,24 @@ test('a link of a wiki has the purpose of its act if it holds a secret', () => {
   expect(purposeOfBare(`${wiki}/confirm/how-to-confirm-2`)).toBe('other')
 })
 
+test('a bare address in HTML outside of links is a link, and the address that a link shows is none', () => {
+  const url = 'https://a.example/activation/confirm/eyJ0eXAiOiJKV1QiLCJhbGci'
+  const bare = findLinks({ subject: '', text: '', html: `Here is your url:<br>${url}<br>Regards` })
+  expect(bare).toMatchObject([{ href: url, purpose: 'verify' }])
+  const html = `<a href="https://track.example/c/1">${url}</a>`
+  expect(findLinks({ subject: '', text: '', html }).map(({ href }) => href)).toEqual([
+    'https://track.example/c/1',
+  ])
+})
+
+test('a link that resets the data for signing in has the purpose `reset`', () => {
+  const href = 'https://sso.example/action-token?key=eyJhbGciOiJIUzUxMiJ9'
+  for (const words of ['Link to reset credentials', 'Zurücksetzen der Anmeldedaten']) {
+    const html = `<a href="${href}">${words}</a>`
+    expect(findLinks({ subject: '', text: '', html })).toMatchObject([{ purpose: 'reset' }])
+  }
+})
+
 describe('the words of a link decide its purpose', () => {
   test('if the words of a link are about unsubscribing or something else, they count more than its path', () => {
     expect(purposeOf(anchor(personal('/verify-email'), 'Unsubscribe'))).toBe('unsubscribe')

@@ -209,7 +209,7 @@ describe('the service builds a leaf of the search index', () => {
     expect([await pending(projectId), (await pending(neighbour)).length]).toEqual([[held!], 1])
     expect(await build(projectId)).toEqual(['leaf'])
     expect((await leaves(projectId)).at(-1)).toEqual([2, [held!]])
-  }, 20_000)
+  })
 })
 
 test('only one process at a time builds the search segments of a project, and other projects do not wait', async () => {

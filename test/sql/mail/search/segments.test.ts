@@ -138,7 +138,7 @@ test('random mails are found by random words while the mails are stored, changed
   const built = await build(projectId)
   expect([built.at(-1), new Set(built).has('merged')]).toEqual(['leaf', true])
   await expectAllFound(projectId)
-}, 60_000)
+})
 
 test('a weekly check removes the words of a deleted message from its search segment, and deletes an empty segment', async () => {
   const projectId = await newInbox(pool)
@@ -288,4 +288,4 @@ test('a search finds every message stored before it, even while search segments 
   await Promise.all([write(), builder(), builder(), searcher()])
   await build(projectId)
   await expectAllFound(projectId)
-}, 60_000)
+})
