@@ -6,7 +6,12 @@ import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
 import type { UseMethod } from '../../shared/vault/bounds/useMethods.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
-import { checkUseRequest, type UseRequest, type UseTarget } from '../../shared/vault/useRequest.ts'
+import {
+  checkUseRequest,
+  toolCall,
+  type UseRequest,
+  type UseTarget,
+} from '../../shared/vault/useRequest.ts'
 import { DIGITS_RULE, losesDigits } from '../../shared/wholeNumbers.ts'
 import { acceptPurchase } from '../../sql/purse/purchases/acceptPurchase.ts'
 import { findPurchase } from '../../sql/purse/purchases/purchases.ts'
@@ -90,7 +95,10 @@ export async function purchase(
     request,
     target,
     tool: tool?.name ?? null,
-    credential: name === undefined ? null : { name, judge: judgeFilling(name, request) },
+    credential:
+      name === undefined
+        ? null
+        : { name, judge: judgeFilling(name, tool === undefined ? request : toolCall(request)) },
     requestHash: requestHash({
       request,
       maxAmount: String(maxAtomic),
