@@ -30,6 +30,7 @@ import {
   BODY_MAX_BYTES,
   notAnObject,
   readForm,
+  readFormPairs,
   readJson,
   readJsonValue,
 } from './http/input/body.ts'
@@ -163,7 +164,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         hold: (bytes: number, end: (error: ApiError) => void) => bodies.hold(state, bytes, end),
       }
       const startedMs = performance.now()
-      const read = route?.form ? readForm : readJson
+      const read = !route?.form ? readJson : route.form === 'pairs' ? readFormPairs : readForm
       const body = route?.anyJson
         ? (await readJsonValue(request, limit))?.value
         : await read(request, limit)
@@ -175,7 +176,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
           throw Object.assign(toApiError(error, state.requestId), { cause: error })
         })
       }
-      const isOpen = route?.access === 'public' || route?.form === true || route?.openBody === true
+      const isOpen =
+        route?.access === 'public' || route?.form !== undefined || route?.openBody === true
       if (!isOpen) refuseUnknownFields(body, route?.body)
       // If the parse hook returns `undefined`, Elysia concludes that the hook did not parse the body. A body value of
       // `null` fails the schema of every route with a body.

@@ -2,6 +2,7 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { databaseOutage } from '../shared/process/outage.ts'
+import { connectionTo } from './connectionTo.ts'
 
 /** Runs SQL statements on the connection pool, or on a connection inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
@@ -45,15 +46,17 @@ export function createPool({
   log,
 }: PoolOptions): Pool {
   const pool = new pg.Pool({
-    connectionString: url,
+    ...connectionTo(
+      url,
+      name,
+      `-c plan_cache_mode=force_generic_plan -c statement_timeout=${statementTimeoutMs}`,
+    ),
     max: size,
-    application_name: name,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
     query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_IDLE_MS,
-    options: `-c plan_cache_mode=force_generic_plan -c statement_timeout=${statementTimeoutMs}`,
   })
   const broke = (error: Error) => log?.debug({ reason: error.message }, 'a connection broke')
   pool.on('error', broke)

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { connectionTo } from './connectionTo.ts'
 
 export type Subscription = { stop(): Promise<void> }
 
@@ -29,8 +30,7 @@ export function subscribe(options: {
 
   const connect = async () => {
     const current = new pg.Client({
-      connectionString: options.databaseUrl,
-      application_name: options.name,
+      ...connectionTo(options.databaseUrl, options.name),
       keepAlive: true,
       connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
       query_timeout: ANSWER_TIMEOUT_MS,

@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runMigrations } from 'graphile-worker'
 import pg from 'pg'
+import { connectionTo } from './connectionTo.ts'
 import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
@@ -23,10 +24,7 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
  * @returns the names of the migrations that this call has applied.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    application_name: 'purser migrate',
-  })
+  const client = new pg.Client(connectionTo(databaseUrl, 'purser migrate'))
   await client.connect()
   try {
     // The database or its role may limit the time of statements, but the build of an index can take hours.

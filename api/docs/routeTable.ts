@@ -38,7 +38,7 @@ export type Route = {
   /** Tells whether the request body may be any JSON value. The handler of the route checks the JSON value. */
   anyJson?: true
   /** Tells whether the request body is an HTML form. */
-  form?: true
+  form?: true | 'pairs'
   /**
    * Tells whether the browser loads this console route in a frame, and therefore sends no request header of the
    * console.

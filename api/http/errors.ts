@@ -1,5 +1,6 @@
 import { BlobsAwayError } from '../../shared/blobs/objectStore.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
+import { ProjectGoneError } from '../../sql/account/projects/holdProject.ts'
 import { LostObjectError } from '../../sql/blobs/sealedBlob.ts'
 import { isGivenUp } from '../../sql/db.ts'
 
@@ -97,6 +98,7 @@ export function toApiError(error: unknown, requestId: string): ApiError {
       'retry-after': String(UNAVAILABLE_RETRY_S),
     })
   }
+  if (error instanceof ProjectGoneError) return new ApiError(401, 'unauthorized', 'Invalid API key')
   if (error instanceof LostObjectError) {
     return new ApiError(
       500,

@@ -38,8 +38,8 @@ export type Operation = {
    * have such a response.
    */
   cors?: true
-  /** Tells whether the request body is an HTML form. */
-  form?: true
+  /** Tells whether the request body is an HTML form. The form `pairs` keeps each field that occurs twice. */
+  form?: true | 'pairs'
   /** Tells whether the request body may be any JSON value. The handler of the route checks the JSON value. */
   anyJson?: true
   /**

@@ -17,7 +17,8 @@ export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
   /**
    * Records the position in the database's write-ahead log up to which a project has written. The caller awaits this
-   * function before it answers a request that may have written to the database.
+   * function before it answers a request that may have written to the database. The function never throws, because the
+   * change is made, and an error would make the client repeat the change.
    */
   wrote(projectId: string): Promise<void>
   /**
@@ -65,8 +66,22 @@ export function replicaReads({
    */
   let replayed: Lsn | null = null
   let stopping = false
+  /** Holds the projects with writes that the database did not record. Until it has recorded them, the primary reads. */
+  const unrecorded = new Map<string, object>()
+  const recordAgain = async () => {
+    const writes = [...unrecorded]
+    await markWritten(
+      primary.pool,
+      writes.map(([projectId]) => projectId),
+    )
+    // A project can have written again meanwhile.
+    for (const [projectId, write] of writes) {
+      if (unrecorded.get(projectId) === write) unrecorded.delete(projectId)
+    }
+  }
   const poll = async () => {
     while (!stopping) {
+      if (unrecorded.size > 0) await recordAgain().catch(() => {})
       try {
         replayed = await readReplayed(replica.pool)
       } catch (error) {
@@ -88,7 +103,8 @@ export function replicaReads({
   return {
     async run(request, read) {
       const needed = writtenTo(request)
-      if (replayed === null || (needed !== null && replayed < needed)) return read(primary)
+      if (unrecorded.size > 0 || replayed === null || (needed !== null && replayed < needed))
+        return read(primary)
       try {
         return await read(replica)
       } catch (error) {
@@ -96,7 +112,14 @@ export function replicaReads({
         return read(primary)
       }
     },
-    wrote: (projectId) => writes.submit(projectId),
+    async wrote(projectId) {
+      try {
+        await writes.submit(projectId)
+      } catch (error) {
+        unrecorded.set(projectId, {})
+        log.warn({ err: error }, 'the writes of a project are not recorded; the primary reads')
+      }
+    },
     needsWritten: true,
     async stop() {
       stopping = true

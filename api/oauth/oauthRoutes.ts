@@ -11,7 +11,7 @@ import { authorize } from './authorize.ts'
 import { limitNetwork } from './networkLimit.ts'
 import { answerOAuth } from './oauthError.ts'
 import { register } from './register.ts'
-import { giveTokens, revoke } from './token.ts'
+import { fieldsOf, giveTokens, revoke } from './token.ts'
 
 /**
  * Sets the maximum number of bytes of an OAuth request body. The maximum size of OAuth request bodies is low, because
@@ -19,7 +19,7 @@ import { giveTokens, revoke } from './token.ts'
  */
 const BODY_MAX_BYTES = 8 * 1024
 
-const Form = t.Record(t.String(), t.String())
+const Form = t.Array(t.Tuple([t.String(), t.String()]))
 
 const describe = { tag: 'Service', access: 'public', cors: true } as const
 const small = { ...describe, bodyMaxBytes: BODY_MAX_BYTES } as const
@@ -40,11 +40,11 @@ export function oauthRoutes(services: Services) {
       bearer_methods_supported: ['header'],
       resource_name: 'Purser',
     })
-  const form = (work: (fields: Static<typeof Form>, requestId: string) => Promise<unknown>) => ({
+  const form = (work: (fields: Record<string, string>, requestId: string) => Promise<unknown>) => ({
     handle: ({ request, body }: { request: Request; body: Static<typeof Form> }) =>
       answerOAuth(async () => {
         await limitNetwork(services, request, 'token')
-        return { body: await work(body, stateOf(request).requestId) }
+        return { body: await work(fieldsOf(body), stateOf(request).requestId) }
       }),
   })
   return new Elysia()
@@ -87,7 +87,7 @@ export function oauthRoutes(services: Services) {
         body: Form,
         detail: operation({
           ...small,
-          form: true,
+          form: 'pairs',
           summary: 'Exchange a code or a refresh token',
           success: ok,
         }),
@@ -101,7 +101,7 @@ export function oauthRoutes(services: Services) {
       }).handle,
       {
         body: Form,
-        detail: operation({ ...small, form: true, summary: 'Revoke a token', success: ok }),
+        detail: operation({ ...small, form: 'pairs', summary: 'Revoke a token', success: ok }),
       },
     )
     .post(

@@ -17,6 +17,23 @@ type Form = Record<string, string>
 const FIELD_MAX_CHARS = 1_000
 
 /**
+ * Returns the fields of a token request by their names. A parameter without a value counts as absent, and no parameter
+ * may occur twice (RFC 6749 §3.2), except for the same resource (RFC 8707 §2). @throws {OAuthError}
+ */
+export function fieldsOf(pairs: readonly (readonly [name: string, value: string])[]): Form {
+  const fields = new Map<string, string>()
+  for (const [name, value] of pairs) {
+    if (value === '') continue
+    const isSame = name === 'resource' && fields.get(name) === value
+    if (fields.has(name) && !isSame) {
+      throw new OAuthError('invalid_request', 'each parameter must be set once')
+    }
+    fields.set(name, value)
+  }
+  return Object.fromEntries(fields)
+}
+
+/**
  * Serves the token endpoint `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} for an invalid token request.
  */
 export async function giveTokens(services: Services, form: Form, requestId: string) {

@@ -6,7 +6,13 @@ import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
 import type { UseMethod } from '../../shared/vault/bounds/useMethods.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
-import { checkUseRequest, type UseRequest, type UseTarget } from '../../shared/vault/useRequest.ts'
+import {
+  checkUseRequest,
+  toolCall,
+  type UseRequest,
+  type UseTarget,
+} from '../../shared/vault/useRequest.ts'
+import { DIGITS_RULE, losesDigits } from '../../shared/wholeNumbers.ts'
 import { acceptPurchase } from '../../sql/purse/purchases/acceptPurchase.ts'
 import { findPurchase } from '../../sql/purse/purchases/purchases.ts'
 import { findPurse } from '../../sql/purse/purses.ts'
@@ -67,7 +73,7 @@ export async function purchase(
   requireScope(caller, kind === 'payment' ? 'purse:pay' : 'purse:read')
   const { pool } = services
   const { maxAmount = '0', why, credential: name, tool, ...asked } = given
-  const request = tool === undefined ? readRequest(asked) : toolRequest(asked, tool)
+  const request = tool === undefined ? readRequest(asked, 'body') : toolRequest(asked, tool)
   if (name !== undefined) {
     requireScope(caller, 'vault:use')
     orBadRequest(() => checkName(name))
@@ -89,7 +95,10 @@ export async function purchase(
     request,
     target,
     tool: tool?.name ?? null,
-    credential: name === undefined ? null : { name, judge: judgeFilling(name, request) },
+    credential:
+      name === undefined
+        ? null
+        : { name, judge: judgeFilling(name, tool === undefined ? request : toolCall(request)) },
     requestHash: requestHash({
       request,
       maxAmount: String(maxAtomic),
@@ -136,6 +145,7 @@ function toolRequest(
   if (method !== undefined || body !== undefined) {
     throw badRequest('method and body must be absent where tool is there')
   }
+  if (losesDigits(given)) throw badRequest(`tool.arguments must ${DIGITS_RULE}`)
   return { method: 'POST', url, headers, body: JSON.stringify(given) }
 }
 

@@ -4,6 +4,7 @@ import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import type { UseMethod } from '../../shared/vault/bounds/useMethods.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
 import { checkUseRequest, fillRequest, type UseRequest } from '../../shared/vault/useRequest.ts'
+import { DIGITS_RULE, losesDigits } from '../../shared/wholeNumbers.ts'
 import { acceptUse } from '../../sql/vault/acceptUse.ts'
 import type { OpenCredential } from '../../sql/vault/credentialReads.ts'
 import { findUse, type Use } from '../../sql/vault/uses.ts'
@@ -137,7 +138,15 @@ const toUse = (use: Use) => ({
   expiresAt: use.expiresAt.toISOString(),
 })
 
-export function readRequest({ method, url, headers = {}, body }: GivenRequest): UseRequest {
+/**
+ * Returns the request with its body as text. @throws {ApiError} 400 for a JSON body with a number that has lost digits.
+ * @param field is the name of the body in the error message.
+ */
+export function readRequest(
+  { method, url, headers = {}, body }: GivenRequest,
+  field = 'request.body',
+): UseRequest {
+  if (losesDigits(body)) throw badRequest(`${field} must ${DIGITS_RULE}`)
   const isText = typeof body === 'string'
   const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
   const isJson = body !== undefined && body !== null && !isText

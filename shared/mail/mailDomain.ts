@@ -3,6 +3,8 @@
  * others authenticate the domain's sent mail.
  */
 
+import { isVersioned } from './versionedText.ts'
+
 type RecordPurpose = 'ownership' | 'mx' | 'dkim' | 'spf' | 'dmarc'
 
 export type DomainRecord = {
@@ -68,20 +70,20 @@ export function judgeRecord({ purpose, value }: DomainRecord, found: readonly st
       return judge(found.filter(isDkim), [value], (text) => tag(text, 'p') === tag(value, 'p'))
     case 'spf': {
       const include = value.split(' ')[1]!
-      return judge(found.filter(isSpf), [include], (text) =>
-        text.toLowerCase().split(/\s+/).includes(include),
+      return judgeOnly(textsOf(found, 'spf1'), [include], (text) =>
+        text
+          .toLowerCase()
+          .split(/\s+/)
+          .some((term) => term.replace(/^\+/, '') === include),
       )
     }
     case 'dmarc':
-      return judge(
-        found.filter((text) => /^v=DMARC1\b/i.test(text)),
-        ['v=DMARC1'],
-        () => true,
-      )
+      return judgeOnly(textsOf(found, 'DMARC1'), ['v=DMARC1'], () => true)
   }
 }
 
-const isSpf = (text: string): boolean => /^v=spf1(\s|$)/i.test(text)
+const textsOf = (found: readonly string[], version: string): string[] =>
+  found.filter((text) => isVersioned(text, version))
 const isDkim = (text: string): boolean => tag(text, 'p') !== ''
 const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
@@ -97,6 +99,15 @@ function judge(
   if (found.some(fits)) return { status: 'ok', detail: 'found' }
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
+
+/**
+ * Judges a DNS record that must be the only one of its kind. Receivers use none of two SPF records (RFC 7208 §4.5) and
+ * none of two DMARC records (RFC 9989 §4.10).
+ */
+const judgeOnly: typeof judge = (found, wanted, fits) =>
+  found.length > 1
+    ? { status: 'mismatch', detail: `found ${found.length} instead of one` }
+    : judge(found, wanted, fits)
 
 /** Holds the finding about a DNS record if the name servers did not respond. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }

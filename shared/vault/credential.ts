@@ -1,3 +1,4 @@
+import { DIGITS_RULE, losesDigits } from '../wholeNumbers.ts'
 import { parseTotpSecret, type TotpKey, TotpSecretError } from './totp.ts'
 
 /** Lists the kinds of credentials (docs/contract.md §5). */
@@ -176,6 +177,7 @@ function checkObject(
   if (isDeeperThan(value, DEPTH_MAX)) {
     throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
   }
+  if (losesDigits(value)) throw new CredentialInputError(`${name} must ${DIGITS_RULE}`)
   if (Buffer.byteLength(JSON.stringify(value)) > maxBytes) {
     throw new CredentialInputError(`${name} must be at most ${maxBytes} bytes of JSON`)
   }

@@ -155,6 +155,20 @@ export type FilledRequest = {
 }
 
 /**
+ * Returns the call of an MCP tool as a request whose body is JSON, because the body holds the arguments of the tool. So
+ * the service fills each placeholder into a JSON string, whatever Content-Type the caller wrote.
+ */
+export const toolCall = (request: UseRequest): UseRequest => ({
+  ...request,
+  headers: {
+    ...Object.fromEntries(
+      Object.entries(request.headers).filter(([name]) => name.toLowerCase() !== 'content-type'),
+    ),
+    'content-type': 'application/json',
+  },
+})
+
+/**
  * Replaces the placeholders of a request by the credential's values. The bounds (limits on use) of the credential must
  * allow the request, and the places of the secrets in the request.
  * @param nowMs is the time for the computation of a one-time code.

@@ -2,6 +2,7 @@ import type { Cursor } from '../../shared/cursor.ts'
 import type { EventType } from '../../shared/events/events.ts'
 import { newWebhookId, newWebhookSecret } from '../../shared/ids.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
+import { holdProject } from '../account/projects/holdProject.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 import { abortDeliveriesOf } from './deliveryLog.ts'
@@ -39,7 +40,7 @@ const toWebhook = (row: WebhookRow): ProjectWebhook => ({
  * @param secret is the webhook secret that the caller chose. If `secret` is absent, the service creates a new webhook
  * secret.
  * @returns the webhook and its webhook secret. No other operation returns the webhook secret.
- * @throws {TooManyWebhooksError}
+ * @throws {TooManyWebhooksError} {ProjectGoneError}
  */
 export async function createProjectWebhook(
   pool: Pool,
@@ -50,7 +51,7 @@ export async function createProjectWebhook(
   const id = newWebhookId()
   const sealed = sealWebhookSecret(keyring, { projectId, id, secret })
   return transaction(pool, async (db) => {
-    await db.query('select from projects where id = $1 for no key update', [projectId])
+    await holdProject(db, projectId)
     const { rows } = await db.query<WebhookRow>(
       `insert into project_webhooks
          (id, project_id, url, events, webhook_key_id, webhook_wrapped_key, webhook_ciphertext)

@@ -22,7 +22,8 @@ export async function markWritten(pool: Pool, projectIds: readonly string[]): Pr
   await pool.query({
     name: 'mark-written',
     text: `insert into project_writes as w (project_id, lsn)
-           select id, pg_current_wal_insert_lsn() from projects where id = any ($1) order by id
+           select id, pg_current_wal_insert_lsn() from projects
+           where id = any ($1) and deleted_at is null order by id
            on conflict (project_id) do update set lsn = greatest(w.lsn, excluded.lsn)`,
     values: [projectIds],
   })

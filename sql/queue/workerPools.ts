@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { connectionTo } from '../connectionTo.ts'
 import type { Pool, Queryable } from '../db.ts'
 
 /**
@@ -52,10 +53,8 @@ export async function registerPool(options: {
   onLost: (error: Error) => void
 }): Promise<PoolRegistration> {
   const client = new pg.Client({
-    connectionString: options.databaseUrl,
-    application_name: `purser worker ${options.poolName} (alive)`,
+    ...connectionTo(options.databaseUrl, `purser worker ${options.poolName} (alive)`, KEEPALIVES),
     keepAlive: true,
-    options: KEEPALIVES,
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })

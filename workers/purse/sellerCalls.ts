@@ -6,7 +6,12 @@ import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
-import { checkUseRequest, fillRequest, type UseRequest } from '../../shared/vault/useRequest.ts'
+import {
+  checkUseRequest,
+  fillRequest,
+  toolCall,
+  type UseRequest,
+} from '../../shared/vault/useRequest.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import type { DuePurchase } from '../../sql/purse/purchases/purchaseSteps.ts'
@@ -60,13 +65,13 @@ export function createSellerCalls(
    * Returns the HTTP request of a purchase with its secrets filled in. The request is checked again, because the
    * credential may have changed since the service accepted the purchase.
    */
-  async function fill({ projectId, credentialName: name }: Buyer, request: UseRequest) {
+  async function fill({ projectId, credentialName: name, tool }: Buyer, request: UseRequest) {
     if (name === null) return { ...request, secrets: [] }
     const credential = await readForUse(pool, { projectId, name, keyring: await source(pool) })
     if (credential === null) return 'the credential is gone or has expired'
     try {
       checkUseRequest(request, { allowLoopback: policy.allowPrivate })
-      return fillRequest(request, credential, Date.now())
+      return fillRequest(tool === null ? request : toolCall(request), credential, Date.now())
     } catch (error) {
       if (error instanceof OutOfBoundsError) return `the credential ${error.message}`
       if (error instanceof CredentialInputError) return error.message

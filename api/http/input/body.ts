@@ -147,13 +147,24 @@ const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
  * for a body that exceeds its limit, 415 for another media type, 400 for invalid data
  */
 export async function readForm(request: Request, limit: BodyLimit): Promise<unknown> {
+  return Object.fromEntries(await readFormPairs(request, limit))
+}
+
+/**
+ * Reads the fields of an HTML form as pairs of name and value, in the order of the form. @throws {ApiError} as {@link
+ * readForm}
+ */
+export async function readFormPairs(
+  request: Request,
+  limit: BodyLimit,
+): Promise<[name: string, value: string][]> {
   const bytes = await readBytes(request, limit)
   if (!FORM_TYPE.test(request.headers.get('content-type') ?? '')) {
     throw new ApiError(415, 'unsupported_media_type', 'The body must be an HTML form')
   }
-  const fields = Object.fromEntries(new URLSearchParams(new TextDecoder().decode(bytes)))
-  refuseUnstorable(fields, '')
-  return fields
+  const pairs = [...new URLSearchParams(new TextDecoder().decode(bytes))]
+  for (const [name, value] of pairs) refuseUnstorable({ [name]: value }, '')
+  return pairs
 }
 
 /** Makes the 400 error for a request whose body is absent or is not a JSON object. */

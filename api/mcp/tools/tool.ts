@@ -4,6 +4,7 @@ import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import type { Access } from '../../docs/routeTable.ts'
 import { badRequest, type ErrorCode } from '../../http/errors.ts'
 import { refuseUnstorable } from '../../http/input/body.ts'
+import { refuseUnknownFields } from '../../http/input/unknownFields.ts'
 import { describeValidationError } from '../../http/input/validation.ts'
 import type { Caller } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
@@ -106,12 +107,17 @@ export function defineTool<Input extends TObject>(
     async call(context, given) {
       const args = withLists(tool.input, given)
       const first = schema.Errors(args).First()
+      // The top level of the arguments is strict (describeFault), but the objects within them come from the REST API.
+      if (unknownArgument(tool.input, args) === undefined) refuseUnknownFields(args, tool.input)
       if (first !== undefined) throw badRequest(describeFault(tool.input, args, first))
       refuseUnstorable(args, '')
       return await run(context, args as Static<Input>)
     },
   }
 }
+
+const unknownArgument = ({ properties }: TObject, args: unknown): string | undefined =>
+  Object.keys(args as object).find((name) => !Object.hasOwn(properties, name))
 
 /**
  * Returns a text that names the invalid argument and lists all arguments, because a language model corrects its call
@@ -126,7 +132,7 @@ function describeFault(input: TObject, args: unknown, fault: ValueError): string
       : `Arguments: ${names.map((name) => (required.includes(name) ? `${name} (required)` : name)).join(', ')}`
   // The error names an unknown argument before a missing argument, because a misspelt name is the usual cause of a
   // missing argument.
-  const unknown = Object.keys(args as object).find((name) => !names.includes(name))
+  const unknown = unknownArgument(input, args)
   if (unknown !== undefined) return `${unknown} is not an argument of this tool. ${takes}`
   const missing = fault.type === ValueErrorType.ObjectRequiredProperty ? ', and it is missing' : ''
   return `${describeValidationError('arguments', fault)}${missing}. ${takes}`

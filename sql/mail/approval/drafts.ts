@@ -1,5 +1,6 @@
 import type { Cursor } from '../../../shared/cursor.ts'
 import { newDraftId } from '../../../shared/ids.ts'
+import { holdProject } from '../../account/projects/holdProject.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
@@ -93,7 +94,7 @@ export async function createDraft(
   given: DraftContent,
 ): Promise<Draft> {
   return transaction(pool, async (db) => {
-    await lockDrafts(db, projectId)
+    await holdProject(db, projectId)
     const { rows } = await db.query<DraftRow>(
       `insert into drafts as d (id, project_id, content, attachments, stored_bytes)
        values ($1, $2, $3, $4, $5) returning ${COLUMNS}`,
@@ -115,7 +116,7 @@ export async function changeDraft(
   change: (draft: Draft) => DraftContent,
 ): Promise<Draft | null> {
   return transaction(pool, async (db) => {
-    await lockDrafts(db, projectId)
+    await holdProject(db, projectId)
     const draft = await findDraft(db, projectId, id)
     if (draft === null) return null
     const { rows } = await db.query<DraftRow>(
@@ -143,13 +144,6 @@ export async function deleteDraft(db: Queryable, projectId: string, id: string):
 function storedValues({ content, attachments }: DraftContent): [string, string, number] {
   const texts: [string, string] = [JSON.stringify(content), JSON.stringify(attachments)]
   return [...texts, Buffer.byteLength(texts[0]) + Buffer.byteLength(texts[1])]
-}
-
-/**
- * Makes concurrent changes of one project's drafts wait for each other, so that no change exceeds the limits on drafts.
- */
-async function lockDrafts(db: Queryable, projectId: string): Promise<void> {
-  await db.query('select from projects where id = $1 for no key update', [projectId])
 }
 
 async function checkBounds(db: Queryable, projectId: string): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Cursor } from '../../../shared/cursor.ts'
 import { newRuleId } from '../../../shared/ids.ts'
 import type { Rule, RuleScope } from '../../../shared/mail/emailRules.ts'
+import { holdProject } from '../../account/projects/holdProject.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
@@ -46,7 +47,7 @@ export async function createRule(
   { type, scope, value }: Rule,
 ): Promise<{ rule: StoredRule; isNew: boolean }> {
   return transaction(pool, async (db) => {
-    await db.query('select from projects where id = $1 for no key update', [projectId])
+    await holdProject(db, projectId)
     const existing = await db.query<RuleRow>(
       'select * from email_rules where project_id = $1 and scope = $2 and value = $3',
       [projectId, scope, value],

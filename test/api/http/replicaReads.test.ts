@@ -2,7 +2,8 @@
 import { expect, test } from 'bun:test'
 import { replicaReads } from '../../../api/http/reads.ts'
 import type { Pool } from '../../../sql/db.ts'
-import { silentLog } from '../../support/service.ts'
+import { createTestDatabase } from '../../support/database/database.ts'
+import { silentLog, startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const named = (name: string, lsn: string | null) => ({
@@ -45,3 +46,63 @@ test.each([
     }
   },
 )
+
+test('a caller gets its answer although the service cannot record its write, and reads on the primary until the service has recorded it', async () => {
+  // The service reads no lists from this database, because it is no standby. It still records each write.
+  await using other = await createTestDatabase()
+  await using service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { DATABASE_REPLICA_URL: other.url },
+  })
+  const agent = await service.newAgent()
+  const { pool } = service.database
+  await pool.query(
+    `create function refuse_write() returns trigger language plpgsql as $$ begin raise 'away'; end $$`,
+  )
+  await pool.query(
+    'create trigger refuse_write before insert on project_writes for each row execute function refuse_write()',
+  )
+  const { status, body } = await agent.post('/v0/webhooks', {
+    url: 'https://example.com/hooks',
+    events: ['message.received'],
+  })
+  expect([status, body.secret?.slice(0, 6)]).toEqual([201, 'whsec_'])
+  const recorded = async () => (await pool.query('select project_id from project_writes')).rows
+  expect(await recorded()).toEqual([])
+  await pool.query('drop function refuse_write cascade')
+  await waitFor('the record of the write', async () => (await recorded()).length === 1)
+})
+
+test('a read runs on the primary while the write of any project is not recorded', async () => {
+  let isAway = true
+  let marked: unknown
+  const primary = {
+    ...named('primary', null),
+    pool: {
+      name: 'primary',
+      query: async ({ values }: { values: unknown[] }) => {
+        if (isAway) throw failure('57P01')
+        ;[marked] = values
+        return { rows: [] }
+      },
+    } as unknown as Pool,
+  }
+  const reads = replicaReads({
+    primary,
+    replica: named('replica', '0/1000'),
+    writtenTo: () => null,
+    log: silentLog,
+  })
+  const serverOf = () => reads.run(new Request('http://x/'), async (server) => nameOf(server))
+  try {
+    await waitFor('the replica', async () => (await serverOf()) === 'replica')
+    await reads.wrote('prj_1')
+    expect(await serverOf()).toBe('primary')
+    isAway = false
+    await waitFor('the replica', async () => (await serverOf()) === 'replica')
+    expect(marked).toEqual(['prj_1'])
+  } finally {
+    await reads.stop()
+  }
+})

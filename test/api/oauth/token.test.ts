@@ -89,6 +89,43 @@ test('an app with an unknown client id is told to register again, but an app tha
   expect(await refused({ ...REFRESH, ...document })).toEqual(GRANT_FAULT)
 })
 
+test('a token request or a revocation with a repeated parameter is refused, unless all but one are empty', async () => {
+  const { exchange } = await codeFor(service, agent)
+  const post = async (path: string, pairs: [string, string][]) => {
+    const response = await fetch(service.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(pairs).toString(),
+    })
+    return { status: response.status, body: await response.json() }
+  }
+  const pairs = Object.entries(exchange)
+  const expected = fault('each parameter must be set once')
+  for (const [name, value] of pairs) {
+    if (name === 'resource') continue
+    const twice: [string, string][] = [[name, 'first'], ...pairs]
+    expect([name, errorOf(await post('/oauth/token', twice))]).toEqual([name, expected])
+    const same: [string, string][] = [...pairs, [name, value]]
+    expect([name, errorOf(await post('/oauth/token', same))]).toEqual([name, expected])
+  }
+  const revocation: [string, string][] = [
+    ['token', 'first'],
+    ['token', 'second'],
+    ['client_id', clientId],
+  ]
+  expect(errorOf(await post('/oauth/revoke', revocation))).toEqual(expected)
+  const hidden: [string, string][] = [['client_id', '\0'], ...pairs, ['client_id', '']]
+  expect((await post('/oauth/token', hidden)).status).toBe(400)
+  const resource = `${service.url}/mcp`
+  const whole: [string, string][] = [
+    ...pairs.filter(([name]) => name !== 'resource'),
+    ...pairs.map(([name]): [string, string] => [name, '']),
+    ['resource', resource],
+    ['resource', resource],
+  ]
+  expect((await post('/oauth/token', whole)).status).toBe(200)
+})
+
 test('the token endpoint supports two grant types', async () => {
   for (const grant_type of ['password', 'client_credentials', 'Refresh_Token', 'constructor']) {
     expect([grant_type, await refused({ ...CODE, client_id: clientId, grant_type })]).toEqual([

@@ -3,6 +3,7 @@
  * shows the secret.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { startMcpSeller } from '../../support/purse/mcpSeller.ts'
 import {
   type Buyer,
   newBuyer,
@@ -101,4 +102,26 @@ test('a credential that is deleted during a payment is not sent again', async ()
   const { body } = await buyer.pay(seller.url, request)
   expect(body).toMatchObject({ state: 'unknown', reason: 'credential', payment: { state: 'open' } })
   expect(seller.received.length).toBe(1)
+})
+
+test('the arguments of an MCP tool hold a vault secret with quotes and backslashes as it is, where its placement allows it', async () => {
+  await using mcp = startMcpSeller()
+  const password = 'pa\\ss"word\\n'
+  const put = (placement: string[]) =>
+    buyer.put('/v0/vault/login', {
+      ...{ type: 'LOGIN', data: { password }, allowedHosts: [mcp.host], placement },
+    })
+  const call = {
+    credential: 'login',
+    tool: { name: 'sign_in', arguments: { pin: '{{password}}' } },
+  }
+  for (const placement of ['body', 'json:/pin', 'password@json:/pin']) {
+    expect((await put([placement])).status).toBe(200)
+    const { body } = await buyer.pay(mcp.url, call)
+    expect([placement, body.state]).toEqual([placement, 'answered'])
+    expect(mcp.calls.pop()).toMatchObject({ name: 'sign_in', arguments: { pin: password } })
+  }
+  await put(['json:/other'])
+  expect((await buyer.pay(mcp.url, call)).status).toBe(403)
+  expect(mcp.calls).toEqual([])
 })

@@ -249,6 +249,11 @@ test('an invalid purchase request is refused with the name of the field', async 
       'headers must not hold x-payment',
     ],
     [{ url: seller.url, maxAmount: '1', method: 'GET', body: 'x' }, 'body must be absent'],
+    [{ url: seller.url, maxAmount: '1', body: { id: 2 ** 53 } }, 'body must hold numbers beyond'],
+    [
+      { url: seller.url, maxAmount: '1', tool: { name: 't', arguments: { id: 2 ** 53 } } },
+      'tool.arguments must hold numbers beyond',
+    ],
   ]
   for (const [body, message] of cases) {
     const answer = await buyer.post('/v0/purse/pay', body, { 'idempotency-key': 'bad' })

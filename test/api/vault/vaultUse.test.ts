@@ -252,6 +252,10 @@ test('a request is refused if a secret has characters that its place cannot cont
       'request.headers.x-a must be at most 8192 visible ASCII characters and blanks',
     ],
     [{ method: 'GET', body: 'x' }, 'request.body must be absent with GET'],
+    ...[2 ** 53, -(2 ** 53), 1e300].map((id): [object, string] => [
+      { body: { of: [{ id }] } },
+      'request.body must hold numbers beyond 2^53 - 1 as text: JSON numbers lose their digits',
+    ]),
     [{ body: 'x'.repeat(262_145) }, 'request.body must be at most 262144 bytes'],
   ]
   for (const [more, message] of cases) {

@@ -41,6 +41,12 @@ test('only the significant part of a DNS record is compared when a mail domain i
     ['spf', ['include:mail.test'], 'missing'],
     ['dmarc', ['v=DMARC1; p=reject'], 'ok'],
     ['dmarc', ['v=DMARC10'], 'missing'],
+    ['dmarc', ['v = DMARC1 ; p=none'], 'ok'],
+    ['dmarc', ['v=dmarc1; p=none'], 'missing'],
+    ['dmarc', ['v=DMARC1-test'], 'missing'],
+    ['dmarc', ['v=DMARC1; p=none', 'v=DMARC1; p=reject'], 'mismatch'],
+    ['spf', ['v=spf1 +include:mail.test -all'], 'ok'],
+    ['spf', ['v=spf1 include:mail.test -all', 'v=spf1 mx -all'], 'mismatch'],
   ]
   for (const [purpose, found, status] of cases) {
     expect([purpose, found, judgeRecord(record(purpose), found).status]).toEqual([

@@ -77,6 +77,18 @@ describe('the service checks the content of a credential', () => {
     )
   })
 
+  test('a number of a credential must keep its digits', () => {
+    const fault = 'must hold numbers beyond 2^53 - 1 as text: JSON numbers lose their digits'
+    for (const text of ['9007199254740993', '-12345678901234567890', '1e400']) {
+      const given = JSON.parse(`{"a":[{"pin":${text}}]}`)
+      expect(contentFault('CUSTOM', given)).toBe(`data ${fault}`)
+      expect(contentFault('CUSTOM', { a: 1 }, given)).toBe(`metadata ${fault}`)
+    }
+    for (const a of [2 ** 53 - 1, -1.5, 1e-7, 0, '9007199254740993']) {
+      expect(contentFault('CUSTOM', { a })).toBeNull()
+    }
+  })
+
   test('the content of a credential has at most 65,536 bytes of data and 16,384 bytes of metadata', () => {
     // The braces, the name and the quotes add eight bytes to the JSON text, and the letter `ä` takes two bytes.
     const sized = (bytes: number) => ({ a: `ä${'x'.repeat(bytes - 10)}` })

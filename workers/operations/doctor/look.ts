@@ -1,5 +1,6 @@
 import type { Config } from '../../../shared/config/config.ts'
 import { type Area, type Finding, findingsIn } from '../../../shared/doctor/finding.ts'
+import { isVersioned } from '../../../shared/mail/versionedText.ts'
 import type { Pool } from '../../../sql/db.ts'
 import type { Resolve } from '../../http/guardedRequest.ts'
 import { createDns, type Dns } from '../../mail/dns.ts'
@@ -103,13 +104,7 @@ export async function recordsAt(lookUp: LookUp, name: string, type: string): Pro
   }
 }
 
-/**
- * Returns the TXT records of a name, but only the TXT records that begin with `v=VERSION`. Only SPF allows upper and
- * lower case in the version, and only DMARC allows blanks around the equals sign (RFC 7208 §4.5, RFC 9989 §4.8, RFC 8461
- * §3.1, RFC 8460 §3).
- */
+/** Returns the TXT records of a name, but only the TXT records that begin with `v=VERSION`. */
 export async function versionedTexts(dns: Dns, name: string, version: string): Promise<string[]> {
-  const equals = version === 'DMARC1' ? '[ \\t]*=[ \\t]*' : '='
-  const form = new RegExp(`^v${equals}${version}(?:[\\s;]|$)`, version === 'spf1' ? 'i' : '')
-  return (await inTime(dns.txt(name))).filter((text) => form.test(text))
+  return (await inTime(dns.txt(name))).filter((text) => isVersioned(text, version))
 }

@@ -247,6 +247,29 @@ test('an invalid tool call gets a tool error that says how to fix the call', asy
       { messageId: '<a@b>' },
       'bad_request: addLabels or removeLabels must name at least one label.',
     ],
+    [
+      'mail.send',
+      {
+        to: ['a@b.test'],
+        subject: 's',
+        text: 't',
+        attachments: [{ filename: 'a.txt', content: 'YQ==', contenttype: 'text/csv' }],
+      },
+      'bad_request: attachments[0] must not hold "contenttype": the nearest field is contentType',
+    ],
+    [
+      'vault.use',
+      { name: 'x', request: { url: 'https://a.test/', header: { accept: 'text/csv' } } },
+      'bad_request: request must not hold "header": the nearest field is headers',
+    ],
+    [
+      'mail.send',
+      {
+        ...{ to: ['a@b.test'], subject: 's', text: 't' },
+        event: { uid: 'x@y.test', cancel: true, recurenceId: '2026-01-05T09:30:00Z' },
+      },
+      'bad_request: event must not hold "recurenceId": the nearest field is recurrenceId',
+    ],
     ['whoami', { x: 1 }, 'bad_request: x is not an argument of this tool. This tool takes no'],
   ]
   for (const [name, args, message] of cases) {

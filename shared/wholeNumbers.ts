@@ -1,0 +1,18 @@
+/** Describes the rule for numbers that {@link losesDigits} finds, for error messages. */
+export const DIGITS_RULE = 'hold numbers beyond 2^53 - 1 as text: JSON numbers lose their digits'
+
+/**
+ * Tells whether a parsed JSON value holds a number whose digits JSON.parse may have changed (RFC 8259 §6). Of the two
+ * numbers 9007199254740992 and 9007199254740993, JSON.parse makes the same number.
+ */
+export function losesDigits(value: unknown): boolean {
+  // A list in place of recursion bears a deeply nested value.
+  const left: unknown[] = [value]
+  while (left.length > 0) {
+    const one = left.pop()
+    if (typeof one === 'number' && Math.abs(one) > Number.MAX_SAFE_INTEGER) return true
+    if (typeof one === 'object' && one !== null)
+      for (const item of Object.values(one)) left.push(item)
+  }
+  return false
+}

@@ -1,0 +1,19 @@
+/**
+ * Returns the settings of a database connection under a name of this service. The driver would put `application_name`
+ * and `options` of the URL above those of its caller. Then no name would tell a live worker pool, and no statement would
+ * have a time limit. Other options of the URL, such as a search path, stay.
+ * @param settings holds options of the service, such as `-c statement_timeout=1000`. They win against those of the URL.
+ */
+export function connectionTo(databaseUrl: string, name: string, settings = '') {
+  const url = new URL(databaseUrl)
+  const given = url.searchParams.get('options')
+  const options = [given, settings].filter((part) => part !== null && part !== '').join(' ')
+  const isPlain = given === null && !url.searchParams.has('application_name')
+  url.searchParams.delete('application_name')
+  url.searchParams.delete('options')
+  return {
+    connectionString: isPlain ? databaseUrl : url.href,
+    application_name: name,
+    ...(options === '' ? {} : { options }),
+  }
+}
