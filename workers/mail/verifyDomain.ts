@@ -36,7 +36,9 @@ export const createVerifyDomain =
     const verdict = verdictOf(records, findings)
     const now = new Date()
     const wantingSince = verdict === 'verified' ? null : (claim.wantingSince ?? now)
-    const wantingMs = wantingSince === null ? 0 : now.getTime() - wantingSince.getTime()
+    // Name servers that never answer would otherwise be asked every minute for ever.
+    const since = verdict === 'unknown' ? (claim.wantingSince ?? claim.createdAt) : wantingSince
+    const wantingMs = since === null ? 0 : now.getTime() - since.getTime()
     const { status, recheckMs } = afterCheck(claim.status, verdict, wantingMs)
     const recheckAt = recheckMs === null ? null : new Date(now.getTime() + recheckMs)
     await recordCheck(pool, {

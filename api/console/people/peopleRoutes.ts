@@ -7,6 +7,7 @@ import {
   addPerson,
   changePerson,
   EmailTakenError,
+  type EndedGrant,
   FIRST_OPERATOR,
   findPerson,
   type ListedPerson,
@@ -108,9 +109,10 @@ async function change(
     ...(projectIds === undefined ? {} : { projectIds: [...new Set(projectIds)] }),
   }
   const changed = await readingFaults(() =>
-    changePerson(services.pool, personId, fields, (db, after) =>
-      record(db, request, 'person.update', personId, after),
-    ),
+    changePerson(services.pool, personId, fields, async (db, after, ended) => {
+      await record(db, request, 'person.update', personId, after)
+      await recordEnded(db, request, ended)
+    }),
   )
   if (changed === null) throw notFound('Person not found')
   return toView(changed)
@@ -122,9 +124,10 @@ async function remove({ pool }: Services, request: Request, personId: string): P
   const before = await findPerson(pool, personId)
   const removed =
     before !== null &&
-    (await removePerson(pool, personId, (db) =>
-      record(db, request, 'person.delete', personId, before),
-    ))
+    (await removePerson(pool, personId, async (db, ended) => {
+      await record(db, request, 'person.delete', personId, before)
+      await recordEnded(db, request, ended)
+    }))
   if (!removed) throw notFound('Person not found')
   return new Response(null, { status: 204 })
 }
@@ -190,6 +193,26 @@ const record = (
     detail: [email ?? '', role, ...projectIds].join(' ').slice(0, 400),
     outcome: 'ok',
   })
+
+/** Writes the end of each OAuth grant into the audit log of its project, whose people do not see the organization's log. */
+async function recordEnded(
+  db: Queryable,
+  request: Request,
+  ended: readonly EndedGrant[],
+): Promise<void> {
+  for (const { id, projectId, clientName } of ended) {
+    await writeAudit(
+      db,
+      { ...organizationActor(request), projectId },
+      {
+        action: 'oauth_grant.revoke',
+        subject: id,
+        detail: `${clientName}: its person may no longer decide for the project`,
+        outcome: 'ok',
+      },
+    )
+  }
+}
 
 const toView = ({ id, ...person }: Person) => ({ ...person, personId: id })
 

@@ -137,7 +137,7 @@ export async function changePerson(
   pool: Pool,
   id: string,
   change: Partial<Omit<Person, 'id'>>,
-  audit: (db: Queryable, after: Person) => Promise<void>,
+  audit: (db: Queryable, after: Person, ended: readonly EndedGrant[]) => Promise<void>,
 ): Promise<Person | null> {
   return transaction(pool, async (db) => {
     await db.query(`lock table people in share row exclusive mode`)
@@ -159,33 +159,33 @@ export async function changePerson(
       await db.query('delete from console_links where person_id = $1 and used_at is null', [id])
     }
     await setProjects(db, id, after)
-    await endLostGrants(db, id)
-    await audit(db, after)
+    await audit(db, after, await endLostGrants(db, id))
     return await findPerson(db, id)
   })
 }
+
+/** Describes an OAuth grant that ended because of a change of its person. */
+export type EndedGrant = { id: string; projectId: string; clientName: string }
 
 /**
  * Ends the OAuth grants of a person for projects for which the person may no longer decide. The grants stay ended if
  * the person gets the right back, because nobody could see and end them in the meantime.
  */
-async function endLostGrants(db: Queryable, personId: string): Promise<void> {
-  const { rows } = await db.query<{ id: string; project_id: string }>(
+async function endLostGrants(db: Queryable, personId: string): Promise<EndedGrant[]> {
+  const { rows } = await db.query<EndedGrant>(
     `update oauth_grants g set revoked_at = clock_timestamp()
      where g.person_id = $1 and g.revoked_at is null and not ${mayDecide('g.person_id', 'g.project_id')}
-     returning g.id, g.project_id`,
+     returning g.id, g.project_id as "projectId", g.client_name as "clientName"`,
     [personId],
   )
   await db.query('delete from oauth_tokens where grant_id = any ($1)', [rows.map(({ id }) => id)])
   await endWaitsOfApps(db, rows)
+  return rows
 }
 
 /** Ends the calls that wait for mail of the projects to which OAuth clients have lost their access. */
-async function endWaitsOfApps(
-  db: Queryable,
-  grants: readonly { project_id: string }[],
-): Promise<void> {
-  const projectIds = new Set(grants.map(({ project_id }) => project_id))
+async function endWaitsOfApps(db: Queryable, grants: readonly EndedGrant[]): Promise<void> {
+  const projectIds = new Set(grants.map(({ projectId }) => projectId))
   for (const projectId of projectIds) await notifyKeysChanged(db, projectId)
 }
 
@@ -211,11 +211,13 @@ async function setProjects(
 export async function removePerson(
   pool: Pool,
   id: string,
-  audit: (db: Queryable) => Promise<void>,
+  audit: (db: Queryable, ended: readonly EndedGrant[]) => Promise<void>,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
-    const { rows: grants } = await db.query<{ project_id: string }>(
-      'select project_id from oauth_grants where person_id = $1 and revoked_at is null',
+    const { rows: grants } = await db.query<EndedGrant>(
+      `select id, project_id as "projectId", client_name as "clientName"
+       from oauth_grants
+       where person_id = $1 and revoked_at is null and expires_at > clock_timestamp()`,
       [id],
     )
     const { rowCount } = await db.query(
@@ -224,7 +226,7 @@ export async function removePerson(
     )
     if (rowCount !== 1) return false
     await endWaitsOfApps(db, grants)
-    await audit(db)
+    await audit(db, grants)
     return true
   })
 }

@@ -281,6 +281,34 @@ test('a job that checks a mail domain does nothing if the domain was removed', a
   expect(rows).toEqual([])
 })
 
+test('a mail domain whose name servers never answer is checked only hourly after its first hour', async () => {
+  const domain = 'mute.test'
+  const { pool } = service.database
+  const { status, body } = await service.platform.post(PATH, { domain })
+  expect(status).toBe(201)
+  await atRest()
+  zone.failing.push(...body.records.map(({ name }: any) => name))
+  // The first check found the records missing. The domain must look as if the name servers never answered.
+  await pool.query('update mail_domains set wanting_since = null where domain = $1', [domain])
+  const nextInS = async () => {
+    const { records } = await check(domain)
+    expect(records[0].status).toBe('unknown')
+    await atRest()
+    const { rows } = await pool.query(
+      `select extract(epoch from run_at - now())::int as s from graphile_worker.jobs
+       where key = 'verify_domain:' || $1`,
+      [domain],
+    )
+    return rows[0].s
+  }
+  expect(await nextInS()).toBeWithin(1, 61)
+  await pool.query(
+    `update mail_domains set created_at = created_at - interval '1 day' where domain = $1`,
+    [domain],
+  )
+  expect(await nextInS()).toBeWithin(3_000, 3_601)
+})
+
 test('the API refuses an invalid, taken or unknown mail domain', async () => {
   for (const domain of [
     '',

@@ -55,6 +55,12 @@ test.each<
     })
     expect([refreshed.status, refreshed.body.error]).toEqual([400, 'invalid_grant'])
     expect(await isListed()).toBe(false)
+    // The people of the project see only the log of the project, and not that of the organization.
+    const { body: log } = await own.get('/v0/logs')
+    expect(log.logs[0]).toMatchObject({
+      action: 'oauth_grant.revoke',
+      requestId: answer.headers.get('x-request-id'),
+    })
   },
 )
 

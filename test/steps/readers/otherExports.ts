@@ -15,7 +15,7 @@ const BY_REASON: Record<string, string> = {
     people/roles.ts isAtLeast, vault/macs.ts macsFor, people/signInLink.ts signInTokens, people/signInLink.ts signInUrl, mail/http/signedMail.ts domainSecret,
     mail/compose/dkim.ts dkimRecord, mail/visibleText/hiddenStyle.ts isSeen, mail/visibleText/hiddenStyle.ts isUnseen, mail/mailDomain.ts afterCheck,
     mail/mailDomain.ts domainRecords, mail/mailDomain.ts verdictOf, mail/mailRetry.ts mailGivenUpAfter,
-    mail/mailRetry.ts nextMailDelayS, mail/replyText/markers.ts oneOf, vault/credential.ts describeShape,
+    mail/mailRetry.ts nextMailDelayS, mail/replyText/markers.ts oneOf, vault/credential.ts describeShape, vault/useRequest.ts toolCall,
     vault/envelope.ts Keyring, vault/envelope.ts deriveKey, vault/envelope.ts masterKey,
     vault/envelope.ts masterKeyCheck, vault/totp.ts totpCode, till/reasonMessage.ts reasonMessage,
     purse/refusal.ts refusalText, purse/sellerSettlement.ts isUndecided, till/receiptKey.ts base64url, till/receiptKey.ts didWeb, till/receiptKey.ts publicReceiptKey,

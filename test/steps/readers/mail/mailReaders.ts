@@ -51,6 +51,7 @@ import {
 } from '../../../../shared/mail/search/segmentMatches.ts'
 import * as blocks from '../../../../shared/mail/search/termBlocks.ts'
 import * as threading from '../../../../shared/mail/threading.ts'
+import { isVersioned } from '../../../../shared/mail/versionedText.ts'
 import { ADDRESSES, ENCODED, HEADER, HTML, MIME, TEXT, URL_TEXT } from '../../inputs/grammars.ts'
 import { ADDRESSES_AGAIN } from '../../inputs/slowTexts.ts'
 import type { Reader } from '../reader.ts'
@@ -297,6 +298,9 @@ export const MAIL_READERS: readonly Reader[] = [
   ),
   mailReader('emailRules.ts isAllowed', HEADER_MAX, ADDRESSES, (text) =>
     emailRules.isAllowed([{ type: 'BLOCK', scope: 'RECEIVE', value: '*@b.c' }], 'RECEIVE', text),
+  ),
+  mailReader('versionedText.ts isVersioned', 64 * 1024, TEXT, (text) =>
+    ['spf1', 'DMARC1'].map((version) => isVersioned(`v${text}`, version)),
   ),
   mailReader('mailDomain.ts judgeRecord', 64 * 1024, TEXT, (text) =>
     (['ownership', 'mx', 'dkim', 'spf', 'dmarc'] as const).map((purpose) =>
