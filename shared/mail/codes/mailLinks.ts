@@ -158,9 +158,10 @@ const isToken = (text: string): boolean =>
 
 /**
  * Matches a short token in a URL that can identify one recipient. The short token is the end of the URL's path, or a
- * value of the URL's query.
+ * value of the URL's query, or it stands before an act at the end of the path, as in `/password_resets/Rk27bTq9/edit`.
  */
-const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
+const SHORT_TOKEN =
+  /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=\/?(?:$|[?&#])|\/(?:confirm|verify|activate|edit|unlock)\/?(?:$|[?#]))/g
 /** Matches the names of query parameters that have the same value in all mails of a campaign, such as `utm_source`. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i

@@ -60,6 +60,15 @@ test('a bare address in HTML outside of links is a link, and the address that a 
   ])
 })
 
+test('a short token of a link counts before an act at the end of the path, and before a slash', () => {
+  const purpose = (url: string) => findLinks({ subject: '', text: url, html: null })[0]?.purpose
+  expect(purpose('https://ask.example/password_resets/Rk27bTq9/edit')).toBe('reset')
+  expect(purpose('https://news.example/api/subscribers/9f20ab/confirm')).toBe('verify')
+  expect(purpose('https://ink.example/user/activate/IjQ1ODAi/')).toBe('verify')
+  expect(purpose('https://shop.example/account/edit')).toBe('other')
+  expect(purpose('https://jet.example/email/reset/5d9b0c3a17')).not.toBe('reset')
+})
+
 test('a link that resets the data for signing in has the purpose `reset`', () => {
   const href = 'https://sso.example/action-token?key=eyJhbGciOiJIUzUxMiJ9'
   for (const words of ['Link to reset credentials', 'Zurücksetzen der Anmeldedaten']) {
