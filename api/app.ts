@@ -113,7 +113,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         const admitted = await passGate(services, parts, request, socketAddress, state)
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         response = (await admitted.shown?.(response)) ?? response
-        // The change is made and its audit log entry exists, so its outcome must not replace a key that is shown once.
+        // The change is already made. An error here would hide the response, which may hold a key that is shown once.
         await admitted.answered?.(response).catch((error: unknown) => {
           services.log.warn({ err: error }, 'an entry of the audit log lacks its outcome')
         })

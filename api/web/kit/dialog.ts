@@ -190,7 +190,7 @@ export const checks = (
     options.map(([value, label]) => check(label, name, value, chosen.includes(value))),
   )
 
-/** Returns a name as a browser shows it: one blank for each run of blanks, and none at its ends. */
+/** Returns a name as a browser shows the name: several blanks in a row become one, and blanks at the ends disappear. */
 const asShown = (name: string): string => name.replace(/\s+/g, ' ').trim()
 
 /** Asks the user to confirm an irreversible action by typing the name of the affected object. */

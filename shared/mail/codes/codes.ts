@@ -16,6 +16,7 @@ import { CODE_TREES } from './codeTrees.ts'
 import { saysUse } from './codeWords.ts'
 import { emphasisOf } from './emphasis.ts'
 import { likelihood } from './likelihood.ts'
+import { shownTokens, tokensInLinks } from './linkTokens.ts'
 import { purposeOfText } from './linkWords.ts'
 
 /** Names the part of the mail that contains a code. */
@@ -181,7 +182,7 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
   const whole = [subject, text, html ?? '']
   const carried = codesInLinks(whole)
   if (carried.size === 0 && !mayHaveCode(lines)) return []
-  const tokens = tokensInLinks(whole)
+  const tokens = tokensInLinks(whole.map((text) => text.slice(0, CODE_SCAN_CHARS)))
   const shared = evidenceOfMail(head, lines)
   const judged: Judged[] = []
   for (const [part, own] of parts) {
@@ -217,60 +218,6 @@ const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>
       [...part.slice(0, CODE_SCAN_CHARS).matchAll(CODE_PARAMETER)].map(([, value]) => bare(value!)),
     ),
   )
-
-/**
- * Matches the long random part of a URL. The same letters beside the word "code" are a code for a reader who cannot open
- * the link, as in `Activation code: q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf`.
- */
-const TOKEN_IN_URL = /[=/]([A-Za-z\d]{11,64})(?![\w%-])/g
-const SHOWN_TOKEN = /(?<![\w-])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,64}(?![\w-])/g
-
-const tokensInLinks = (parts: readonly string[]): ReadonlySet<string> =>
-  new Set(
-    parts.flatMap((part) =>
-      [...part.slice(0, CODE_SCAN_CHARS).matchAll(TOKEN_IN_URL)].map(([, value]) => value!),
-    ),
-  )
-
-/** Names the only evidence of a long code that a link of the mail carries too. */
-const TOKEN = 'shape:token'
-/** Holds the confidence of such a code. */
-const TOKEN_CONFIDENCE = 0.95
-/** Sets the maximum number of characters between the word "code" and such a code. */
-const TOKEN_GAP_CHARS = 40
-
-/**
- * Returns the tokens of links that a line shows as codes. The words directly before the token, or the line above a token
- * that stands alone, must name a code and no other number.
- */
-function shownTokens(
-  lines: readonly CodeLine[],
-  at: number,
-  tokens: ReadonlySet<string>,
-): (Candidate & { isToken: true })[] {
-  if (tokens.size === 0) return []
-  const { text } = lines[at]!
-  return [...text.matchAll(SHOWN_TOKEN)]
-    .filter(([value]) => tokens.has(value))
-    .map(({ 0: value, index: start }) => ({ value, start, end: start + value.length }))
-    .filter((place) => {
-      const named = standsAlone(text, place)
-        ? lines[at - 1]?.labels
-        : lines[at]!.labels.filter(
-            ({ end }) => end <= place.start && isPhrase(text.slice(end, place.start)),
-          )
-      const last = named?.findLast(({ kind }) => kind !== 'access')
-      return last?.kind === 'certain' || last?.kind === 'code'
-    })
-    .map((place) => ({
-      ...place,
-      ...{ kind: 'alphanumeric' as const, isToken: true as const, isWeak: true },
-      ...{ isYear: false, isKey: false, isPlace: false },
-    }))
-}
-
-const isPhrase = (words: string): boolean =>
-  words.length <= TOKEN_GAP_CHARS && !/[.!?;] /.test(words)
 
 /**
  * Adds evidence to the candidates (possible codes) of a mail: from other candidates, and from other places with the
@@ -349,6 +296,11 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   }
   return { alone, beside }
 }
+
+/** Names the only evidence of a long code that a link of the mail carries too. */
+const TOKEN = 'shape:token'
+/** Holds the confidence of such a code. */
+const TOKEN_CONFIDENCE = 0.95
 
 /**
  * Returns the probability that a candidate with the given evidence is a one-time code. The result has two digits after

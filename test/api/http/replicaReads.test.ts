@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('a caller gets its answer although the service cannot record its write, and reads on the primary until the service has recorded it', async () => {
+test('if the service cannot record the write of a caller, the caller gets its answer, and the primary serves its reads', async () => {
   // The service reads no lists from this database, because it is no standby. It still records each write.
   await using other = await createTestDatabase()
   await using service = await startTestService({

@@ -104,7 +104,7 @@ test('a credential that is deleted during a payment is not sent again', async ()
   expect(seller.received.length).toBe(1)
 })
 
-test('the arguments of an MCP tool hold a vault secret with quotes and backslashes as it is, where its placement allows it', async () => {
+test('a vault secret keeps its quotes and backslashes in the arguments of an MCP tool', async () => {
   await using mcp = startMcpSeller()
   const password = 'pa\\ss"word\\n'
   const put = (placement: string[]) =>

@@ -131,7 +131,7 @@ test('an equal paid request that waits while the first one fails must come again
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = async () => {
-    // The other request waits as soon as its key is made, which is before the last of these later keys.
+    // The other request waits once its key exists. Its key exists before the last of these later keys.
     for (let n = 0; n < 50; n++) await requestKey(payment, [n])
     return refusal('insufficient_funds')
   }

@@ -1,4 +1,4 @@
-/** Tests in a browser what the console shows when its session has ended, and when nobody can say whether it has. */
+/** Tests the page of the console after the end of a session, and while the database is away. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'

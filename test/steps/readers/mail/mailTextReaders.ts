@@ -1,4 +1,6 @@
 /** Lists the functions that read the text and the HTML of a mail. */
+
+import { CodeLine } from '../../../../shared/mail/codes/codeEvidence.ts'
 import { codeParts } from '../../../../shared/mail/codes/codeParts.ts'
 import * as phrases from '../../../../shared/mail/codes/codePhrases.ts'
 import { candidatesOf, plainForm, standsAlone } from '../../../../shared/mail/codes/codeShapes.ts'
@@ -13,6 +15,7 @@ import {
 } from '../../../../shared/mail/codes/codeWords.ts'
 import { emphasisOf } from '../../../../shared/mail/codes/emphasis.ts'
 import * as linkPhrases from '../../../../shared/mail/codes/linkPhrases.ts'
+import { shownTokens, tokensInLinks } from '../../../../shared/mail/codes/linkTokens.ts'
 import {
   explains,
   isVague,
@@ -108,6 +111,13 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     (text) => findCodes({ subject: text, text, html: text }),
     { own: CODES },
   ),
+  mailReader('codes/linkTokens.ts tokensInLinks', 20_000, URL_TEXT, (text) =>
+    tokensInLinks([`https://a.example/${text}`]),
+  ),
+  mailReader('codes/linkTokens.ts shownTokens', 400, TEXT, (text) => {
+    const line = new CodeLine(`code ${text} a1b2c3d4e5f6`)
+    return shownTokens([line], 0, new Set(['a1b2c3d4e5f6']))
+  }),
   mailReader('codes/codes.ts judgedOf', MAIL_MAX, TEXT, (text) =>
     judgedOf({ subject: 'Your code', text, html: text }),
   ),

@@ -1,0 +1,50 @@
+/** Finds long codes that a mail shows beside a link with the same letters. */
+import type { CodeLine } from './codeEvidence.ts'
+import { type Candidate, standsAlone } from './codeShapes.ts'
+
+/**
+ * Matches the long random part of a URL. The same letters beside the word "code" are a code for a reader who cannot open
+ * the link, as in `Activation code: q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf`.
+ */
+const TOKEN_IN_URL = /[=/]([A-Za-z\d]{11,64})(?![\w%-])/g
+const SHOWN_TOKEN = /(?<![\w-])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,64}(?![\w-])/g
+
+/** Returns the long random parts of the URLs in texts. The caller must limit the length of the texts. */
+export const tokensInLinks = (texts: readonly string[]): ReadonlySet<string> =>
+  new Set(texts.flatMap((text) => [...text.matchAll(TOKEN_IN_URL)].map(([, value]) => value!)))
+
+/** Sets the maximum number of characters between the word "code" and such a code. */
+const TOKEN_GAP_CHARS = 40
+
+/**
+ * Returns the tokens of links that a line shows as codes. The words directly before the token, or the line above a token
+ * that stands alone, must name a code and no other number.
+ */
+export function shownTokens(
+  lines: readonly CodeLine[],
+  at: number,
+  tokens: ReadonlySet<string>,
+): (Candidate & { isToken: true })[] {
+  if (tokens.size === 0) return []
+  const { text } = lines[at]!
+  return [...text.matchAll(SHOWN_TOKEN)]
+    .filter(([value]) => tokens.has(value))
+    .map(({ 0: value, index: start }) => ({ value, start, end: start + value.length }))
+    .filter((place) => {
+      const named = standsAlone(text, place)
+        ? lines[at - 1]?.labels
+        : lines[at]!.labels.filter(
+            ({ end }) => end <= place.start && isPhrase(text.slice(end, place.start)),
+          )
+      const last = named?.findLast(({ kind }) => kind !== 'access')
+      return last?.kind === 'certain' || last?.kind === 'code'
+    })
+    .map((place) => ({
+      ...place,
+      ...{ kind: 'alphanumeric' as const, isToken: true as const, isWeak: true },
+      ...{ isYear: false, isKey: false, isPlace: false },
+    }))
+}
+
+const isPhrase = (words: string): boolean =>
+  words.length <= TOKEN_GAP_CHARS && !/[.!?;] /.test(words)
