@@ -16,6 +16,8 @@ const SYMBOLS = new Map<string, string>(
     ...{ par: '\n', line: '\n', sect: '\n', page: '\n', tab: '\t', emdash: '—', endash: '–' },
     ...{ lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”', bullet: '•', '~': ' ', _: '-' },
     ...{ emspace: ' ', enspace: ' ', qmspace: ' ' },
+    // A backslash before a line end is a paragraph mark (RTF 1.9.1), which Apple's programs write.
+    ...{ '\n': '\n', '\r': '\n' },
   }),
 )
 /**

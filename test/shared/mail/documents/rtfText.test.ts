@@ -15,6 +15,10 @@ describe('the service reads the text of an RTF file', () => {
     expect(textOf('a\r\nb\\par c\\line d\\sect e\\page f')).toBe('ab\nc\nd\ne\nf')
   })
 
+  test('a backslash before a line end of an RTF file ends a paragraph', () => {
+    expect(textOf('a\\\nb\\\r\nc\\\rd')).toBe('a\nb\nc\nd')
+  })
+
   test('symbols in an RTF file become the letters for which they stand', () => {
     expect(textOf('a\\tab b\\emdash c\\endash d\\bullet e\\emspace f')).toBe('a\tb—c–d•e f')
     expect(textOf('\\lquote a\\rquote\\ldblquote b\\rdblquote')).toBe('‘a’“b”')
