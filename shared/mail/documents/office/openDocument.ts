@@ -26,8 +26,8 @@ const UNREAD = new Set([
 ])
 const SPACES_MAX = 100
 /**
- * Sets the maximum number of times that the reader writes a repeated spreadsheet cell. The reader does not write empty
- * cells at the end of a row.
+ * Sets the maximum number of times that the reader writes a repeated cell or row of a spreadsheet. The reader does not
+ * write empty cells at the end of a row, and no empty rows.
  */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
@@ -73,6 +73,8 @@ class Reader {
   #hiddenColumns = new Set<number>()
   #column = 0
   #row: string[] = []
+  /** Holds how often the sheet repeats the current row. Programs write equal rows as one repeated row. */
+  #rowRepeats = 1
   #cell = { text: '', repeated: 1 }
   #slides = 0
   #slideGround: Ink = {}
@@ -196,6 +198,7 @@ class Reader {
     }
     if (name === 'table-row') {
       this.#row = []
+      this.#rowRepeats = countOf(attributes, 'number-rows-repeated', REPEATED_MAX)
       this.#column = 0
     }
     if (name === 'table-cell' || name === 'covered-table-cell') {
@@ -238,7 +241,10 @@ class Reader {
 
   #closeSheetPart(name: string): void {
     if (name === 'table') this.#out.write('\n')
-    if (name === 'table-row' && this.#row.length > 0) this.#out.write(`${this.#row.join('\t')}\n`)
+    if (name === 'table-row' && this.#row.length > 0) {
+      const line = `${this.#row.join('\t')}\n`
+      for (let n = 0; n < this.#rowRepeats && !this.#out.isFull; n++) this.#out.write(line)
+    }
     if (name !== 'table-cell' && name !== 'covered-table-cell') return
     this.#inks.pop()
     const text = this.#cell.text.replace(/\s+/g, ' ').trim()

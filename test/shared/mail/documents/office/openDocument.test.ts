@@ -233,6 +233,16 @@ describe('the service reads an OpenDocument sheet', () => {
     expect(sheet(row(covered + cell('a')))).toBe('\t\ta')
   })
 
+  test('a repeated row with words is written at most 200 times, and a repeated empty row is not written', () => {
+    const rows = (count: number, content: string) =>
+      sheet(row(cell(content), `table:number-rows-repeated="${count}"`) + row(cell('z'))).split(
+        '\n',
+      )
+    expect(rows(2, 'a')).toEqual(['a', 'a', 'z'])
+    expect([rows(200, 'a').length, rows(201, 'a').length]).toEqual([201, 201])
+    expect(rows(1_000_000, '')).toEqual(['z'])
+  })
+
   test('the text of a sheet leaves out hidden columns', () => {
     const hidden = (columns: string) =>
       seen('ods', table(columns + row(cell('1') + cell('2') + cell('3') + cell('4'))))
