@@ -6,6 +6,12 @@ export type Matrix = readonly [number, number, number, number, number, number]
 export type Box = readonly [number, number, number, number]
 
 export const IDENTITY: Matrix = [1, 0, 0, 1, 0, 0]
+/** Maps the degrees by which a viewer turns a page clockwise to the matrix of the turn (ISO 32000-1 §7.7.3.3). */
+export const TURNS: ReadonlyMap<number, Matrix> = new Map([
+  [90, [0, -1, 1, 0, 0, 0]],
+  [180, [-1, 0, 0, -1, 0, 0]],
+  [270, [0, 1, -1, 0, 0, 0]],
+])
 export const ENDLESS: Box = [
   Number.NEGATIVE_INFINITY,
   Number.NEGATIVE_INFINITY,

@@ -11,6 +11,7 @@ import {
   type Matrix,
   matrixOf,
   multiply,
+  TURNS,
 } from './pdfGeometry.ts'
 
 /**
@@ -34,8 +35,10 @@ type Font = { vertical?: boolean; fontMatrix?: readonly number[] }
 export type PageOperators = {
   fnArray: readonly number[]
   argsArray: readonly unknown[]
-  /** Holds the area of the page that a PDF viewer shows. */
+  /** Holds the area of the page that a PDF viewer shows, before the page is turned. */
   view: Box
+  /** Holds by how many degrees a PDF viewer turns the page clockwise: 0, 90, 180 or 270. */
+  rotate: number
   fontOf: (name: string) => Font | null
   isShown: (layer: unknown) => boolean
 }
@@ -95,6 +98,7 @@ export function runsOf(page: PageOperators): Run[] {
 
 class Walk {
   readonly #page: PageOperators
+  readonly #view: Box
   readonly #runs: (Run & { order: number })[] = []
   readonly #stack: State[] = []
   readonly #layers: boolean[] = []
@@ -107,6 +111,10 @@ class Walk {
 
   constructor(page: PageOperators) {
     this.#page = page
+    // Landscape pages are often portrait pages that the viewer turns.
+    const ctm = TURNS.get(page.rotate) ?? IDENTITY
+    this.#state = { ...START, ctm }
+    this.#view = boxOf(ctm, page.view)
   }
 
   step(operator: number, args: unknown[]): void {
@@ -322,7 +330,7 @@ class Walk {
     if (!this.#isLayerShown()) return 'hidden-text'
     const x = (run.x + run.end) / 2
     const y = run.y + run.size / 3
-    const [left, bottom, right, top] = this.#page.view
+    const [left, bottom, right, top] = this.#view
     const isOff = x < left || x > right || y < bottom || y > top
     if (isOff || !holds(clip, x, y)) return 'off-page-text'
     // A type 3 font may scale its letters to any size, so the font size of a type 3 font does not tell the size of the

@@ -64,6 +64,7 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
     fnArray,
     argsArray,
     view: page.view as unknown as Box,
+    rotate: page.rotate,
     fontOf: (name) => {
       try {
         return page.commonObjs.get(name)

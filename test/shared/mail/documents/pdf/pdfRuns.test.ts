@@ -21,6 +21,7 @@ const runs = (...operators: Operator[]): Run[] =>
     fnArray: operators.map(([name]) => OPS[name]),
     argsArray: operators.map(([, ...args]) => args),
     view: [0, 0, 600, 800],
+    rotate: 0,
     fontOf: (name) => FONTS[name] ?? null,
     isShown: (layer) => layer !== 'off',
   })
@@ -51,6 +52,35 @@ const fill = (
 const word = (...before: Operator[]): Run => runs(FONT, ...before, at(100, 100), WORD).at(-1)!
 const unseen = (...before: Operator[]) => word(...before).unseen
 const placeOf = ({ x, end, y }: Run) => [x, end, y].map((n) => Math.round(n * 1000) / 1000)
+
+describe('the service reads the words of a PDF page that a viewer turns', () => {
+  const turned = (rotate: number, ...operators: Operator[]) =>
+    runsOf({
+      fnArray: operators.map(([name]) => OPS[name]),
+      argsArray: operators.map(([, ...args]) => args),
+      view: [0, 0, 600, 800],
+      rotate,
+      fontOf: () => ({}),
+      isShown: () => true,
+    })
+  const upright = (matrix: number[]): Operator => ['setTextMatrix', matrix]
+
+  test('words that are upright on the turned page have a level base line', () => {
+    for (const [rotate, matrix, place] of [
+      [90, [0, 1, -1, 0, 100, 200], [200, 210, -100]],
+      [180, [-1, 0, 0, -1, 100, 200], [-100, -90, -200]],
+      [270, [0, -1, 1, 0, 100, 200], [-200, -190, 100]],
+    ] as const) {
+      const [run] = turned(rotate, FONT, upright([...matrix]), WORD)
+      expect([rotate, placeOf(run!), run!.unseen]).toEqual([rotate, [...place], null])
+    }
+  })
+
+  test('words outside of the turned page are left out', () => {
+    const [run] = turned(90, FONT, upright([0, 1, -1, 0, 700, 200]), WORD)
+    expect(run?.unseen).toBe('off-page-text')
+  })
+})
 
 describe('the service reads the words of a PDF page', () => {
   test('each word has a font size, and a base line that runs from its start to its end', () => {
