@@ -7,6 +7,8 @@ import type { Omission } from './document.ts'
 const CONTRAST_MIN = 24
 /** Sets the smallest readable size of letters in points. */
 const TINY_PT = 3
+/** Sets the opacity below which a person does not see letters, as a fraction. */
+export const FAINT_OPACITY = 0.1
 
 /** Describes a colour as six hexadecimal digits. Null means that the colour is unknown. */
 export type Colour = string | null
@@ -31,15 +33,24 @@ export type Ink = {
   ground?: Colour
   sizePt?: number
   isHidden?: boolean
+  /** Tells whether the letters have no paint, or almost transparent paint. */
+  isTransparent?: boolean
 }
 
 /**
  * Tells why a person does not see certain words of a file, by the colour, background and size of the words. If the file
  * states no other colours, the page is white and the words are black. @returns null if a person sees the words.
  */
-export function unseenInk({ colour, ground, sizePt, isHidden }: Ink): Omission | null {
+export function unseenInk({
+  colour,
+  ground,
+  sizePt,
+  isHidden,
+  isTransparent,
+}: Ink): Omission | null {
   if (isHidden === true) return 'hidden-text'
   if (sizePt !== undefined && sizePt < TINY_PT) return 'tiny-text'
+  if (isTransparent === true) return 'invisible-text'
   const behind = ground === undefined ? 'ffffff' : ground
   return colour !== undefined && isAlike(colour, behind) ? 'invisible-text' : null
 }

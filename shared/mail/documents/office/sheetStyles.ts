@@ -70,8 +70,10 @@ function readFill(name: string, attributes: Attributes, fills: Ink[]): void {
   if (name === 'fill') fills.push({})
   const fill = fills.at(-1)
   if (fill === undefined) return
-  if (name === 'patternFill' && !['none', 'solid', undefined].includes(attributes.patternType)) {
-    fill.ground = null
+  if (name === 'patternFill') {
+    // A cell without a pattern shows the white page, even if it names a colour for a pattern.
+    if (attributes.patternType === 'none') fill.ground = 'ffffff'
+    else if (!['solid', undefined].includes(attributes.patternType)) fill.ground = null
   }
   if (name === 'gradientFill') fill.ground = null
   if (name === 'fgColor' && fill.ground === undefined) fill.ground = colourIn(attributes)
@@ -79,11 +81,31 @@ function readFill(name: string, attributes: Attributes, fills: Ink[]): void {
 
 function colourIn(attributes: Attributes): Colour {
   const theme = attributes.theme
-  if (theme !== undefined) {
-    return attributes.tint === undefined ? (THEME_COLOURS.get(theme) ?? null) : null
-  }
-  return colourOf(attributes.rgb)
+  const known =
+    theme !== undefined
+      ? THEME_COLOURS.get(theme)
+      : attributes.indexed !== undefined
+        ? INDEXED_COLOURS.get(attributes.indexed)
+        : colourOf(attributes.rgb)
+  return attributes.tint === undefined ? (known ?? null) : tinted(known, Number(attributes.tint))
 }
+
+/**
+ * Darkens white by a negative tint, and lightens black by a positive tint (ECMA-376 part 1, §18.8.19). @returns null for
+ * any other colour, because its result is unknown.
+ */
+function tinted(colour: Colour | undefined, tint: number): Colour {
+  const isKnown = Math.abs(tint) <= 1 && (tint <= 0 ? colour === 'ffffff' : colour === '000000')
+  if (!isKnown) return null
+  const level = Math.round(255 * (tint <= 0 ? 1 + tint : tint))
+  return level.toString(16).padStart(2, '0').repeat(3)
+}
+
+/** Holds white and black of the old palette (ECMA-376 part 1, §18.8.27), and the colours of letters and window. */
+const INDEXED_COLOURS = new Map<string, Colour>([
+  ...['0', '8', '64'].map((index): [string, Colour] => [index, '000000']),
+  ...['1', '9', '65'].map((index): [string, Colour] => [index, 'ffffff']),
+])
 
 const DAY_MS = 86_400_000
 /** Holds day 0 of the two calendars of Excel: 1899-12-30 and 1904-01-01. */

@@ -1,5 +1,5 @@
 import { type DocumentText, TextWriter } from '../document.ts'
-import { type Colour, colourOf, type Ink, unseenInk } from '../ink.ts'
+import { type Colour, colourOf, FAINT_OPACITY, type Ink, unseenInk } from '../ink.ts'
 import { TextFlow } from '../textFlow.ts'
 import { holdsWords, readMainPart, readPart, relationsOf, targetsOf } from './packageParts.ts'
 import { type Attributes, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
@@ -23,6 +23,7 @@ export function readSlides(archive: ZipArchive, main: string): DocumentText {
   const out = new TextWriter()
   const relations = relationsOf(archive, main)
   const slides: string[] = []
+  const head = headReader(archive)
   const size = { width: Number.POSITIVE_INFINITY, height: Number.POSITIVE_INFINITY }
   readMainPart(archive, main, {
     open(name, attributes) {
@@ -39,11 +40,12 @@ export function readSlides(archive: ZipArchive, main: string): DocumentText {
   for (const [n, part] of slides.slice(0, SLIDES_MAX).entries()) {
     if (out.isFull) break
     const own = relationsOf(archive, part)
-    const page = { ...size, ground: groundOf(archive, part) }
-    if (isHiddenSlide(archive, part)) {
+    const { isHidden, ground } = head(part)
+    if (isHidden) {
       out.omitted.add('hidden-slides')
       continue
     }
+    const page = { ...size, ground }
     out.write(`Slide ${n + 1}\n`)
     readPart(
       archive,
@@ -62,38 +64,43 @@ export function readSlides(archive: ZipArchive, main: string): DocumentText {
   return out.done()
 }
 
-function isHiddenSlide(archive: ZipArchive, part: string): boolean {
-  let isHidden = false
-  let isDone = false
-  readPart(archive, part, {
-    open(name, attributes) {
-      if (name === 'sld') isHidden = attributes.show === '0' || attributes.show === 'false'
-      isDone = true
-    },
-    isDone: () => isDone,
-  })
-  return isHidden
-}
+/** Describes the beginning of a slide, a layout or a master. The field `ground` holds the colour behind the shapes. */
+type Head = { isHidden: boolean; ground: Colour }
+/** Names the relations from a slide to its layout, and from a layout to its master. Each may set the colour of a slide. */
+const BASES: readonly string[] = ['slideLayout', 'slideMaster']
 
-/** Returns the colour behind a slide. The slide, its layout, or its master sets the colour. */
-function groundOf(archive: ZipArchive, part: string): Colour {
-  const [layout] = targetsOf(relationsOf(archive, part), 'slideLayout')
-  const [master] =
-    layout === undefined ? [] : targetsOf(relationsOf(archive, layout), 'slideMaster')
-  for (const one of [part, layout, master]) {
-    if (one === undefined) continue
-    const ground = ownGround(archive, one)
-    if (ground !== undefined) return ground
+/**
+ * Returns a function that reads the beginning of a part once. Many slides share a layout, and each reading counts
+ * towards the limit of unpacked bytes.
+ */
+function headReader(archive: ZipArchive): (part: string) => Head {
+  const known = new Map<string, Head>()
+  const read = (part: string, [base, ...further]: readonly string[]): Head => {
+    const before = known.get(part)
+    if (before !== undefined) return before
+    const { isHidden, ground } = readHead(archive, part)
+    const [below] =
+      ground !== undefined || base === undefined ? [] : targetsOf(relationsOf(archive, part), base)
+    const inherited = below === undefined ? 'ffffff' : read(below, further).ground
+    const head = { isHidden, ground: ground === undefined ? inherited : ground }
+    known.set(part, head)
+    return head
   }
-  return 'ffffff'
+  return (part) => read(part, BASES)
 }
 
-function ownGround(archive: ZipArchive, part: string): Colour | undefined {
+/** Reads what a part states before its shapes. An undefined `ground` means that the part states no colour. */
+function readHead(
+  archive: ZipArchive,
+  part: string,
+): { isHidden: boolean; ground: Colour | undefined } {
   let isIn = false
   let isDone = false
+  let isHidden = false
   let ground: Colour | undefined
   readPart(archive, part, {
     open(name, attributes) {
+      if (name === 'sld') isHidden = attributes.show === '0' || attributes.show === 'false'
       if (name === 'bg') {
         isIn = true
         ground = null
@@ -106,7 +113,7 @@ function ownGround(archive: ZipArchive, part: string): Colour | undefined {
     },
     isDone: () => isDone,
   })
-  return ground
+  return { isHidden, ground }
 }
 
 function colourIn(name: string, attributes: Attributes): Colour {
@@ -130,6 +137,10 @@ function shaded(colour: Colour | undefined, name: string, { val }: Attributes): 
   const level = Math.round(255 * Math.max(0, Math.min(1, after)))
   return level.toString(16).padStart(2, '0').repeat(3)
 }
+
+/** Tells whether a property of the fill of letters makes the letters invisible. The alpha is in thousandths of a percent. */
+const isTransparent = (name: string, { val }: Attributes): boolean =>
+  name === 'noFill' || (name === 'alpha' && Number(val ?? 100_000) / 100_000 < FAINT_OPACITY)
 
 function slideVisitor(
   out: TextWriter,
@@ -191,6 +202,8 @@ function slideVisitor(
       if (name === 'Fallback') skipped++
       if (skipped > 0) return
       if (isRunColour && BESIDE_LETTERS.has(name)) beside ??= name
+      if (isRunColour && beside === null && isTransparent(name, attributes))
+        run.isTransparent = true
       if (name === 'grpSp') groups++
       else if (name === 'sp' || name === 'graphicFrame' || name === 'pic' || name === 'cxnSp') {
         shape = { area: null, ground: undefined, isClear: false, isHidden: false }

@@ -1,5 +1,5 @@
 import { type DocumentText, TextWriter } from '../document.ts'
-import { colourOf, type Ink, unseenInk } from '../ink.ts'
+import { colourOf, FAINT_OPACITY, type Ink, unseenInk } from '../ink.ts'
 import { TextFlow } from '../textFlow.ts'
 import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from './packageParts.ts'
 import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
@@ -87,6 +87,18 @@ function inkOf(name: string, attributes: Attributes): Ink {
   return {}
 }
 
+/**
+ * Returns the part of the ink that one property of a text fill states. Word shows the text fill in place of the colour
+ * ([MS-DOCX], element `textFill`). In Word, an alpha of 100000 means a transparent fill.
+ */
+function textFillOf(name: string, attributes: Attributes): Ink {
+  const value = attributeOf(attributes, 'val')
+  if (name === 'noFill') return { isTransparent: true }
+  if (name === 'alpha') return { isTransparent: 1 - Number(value) / 100_000 < FAINT_OPACITY }
+  const colour = name === 'srgbClr' ? colourOf(value) : null
+  return colour === null ? {} : { colour }
+}
+
 function styledInk({ inks }: Styles, id: string | undefined): Ink {
   const chain: Ink[] = []
   for (let at = id ?? null; at !== null && chain.length < BASES_MAX; ) {
@@ -129,6 +141,7 @@ function wordVisitor(
    */
   const shapes: { isClear: boolean; isSolid: boolean; grounds: number }[] = []
   let inShapeProperties = false
+  let inTextFill = false
   let link: { id: string; text: string } | null = null
   const inkNow = (): Ink => {
     const paragraph = paragraphs.at(-1)
@@ -168,7 +181,9 @@ function wordVisitor(
       grounds.push({ ground: null })
     }
     if (paragraph === undefined) return
-    if (paragraph.run !== null) {
+    if (paragraph.run !== null && inTextFill) {
+      Object.assign(paragraph.run, textFillOf(name, attributes))
+    } else if (paragraph.run !== null) {
       const base = name === 'rStyle' ? styledInk(styles, attributeOf(attributes, 'val')) : {}
       Object.assign(paragraph.run, base, inkOf(name, attributes))
     } else if (paragraph.inProperties && (name === 'pStyle' || name === 'shd')) {
@@ -217,6 +232,9 @@ function wordVisitor(
     ln: () => {
       inShapeProperties = false
     },
+    textFill: () => {
+      inTextFill = true
+    },
     hyperlink: (attributes) => {
       link = { id: prefixedAttributeOf(attributes, 'id') ?? '', text: '' }
     },
@@ -259,6 +277,9 @@ function wordVisitor(
     },
     spPr: () => {
       inShapeProperties = false
+    },
+    textFill: () => {
+      inTextFill = false
     },
     hyperlink: () => {
       if (link !== null) onLink(link.id, link.text)

@@ -90,11 +90,28 @@ describe('the service reads the colour of a font', () => {
     expect(fontOf('<color theme="1"/>')).toEqual({ colour: '000000' })
   })
 
-  test('the colour of a font is unknown if it is another colour of the theme, a tint or an index', () => {
+  test('the colour of a font may be white or black of the old palette, or a lighter black or darker white', () => {
+    for (const [color, colour] of [
+      ['indexed="1"', 'ffffff'],
+      ['indexed="9"', 'ffffff'],
+      ['indexed="65"', 'ffffff'],
+      ['indexed="8"', '000000'],
+      ['theme="0" tint="-0.5"', '808080'],
+      ['theme="1" tint="0.2"', '333333'],
+      ['rgb="FFFFFFFF" tint="0"', 'ffffff'],
+    ] as const)
+      expect([color, fontOf(`<color ${color}/>`)]).toEqual([color, { colour }])
+  })
+
+  test('the colour of a font is unknown if it is another colour of the theme or palette, or another tint', () => {
     for (const color of [
       'theme="4"',
-      'theme="0" tint="-0.5"',
-      'indexed="9"',
+      'theme="4" tint="-0.5"',
+      'theme="0" tint="0.5"',
+      'theme="0" tint="-2"',
+      'theme="0" tint="x"',
+      'indexed="10"',
+      'indexed="constructor"',
       'theme="constructor"',
     ])
       expect([color, fontOf(`<color ${color}/>`)]).toEqual([color, { colour: null }])
@@ -112,8 +129,13 @@ describe('the service reads the background of a cell', () => {
     expect(groundOf('<fgColor rgb="FFFF0000"/><fgColor rgb="FF00FF00"/>')).toBe('ff0000')
   })
 
-  test('the background of a cell is not stated if there is no pattern', () => {
-    expect(groundOf('<patternFill patternType="none"/>')).toBeUndefined()
+  test('the background of a cell without a pattern is white, even if a pattern colour is named', () => {
+    expect(
+      groundOf('<patternFill patternType="none"><fgColor rgb="FF000000"/></patternFill>'),
+    ).toBe('ffffff')
+  })
+
+  test('the background of a cell is not stated if its pattern has no first colour', () => {
     expect(
       groundOf('<patternFill patternType="solid"><bgColor rgb="FFFF0000"/></patternFill>'),
     ).toBeUndefined()

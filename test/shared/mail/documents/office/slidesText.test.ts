@@ -297,6 +297,30 @@ describe('the service finds the colour of the page', () => {
       parts(layout, master),
     )[0]
 
+  test('many slides may share a large layout and a large master', () => {
+    const white = p(run('no', `<a:solidFill>${BLACK}</a:solidFill>`))
+    const dark = `<p:sldMaster><p:bg><p:bgPr>${BLACK}</p:bgPr></p:bg><p:spTree>${'x'.repeat(400_000)}</p:spTree></p:sldMaster>`
+    const count = 200
+    const { text, omitted } = read(
+      Array.from({ length: count }, () => shape(white)),
+      {
+        ...Object.fromEntries(
+          Array.from({ length: count }, (_, n) => [
+            `ppt/slides/_rels/s${n}.xml.rels`,
+            relations([['l', 'slideLayout', '../slideLayouts/l.xml']]),
+          ]),
+        ),
+        'ppt/slideLayouts/l.xml': `<p:sldLayout><p:spTree>${'x'.repeat(400_000)}</p:spTree></p:sldLayout>`,
+        'ppt/slideLayouts/_rels/l.xml.rels': relations([
+          ['m', 'slideMaster', '../slideMasters/m.xml'],
+        ]),
+        'ppt/slideMasters/m.xml': dark,
+      },
+    )
+    expect(text.split('\n').filter((line) => line.startsWith('Slide')).length).toBe(count)
+    expect([...omitted]).toEqual(['invisible-text'])
+  })
+
   test('the page has the colour of its slide, or if there is none, that of its layout, or of its master', () => {
     expect(onPage('')).toBe('')
     expect(onPage(bg(BLACK), bg(WHITE), bg(WHITE))).toBe('a')
@@ -321,6 +345,15 @@ describe('the service finds the colour of the page', () => {
 
 describe('the service reads the colour of the letters of a slide', () => {
   const fill = (colour: string) => `<a:solidFill>${colour}</a:solidFill>`
+
+  test('letters without a fill and almost transparent letters are left out', () => {
+    const faint = (alpha: number) =>
+      fill(`<a:srgbClr val="000000"><a:alpha val="${alpha}"/></a:srgbClr>`)
+    for (const colour of ['<a:noFill/>', faint(0), faint(9_000)])
+      expect([colour, seen(shape(p(run('no', colour))))]).toEqual([colour, ['', 'invisible-text']])
+    for (const colour of [faint(50_000), '<a:ln><a:noFill/></a:ln>'])
+      expect([colour, seen(shape(p(run('a', colour))))]).toEqual([colour, ['a']])
+  })
 
   test('the colours of the outline, the effects and the highlighter are not the colour of the letters', () => {
     for (const name of ['ln', 'uLn', 'uFill', 'effectLst', 'highlight']) {

@@ -47,6 +47,40 @@ const row = (cells: string, properties = '') =>
   `<w:tr><w:trPr>${properties}</w:trPr>${cells}</w:tr>`
 const WHITE = '<w:color w:val="FFFFFF"/>'
 
+describe('the service reads the fill of letters in a Word document', () => {
+  const fill = (content: string) => `<w14:textFill>${content}</w14:textFill>`
+  const solid = (colour: string, more = '') =>
+    fill(`<w14:solidFill><w14:srgbClr w14:val="${colour}">${more}</w14:srgbClr></w14:solidFill>`)
+  const alpha = (n: number) => `<w14:alpha w14:val="${n}"/>`
+
+  test('letters without a fill, with a transparent fill or with a white fill are left out', () => {
+    for (const properties of [
+      fill('<w14:noFill/>'),
+      solid('000000', alpha(100_000)),
+      solid('000000', alpha(91_000)),
+      `<w:color w:val="000000"/>${solid('FFFFFF')}`,
+    ])
+      expect([properties, seen(p(run('no', properties)))]).toEqual([
+        properties,
+        ['', 'invisible-text'],
+      ])
+  })
+
+  test('letters with a half transparent fill, or without an outline, are read', () => {
+    for (const properties of [
+      solid('000000', alpha(60_000)),
+      solid('FF0000'),
+      fill('<w14:solidFill><w14:schemeClr w14:val="tx1"/></w14:solidFill>'),
+      '<w14:textOutline><w14:noFill/></w14:textOutline>',
+    ])
+      expect([properties, seen(p(run('a', properties)))]).toEqual([properties, ['a']])
+  })
+
+  test('the fill of letters ends with its run', () => {
+    expect(seen(p(run('no', fill('<w14:noFill/>')) + run('a')))).toEqual(['a', 'invisible-text'])
+  })
+})
+
 describe('the service reads a Word document', () => {
   test('an element with the name of a property of every JavaScript object is ignored', () => {
     const odd = '<w:constructor/><w:__proto__/><w:__defineGetter__></w:__defineGetter__>'
