@@ -50,6 +50,8 @@ const NAMED = new Map<string, Colour>(
     white: [255, 255, 255],
     snow: [255, 250, 250],
     ivory: [255, 255, 240],
+    ghostwhite: [248, 248, 255],
+    mintcream: [245, 255, 250],
     whitesmoke: [245, 245, 245],
     black: [0, 0, 0],
     red: [255, 0, 0],
@@ -70,6 +72,7 @@ const NAMED = new Map<string, Colour>(
  */
 const COLOUR_STEP = 10
 const OFF_SCREEN_PX = -400
+const FAR_PX = 5_000
 const TINY_PX = 2
 
 /**
@@ -120,7 +123,9 @@ function isGone(
   const opacity = styled('opacity')
   if (opacity !== '' && Number.parseFloat(opacity) <= (opacity.endsWith('%') ? 5 : 0.05))
     return true
-  if (/^(?:opacity\(0|scale[xy]?\(0[,)])/.test(styled('filter') || styled('transform'))) return true
+  if (FAINT.test(styled('filter')) || FLAT.test(styled('transform'))) return true
+  if (shiftsOf(styled('transform')).some((shift) => shift <= OFF_SCREEN_PX || shift >= FAR_PX))
+    return true
   const cut = /^(?:hidden|clip)/.test(
     styled('overflow') || styled('overflow-y') || styled('overflow-x'),
   )
@@ -132,9 +137,22 @@ function isGone(
   const shifts = ['text-indent', 'margin-left', 'margin-top', 'margin']
   if (/^(?:absolute|fixed|relative)/.test(styled('position'))) shifts.push('left', 'top')
   if (shifts.some((side) => pixels(styled(side)) <= OFF_SCREEN_PX)) return true
-  const far = ['right', 'bottom', 'left', 'top'].some((side) => pixels(styled(side)) >= 5_000)
+  const far = ['right', 'bottom', 'left', 'top'].some((side) => pixels(styled(side)) >= FAR_PX)
   return far && /^(?:absolute|fixed)/.test(styled('position'))
 }
+
+/** Matches a filter that leaves less than a tenth of the opacity. */
+const FAINT = /\bopacity\(\s*(?:0?\.0\d*|0|\d(?:\.\d*)?%)\s*\)/
+/** Matches a transformation that shrinks an element to a line or a point. */
+const FLAT = /\bscale[xy]?\(\s*0*(?:\.0*)?(?:\s*,\s*[\d.]{1,10})?\s*\)/
+const TRANSLATE = /\btranslate[xy]?\(([^),]{1,30})(?:,([^),]{1,30}))?\)/g
+
+/** Returns the lengths in pixels by which a transformation moves an element. A part of the element's size does not count. */
+const shiftsOf = (transform: string): number[] =>
+  [...transform.matchAll(TRANSLATE)]
+    .flatMap(([, x = '', y = '']) => [x.trim(), y.trim()])
+    .filter((length) => !length.endsWith('%'))
+    .map(pixels)
 
 const isZero = (value: string): boolean =>
   value !== '' && /^[01](?:\.0+)?(?:px|em|pt|rem|%)?$/.test(value) && !/^1(?:em|rem|%)/.test(value)
@@ -203,9 +221,12 @@ function mixed(colour: Colour, alpha: number, below: Colour): Colour {
 
 const HEX = /^#?([\da-f]{3,8})(?=\s|$)/
 
-/** Returns the numbers of a colour such as `rgb(0 0 0 / 50%)`. The fourth number of a CSS colour is the opacity. */
+/**
+ * Returns the numbers of a colour such as `rgb(0 0 0 / 50%)` or `hsl(0 0% 0%)`. The fourth number of a CSS colour is the
+ * opacity.
+ */
 const numbersOf = (value: string): string[] | undefined =>
-  /^rgba?\(([^)]{1,60})\)/
+  /^(?:rgb|hsl)a?\(([^)]{1,60})\)/
     .exec(value)?.[1]
     ?.split(/[\s,/]+/)
     .filter((part) => part !== '')
@@ -236,10 +257,24 @@ function readColour(value: string): Colour | 'transparent' {
   const numbers = numbersOf(value)
   if (numbers === undefined || numbers.length < 3)
     return NAMED.get(value.split(/\s/, 1)[0]!) ?? 'unknown'
+  if (value.startsWith('hsl')) return fromHsl(numbers)
   const [red, green, blue] = numbers.map(
     (part) => Number.parseFloat(part) * (part.endsWith('%') ? 2.55 : 1),
   )
   return [red!, green!, blue!]
+}
+
+/** Converts hue, saturation and lightness to red, green and blue (CSS Color 4 §7.1). */
+function fromHsl([angle = '', ...percentages]: readonly string[]): Colour {
+  const hue = Number.parseFloat(angle) * (angle.endsWith('turn') ? 360 : 1)
+  const [saturation, lightness] = percentages.map((part) => Number.parseFloat(part) / 100)
+  if (![hue, saturation, lightness].every(Number.isFinite)) return 'unknown'
+  const strength = saturation! * Math.min(lightness!, 1 - lightness!)
+  const part = (n: number) => {
+    const at = (((n + hue / 30) % 12) + 12) % 12
+    return 255 * (lightness! - strength * Math.max(-1, Math.min(at - 3, 9 - at, 1)))
+  }
+  return [part(0), part(8), part(4)]
 }
 
 const isSame = (one: Colour, other: Colour): boolean =>

@@ -68,6 +68,13 @@ describe('the service detects a hidden HTML element by its style', () => {
     expectSeen(
       [
         'filter: opacity(0)',
+        'filter: blur(0) opacity(0%)',
+        'filter: opacity(0.04)',
+        'filter: none; transform: scale(0)',
+        'transform: rotate(0) scale(0.0)',
+        'transform: translate(-9999px, 0)',
+        'transform: translateY(-9999px)',
+        'transform: translateX(9999px)',
         'transform: scale(0)',
         'transform: scaley(0)',
         'transform: scalex(0, 1)',
@@ -75,7 +82,16 @@ describe('the service detects a hidden HTML element by its style', () => {
       false,
     )
     expectSeen(
-      ['filter: opacity(1)', 'transform: scale(0.5)', 'transform: scale(1)', 'filter: blur(0)'],
+      [
+        'filter: opacity(1)',
+        'filter: opacity(0.9)',
+        'filter: opacity(90%)',
+        'transform: scale(0.5)',
+        'transform: scale(1)',
+        'transform: translate(-50%, -50%)',
+        'transform: translateX(20px)',
+        'filter: blur(0)',
+      ],
       true,
     )
   })
@@ -219,6 +235,10 @@ describe('the service compares the colour of letters with their background', () 
     'rgb(100% 100% 100%)',
     'rgba(255,255,255,1)',
     'rgb(245,245,245)',
+    'hsl(0, 0%, 100%)',
+    'hsl(120deg 100% 99%)',
+    'hsla(0,0%,0%,0)',
+    'ghostwhite',
     'transparent',
     'rgba(0,0,0,0)',
     'rgba(0,0,0,0.05)',
@@ -240,6 +260,11 @@ describe('the service compares the colour of letters with their background', () 
     'currentcolor',
     'unheard',
     'rgb(255)',
+    'hsl(0, 0%, 0%)',
+    'hsl(0, 100%, 50%)',
+    'hsl(0.5turn 100% 90%)',
+    'hsl(x, 0%, 100%)',
+    'hsl(0, 0%)',
     'rgb(255, 255)',
     'rgb()',
     'rgb(244,255,255)',
