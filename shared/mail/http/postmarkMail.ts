@@ -6,7 +6,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { isEnvelopeAddress, parseAddress } from '../address.ts'
 import { type AuthenticationWord, authenticationWord } from '../parse/authentication.ts'
-import { type RelayReport, relayIdOfWord } from './relayReport.ts'
+import { detailOf, type RelayReport, relayIdOfWord, withoutNul } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
 
 const USER = 'purser'
@@ -97,7 +97,7 @@ export function readPostmark(json: string): PostmarkNews {
 /** Reads the report of a bounce: https://postmarkapp.com/developer/webhooks/bounce-webhook */
 function reportOf(body: Record<string, unknown>, kind: RelayReport['kind']): RelayReport {
   const { Email: address, MessageID: id } = body
-  const text = (name: string) => (typeof body[name] === 'string' ? body[name] : '')
+  const text = (name: string) => (typeof body[name] === 'string' ? withoutNul(body[name]) : '')
   if (typeof address !== 'string' || parseAddress(address) === null) {
     throw new SignedMailError(400, 'Email: must be an address')
   }
@@ -114,15 +114,14 @@ function reportOf(body: Record<string, unknown>, kind: RelayReport['kind']): Rel
     address,
     from: text('From').slice(0, ID_MAX_CHARS),
     status: kind === 'bounce' ? '5.1.1' : null,
-    detail: details.slice(0, DETAIL_MAX_CHARS).replace(/\s+/g, ' ').trim().toWellFormed(),
-    relayIds: [relayIdOfWord(id)],
+    detail: detailOf(details),
+    relayIds: [relayIdOfWord(withoutNul(id))],
     messageIds: fieldsOf(returned, MESSAGE_ID),
     returnPaths: fieldsOf(returned, RETURN_PATH).filter((path) => parseAddress(path) !== null),
   }
 }
 
 const ID_MAX_CHARS = 320
-const DETAIL_MAX_CHARS = 400
 const CONTENT_MAX_CHARS = 64 * 1024
 const FIELDS_MAX = 10
 const MESSAGE_ID = /^Message-ID:[ \t]*(<[^<>\r\n]{1,998}>)/gim

@@ -19,6 +19,28 @@ export type RelayReport = {
   returnPaths: string[]
 }
 
+/**
+ * DETAIL_READ_CHARS limits the characters that the code reads of the explanation in a relay's report. DETAIL_MAX_CHARS
+ * limits the characters that the code keeps.
+ */
+const DETAIL_READ_CHARS = 1_000
+const DETAIL_MAX_CHARS = 400
+
+/**
+ * Writes the explanation of a relay's report in one line that every database column can store. The explanation quotes
+ * the mail host of the recipient. If the database refused the explanation, the report would never be recorded.
+ */
+export const detailOf = (text: string): string =>
+  text
+    .slice(0, DETAIL_READ_CHARS)
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, DETAIL_MAX_CHARS)
+    .toWellFormed()
+
+/** Removes the character U+0000 from a text of a relay's report, because PostgreSQL refuses this character. */
+export const withoutNul = (text: string): string => text.replaceAll('\0', '')
+
 /** Sets the maximum number of characters that the code reads of a relay's reply. */
 const REPLY_MAX_CHARS = 1_000
 

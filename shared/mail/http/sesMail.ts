@@ -4,7 +4,7 @@
  */
 import { isEnvelopeAddress, parseAddress } from '../address.ts'
 import type { AuthenticationWord } from '../parse/authentication.ts'
-import type { RelayReport } from './relayReport.ts'
+import { detailOf, type RelayReport, withoutNul } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
 
 /** Describes a mail from Amazon SES with its bytes, or with the bucket object that holds the bytes. */
@@ -18,7 +18,6 @@ export type SesNews = SesMail | { kind: 'reports'; reports: RelayReport[] } | { 
 
 const RECIPIENTS_MAX = 100
 const TEXT_MAX_CHARS = 1_000
-const DETAIL_MAX_CHARS = 400
 
 const VERDICTS: Record<string, AuthenticationWord> = {
   PASS: 'pass',
@@ -30,7 +29,7 @@ const VERDICTS: Record<string, AuthenticationWord> = {
 type Fields = Record<string, unknown>
 const fieldsOf = (value: unknown): Fields => Object(value)
 const textOf = (value: unknown): string =>
-  typeof value === 'string' ? value.slice(0, TEXT_MAX_CHARS) : ''
+  typeof value === 'string' ? withoutNul(value).slice(0, TEXT_MAX_CHARS) : ''
 const listOf = (value: unknown): unknown[] =>
   Array.isArray(value) ? value.slice(0, RECIPIENTS_MAX) : []
 const isAddress = (value: unknown): value is string =>
@@ -89,7 +88,7 @@ function bouncesOf(body: Fields): RelayReport[] {
       kind: 'bounce' as const,
       address: emailAddress as string,
       status: /^5\.\d{1,3}\.\d{1,3}$/.exec(textOf(status))?.[0] ?? '5.1.1',
-      detail: oneLine(textOf(diagnosticCode)),
+      detail: detailOf(textOf(diagnosticCode)),
     }))
 }
 
@@ -109,7 +108,7 @@ function complaintsOf(body: Fields): RelayReport[] {
       kind: 'complaint',
       address: addresses[0]!,
       status: null,
-      detail: oneLine(`reported by SES ${type}`),
+      detail: detailOf(`reported by SES ${type}`),
     },
   ]
 }
@@ -132,6 +131,3 @@ function aboutCopy(body: Fields) {
     returnPaths: isAddress(source) ? [source] : [],
   }
 }
-
-const oneLine = (text: string): string =>
-  text.replace(/\s+/g, ' ').trim().slice(0, DETAIL_MAX_CHARS).toWellFormed()

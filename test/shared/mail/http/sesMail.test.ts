@@ -149,6 +149,7 @@ describe('the service reads an SES notification about a bounce', () => {
     expect(detail(words(401))).toBe(words(400))
     expect(detail(`${' '.repeat(999)}xy`)).toBe('x')
     expect(detail(`${words(399)}🦉`)).toBe(`${words(399)}\ufffd`)
+    expect(detail('550 no\0 user\u001b[0m')).toBe('550 no user [0m')
   })
 
   test('a bounce is read for at most a hundred addresses', () => {

@@ -5,7 +5,12 @@ import {
   provePostmark,
   readPostmark,
 } from '../../../../shared/mail/http/postmarkMail.ts'
-import { relayIdOf, relayIdOfWord } from '../../../../shared/mail/http/relayReport.ts'
+import {
+  detailOf,
+  relayIdOf,
+  relayIdOfWord,
+  withoutNul,
+} from '../../../../shared/mail/http/relayReport.ts'
 import { readSes } from '../../../../shared/mail/http/sesMail.ts'
 import {
   mailSignature,
@@ -69,7 +74,9 @@ export const MAIL_HTTP_READERS: readonly Reader[] = [
     'signedMail.ts signedText': (text: string) => signedText(headersOf(text)),
     'signedMail.ts mailSignature': (text: string) => mailSignature(SECRET, headersOf(text)),
     'signedMail.ts requestId': (text: string) => requestId(text, text),
+    'relayReport.ts detailOf': detailOf,
     'relayReport.ts relayIdOf': relayIdOf,
+    'relayReport.ts withoutNul': withoutNul,
     'relayReport.ts relayIdOfWord': relayIdOfWord,
     'postmarkMail.ts postmarkAddress': (text: string) =>
       postmarkAddress('https://x.test', text, SECRET),

@@ -200,6 +200,30 @@ test('the report of a relay about a hard bounce marks the message, but a report 
   expect(await suppressed(agent)).toEqual([['ada@example.com', 'bounce']])
 })
 
+test('a relay’s report is recorded although the text of the mail host holds characters that PostgreSQL refuses', async () => {
+  const agent = await service.newAgent()
+  const { messageId, copies } = await sent(agent)
+  const bounce = {
+    ...complaintOf(`${copies[0]!.id}\0`, { From: `x\0${agent.address}` }),
+    RecordType: 'Bounce',
+    Type: 'HardBounce',
+    Details: 'smtp;550 5.1.1 \0User unknown\u001b[0m',
+    Content: `Message-ID: ${messageId}\r\n\r\nText`,
+  }
+  expect(await postmark('mail.test', { ...bounce, MessageID: '\0' })).toMatchObject({
+    status: 200,
+    body: { recorded: false },
+  })
+  const report = { ...bounce, From: agent.address }
+  expect(await postmark('mail.test', report)).toMatchObject({
+    status: 200,
+    body: { recorded: true },
+  })
+  expect((await untilStatus(agent, messageId, 'bounced')).deliveryError).toBe(
+    'ada@example.com: smtp;550 5.1.1 User unknown [0m',
+  )
+})
+
 test('the webhook key of one domain changes no message of another domain', async () => {
   const agent = await service.newAgent()
   const { copies } = await sent(agent)
