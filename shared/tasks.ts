@@ -22,7 +22,11 @@ export const taskPayloads = {
   expire_approval: z.strictObject({ approvalId: z.string().regex(/^apr_[0-9a-f]{24}$/) }),
   mail_sign_in_link: z.strictObject({ requestId: z.string().regex(/^sim_[0-9a-f]{24}$/) }),
   read_report: z.strictObject({ messageRow: rowId }),
-  read_attachments: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
+  // The field `messageRow` names a message whose attachments are read, but whose search words may lack their texts.
+  read_attachments: z.strictObject({
+    projectId: z.string().regex(/^prj_[0-9a-f]{24}$/),
+    messageRow: rowId.optional(),
+  }),
   index_search: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
   expand_events: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),

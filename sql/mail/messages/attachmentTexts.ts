@@ -28,6 +28,33 @@ export const queueReading = (
     ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
+/**
+ * Sets the number of seconds after which another run makes the attachments of a message searchable. The run that read
+ * the last attachment does this within seconds, unless it dies.
+ */
+const SEARCHABLE_SECONDS = 60
+
+const searchableKey = (projectId: string, messageRow: string): string =>
+  `read_attachments:${projectId}:${messageRow}`
+
+/** Queues a job for the case that the present run dies before it has made the attachments of a message searchable. */
+const queueSearchable = (db: Queryable, projectId: string, messageRow: string): Promise<void> =>
+  addJob(db, {
+    task: 'read_attachments',
+    payload: { projectId, messageRow },
+    key: searchableKey(projectId, messageRow),
+    runAt: new Date(Date.now() + SEARCHABLE_SECONDS * 1000),
+  })
+
+/** Removes the job of {@link recordText} after the attachments of the message have become searchable. */
+export async function endSearchable(
+  db: Queryable,
+  projectId: string,
+  messageRow: string,
+): Promise<void> {
+  await db.query('select graphile_worker.remove_job($1)', [searchableKey(projectId, messageRow)])
+}
+
 /** Queues the job that reads the attachments of an approved mail, if the mail has an attachment to read. */
 export async function queueWaitingReading(
   db: Queryable,
@@ -84,7 +111,8 @@ export type TextOutcome = {
 
 /**
  * Records the text that a worker process read from an attachment, together with the event. A second call for the same
- * attachment changes nothing.
+ * attachment changes nothing. With the last text of a message, the transaction also queues a job, which makes the texts
+ * searchable if the present run dies.
  * @returns true if no attachment of the message waits for a reading any more.
  */
 export async function recordText(pool: Pool, projectId: string, outcome: TextOutcome) {
@@ -106,10 +134,12 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
       values: [messageRow],
     })
+    const isLast = !rows[0]!.waits
+    if (isFirst && isLast) await queueSearchable(db, projectId, messageRow)
     // The function records the events at the end of the transaction, because `recordEvents` locks the project's event
     // stream until the commit.
     await recordEvents(db, events)
-    return !rows[0]!.waits
+    return isLast
   })
 }
 

@@ -8,6 +8,7 @@ import { HIDDEN_TEXT_LABEL } from '../../../shared/mail/parse/parseMail.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 import { LostObjectError } from '../../../sql/blobs/sealedBlob.ts'
 import {
+  endSearchable,
   queueReading,
   recordText,
   type TextOutcome,
@@ -103,13 +104,24 @@ export function createReadAttachments(
   }
 
   const makeSearchable = async (projectId: string, messageRow: string) => {
-    const mail = await findSearched(pool, messageRow)
+    const mail = await patiently(() => findSearched(pool, messageRow))
     if (mail === null) return
-    const { result } = await children.run({ projectId, mail })
-    if ('vector' in result) await storeSearched(pool, messageRow, result.vector)
+    try {
+      const { result } = await children.run({ projectId, mail })
+      if ('vector' in result) {
+        const { vector } = result
+        await patiently(() => storeSearched(pool, messageRow, vector))
+      }
+    } catch (error) {
+      if (!(error instanceof ChildError) || error.isAccident) throw error
+      log.info({ messageRow, reason: error.message }, 'the texts of attachments are not searchable')
+    }
   }
 
-  return async ({ projectId }) => {
+  return async ({ projectId, messageRow }) => {
+    if (messageRow !== undefined) {
+      return await turns.run([projectId], () => makeSearchable(projectId, messageRow))
+    }
     const next = await nextTextAt(pool, projectId, textLimits)
     if (next === null) return
     const priority = costs.priorityOf([projectId])
@@ -126,7 +138,10 @@ export function createReadAttachments(
         if (pending === null) return
         const outcome = await read(projectId, pending)
         const isLast = await patiently(() => recordText(pool, projectId, outcome))
-        if (isLast) await makeSearchable(projectId, pending.messageRow)
+        if (isLast) {
+          await makeSearchable(projectId, pending.messageRow)
+          await patiently(() => endSearchable(pool, projectId, pending.messageRow))
+        }
         log.debug({ ...pending, stored: undefined, filename: undefined }, 'attachment read')
       })
       await queueReading(pool, projectId, { priority: costs.priorityOf([projectId]) })

@@ -35,6 +35,18 @@ async function waiting(filename: string, read: () => Promise<Buffer>) {
   const task = createReadAttachments({ pool, log: silentLog } as never, { blobs })
   return {
     run: () => task({ projectId }, { attempt: 1 }),
+    /** Runs the waiting jobs of the project, also jobs whose time has not come. */
+    async runWaiting() {
+      const { rows } = await pool.query(
+        `select payload from graphile_worker._private_jobs j where key like 'read_attachments:' || $1 || '%'`,
+        [projectId],
+      )
+      for (const { payload } of rows) await task(payload, { attempt: 1 })
+    },
+    async searched() {
+      const { rows } = await pool.query('select search::text from messages where row = $1', [row])
+      return rows[0].search
+    },
     async state() {
       const { rows } = await pool.query(
         `update attachment_texts set claimed_at = null where message_row = $1 returning state, reason, content`,
@@ -78,4 +90,22 @@ test('a text file is read, even if its name ends with the name of a property of 
   const { run, state } = await waiting('notes.constructor', async () => Buffer.from('Some words'))
   await run()
   expect(await state()).toEqual({ state: 'ready', reason: null, content: 'Some words' })
+})
+
+test('the words of an attachment are found although its run ends after it has recorded the text', async () => {
+  const { run, runWaiting, searched } = await waiting('a.txt', async () => Buffer.from('Zanzibar'))
+  const { pool } = database
+  const query = pool.query.bind(pool)
+  const cut = spyOn(pool, 'query').mockImplementation(((...given: [{ name?: string }]) => {
+    if (given[0].name === 'store-searched') throw new Error('the process ends')
+    return query(...(given as unknown as [string]))
+  }) as never)
+  try {
+    await expect(run()).rejects.toThrow('the process ends')
+  } finally {
+    cut.mockRestore()
+  }
+  expect(await searched()).not.toContain('zanzibar')
+  await runWaiting()
+  expect(await searched()).toContain('zanzibar')
 })
