@@ -28,8 +28,8 @@ import type { SmtpMetrics } from './smtpMetrics.ts'
  * 5321 §4.5.3.1.8).
  */
 const RECIPIENTS_MAX = 100
-const PATIENCE = {
-  /** Holds the maximum number of milliseconds for which an SMTP client may stay silent. */
+export const PATIENCE = {
+  /** Holds the maximum number of milliseconds for which a client may stay silent while it owes bytes. */
   silentMs: 60_000,
   /**
    * Holds the maximum duration of an SMTP connection, so that slow clients cannot occupy the connection for ever. The
@@ -37,6 +37,13 @@ const PATIENCE = {
    * 5321 §4.5.3.2).
    */
   connectionMs: 20 * 60_000,
+  /** Holds the maximum duration of an HTTP request from a mail service. */
+  requestMs: 10 * 60_000,
+  /**
+   * After SIGTERM, the listener waits at most this many milliseconds for a message that is still arriving. If a message
+   * did not arrive completely, the sender of the message sends it again later.
+   */
+  closeMs: 5_000,
 }
 export type Patience = typeof PATIENCE
 /**
@@ -49,11 +56,6 @@ const ENDING_MAX = 200
  * addresses.
  */
 const UNKNOWN_RECIPIENTS_MAX = 20
-/**
- * After SIGTERM, the listener waits at most this many milliseconds for a message that is still arriving. If a message
- * did not arrive completely, the sender of the message sends it again later.
- */
-const CLOSE_TIMEOUT_MS = 5_000
 
 type Parts = AcceptingParts & {
   limits: ConnectionLimits
@@ -123,7 +125,7 @@ export function createListener(
     // The limit `maxClients` of the SMTP library also counts SMTP connections that are ending.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
-    closeTimeout: CLOSE_TIMEOUT_MS,
+    closeTimeout: patience.closeMs,
     logger: false,
     onConnect(session, callback) {
       const end = (reason: string) => hangUp(server, session, reason)

@@ -143,7 +143,12 @@ export async function startSmtp(
             pool,
             ses: sesAdapter(http, log, options.askSns),
           },
-          { http, host: config.http.host, trustedProxies: config.trustedProxies },
+          {
+            http,
+            host: config.http.host,
+            trustedProxies: config.trustedProxies,
+            patience: options.patience,
+          },
         )
   // The listener accepts mail even while the database is unreachable.
   await Promise.race([reporter.first, Bun.sleep(REPORT_WAIT_MS)])

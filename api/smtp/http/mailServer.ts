@@ -8,16 +8,21 @@ import { recordRelayReport } from '../../../sql/mail/inbound/relayReports.ts'
 import { createClientAddress } from '../../http/limits/clientAddress.ts'
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_MANY_CONNECTIONS } from '../acceptance.ts'
 import type { ConnectionLimits } from '../connectionLimits.ts'
+import { PATIENCE, type Patience } from '../listener.ts'
+import { arrivingBody } from './arrivingBody.ts'
 import { HttpRefusal, refusalResponse, toRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import { readPostmarkRequest } from './postmark.ts'
 import { readRawMail } from './rawMail.ts'
-import { type HandedMail, type HandedReports, type HttpParts, takeMail } from './takeMail.ts'
+import {
+  type ArrivingRequest,
+  type HandedMail,
+  type HandedReports,
+  type HttpParts,
+  takeMail,
+} from './takeMail.ts'
 
-const IDLE_TIMEOUT_S = 60
 const DRAIN_POLL_MS = 20
-/** Sets the maximum duration of an HTTP request from a mail service, in milliseconds. */
-const REQUEST_MS = 10 * 60_000
 
 /**
  * Reads a mail or a report from an HTTP request, or refuses the request. Returns `null` if the path of the request
@@ -25,7 +30,7 @@ const REQUEST_MS = 10 * 60_000
  * @throws {HttpRefusal} if the adapter of the mail service refuses the HTTP request.
  */
 type Adapter = (
-  request: Request,
+  request: ArrivingRequest,
   pathname: string,
   keys: InboundKeys,
 ) => Promise<HandedMail | HandedReports | null>
@@ -40,34 +45,46 @@ const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
  */
 export function startMailServer(
   parts: ServerParts,
-  { http, host, trustedProxies }: MailServerSettings,
+  { http, host, trustedProxies, patience = PATIENCE }: MailServerSettings,
 ): Running & { port: number } {
   const clientAddress = createClientAddress(trustedProxies)
-  let inFlight = 0
+  const inFlight = new Set<End>()
+  const idleTimeout = Math.ceil(patience.silentMs / 1000)
   const answer = async (request: Request, socketAddress: string): Promise<Response> => {
     const address = clientAddress(socketAddress, request.headers.get('x-forwarded-for'))
+    const ending = new AbortController()
+    const end: End = (reason) => ending.abort(new SmtpReply(421, reason))
+    inFlight.add(end)
+    const deadline = setTimeout(() => end(TOO_LONG), patience.requestMs)
     try {
-      return Response.json(await receive(parts, request, address))
+      const given = { address, end, signal: ending.signal, silentMs: patience.silentMs }
+      return Response.json(await receive(parts, request, given))
     } catch (error) {
       const refusal = toRefusal(error) ?? unexpected(parts, error)
       parts.metrics.refused(labelOf(error, refusal))
-      return refusalResponse(refusal)
+      const response = refusalResponse(refusal)
+      // The client still sends a body that nobody reads.
+      if (ending.signal.aborted) response.headers.set('connection', 'close')
+      return response
+    } finally {
+      clearTimeout(deadline)
+      inFlight.delete(end)
     }
   }
   const server = serve(
     {
       port: http.port,
       hostname: host,
-      idleTimeout: IDLE_TIMEOUT_S,
+      idleTimeout,
       // Bun's limit on a request body is above the limit of this service. Therefore a client gets the error response of
       // this service, and not the error response of Bun.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
-        inFlight++
+        self.timeout(request, 0)
         try {
           return await answer(request, self.requestIP(request)?.address ?? '')
         } finally {
-          inFlight--
+          self.timeout(request, idleTimeout)
         }
       },
     },
@@ -77,12 +94,22 @@ export function startMailServer(
     port: server.port!,
     async stop() {
       const closed = server.stop()
-      while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
+      const endAll = setTimeout(() => {
+        for (const end of inFlight) end('4.3.2 The service is stopping')
+      }, patience.closeMs)
+      while (inFlight.size > 0) await Bun.sleep(DRAIN_POLL_MS)
+      clearTimeout(endAll)
       await Promise.race([closed, Bun.sleep(DRAIN_POLL_MS * 5)])
       await server.stop(true)
     },
   }
 }
+
+/** Ends an HTTP request with the status 503 and a reason. */
+type End = (reason: string) => void
+
+const TOO_LONG = '4.4.2 This connection has lasted too long'
+const TOO_SILENT = '4.4.2 The client is silent for too long'
 
 type ServerParts = HttpParts & {
   limits: ConnectionLimits
@@ -96,17 +123,33 @@ type MailServerSettings = {
   http: { port: number }
   host: string
   trustedProxies: Config['trustedProxies']
+  patience?: Patience | undefined
 }
 
-async function receive(parts: ServerParts, request: Request, address: string) {
+async function receive(
+  parts: ServerParts,
+  request: Request,
+  {
+    address,
+    end,
+    signal,
+    silentMs,
+  }: { address: string; end: End; signal: AbortSignal; silentMs: number },
+) {
   if (request.method !== 'POST') throw new HttpRefusal(405, 'The method must be POST')
-  const ending = new AbortController()
-  const end = (reason: string) => ending.abort(new SmtpReply(421, reason))
   const connection = parts.limits.enter(address, end)
   if (connection === null) throw new SmtpReply(421, TOO_MANY_CONNECTIONS)
-  const deadline = setTimeout(() => end('4.4.2 This connection has lasted too long'), REQUEST_MS)
   try {
-    const handed = await read(request, parts)
+    const { url, headers } = request
+    const body = arrivingBody(request.body, {
+      signal,
+      silentMs,
+      onSilence: () => end(TOO_SILENT),
+      onChunk() {
+        connection.activeMs = performance.now()
+      },
+    })
+    const handed = await read({ url, headers, body }, parts)
     if ('reports' in handed) {
       const { reports, key } = handed
       let isNew = false
@@ -115,15 +158,14 @@ async function receive(parts: ServerParts, request: Request, address: string) {
       }
       return { recorded: isNew }
     }
-    return await takeMail(parts, handed, { address, connection, signal: ending.signal })
+    return await takeMail(parts, handed, { address, connection, signal })
   } finally {
-    clearTimeout(deadline)
     parts.limits.leave(connection)
   }
 }
 
 async function read(
-  request: Request,
+  request: ArrivingRequest,
   { keys, ses }: ServerParts,
 ): Promise<HandedMail | HandedReports> {
   const { pathname } = new URL(request.url)

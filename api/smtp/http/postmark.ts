@@ -7,7 +7,7 @@ import { requestId } from '../../../shared/mail/http/signedMail.ts'
 import { MESSAGE_MAX_BYTES } from '../acceptance.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import { readBody, slices } from './readBody.ts'
-import type { HandedMail, HandedReports } from './takeMail.ts'
+import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
@@ -17,7 +17,7 @@ const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
  * {SignedMailError} for a wrong key or secret.
  */
 export async function readPostmarkRequest(
-  request: Request,
+  request: ArrivingRequest,
   pathname: string,
   keys: InboundKeys,
 ): Promise<HandedMail | HandedReports | null> {

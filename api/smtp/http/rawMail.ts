@@ -8,7 +8,7 @@ import {
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE } from '../acceptance.ts'
 import { HttpRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
-import type { HandedMail } from './takeMail.ts'
+import type { ArrivingRequest, HandedMail } from './takeMail.ts'
 
 /** Limits the characters of the inbound key's id, and of each signed header except the header with the envelope. */
 const HEADER_MAX_CHARS = 300
@@ -19,7 +19,7 @@ const HEADER_MAX_CHARS = 300
  * @throws {SignedMailError} if the signed headers do not prove the origin of the mail.
  */
 export async function readRawMail(
-  request: Request,
+  request: ArrivingRequest,
   pathname: string,
   keys: InboundKeys,
 ): Promise<HandedMail | null> {
@@ -44,7 +44,7 @@ export async function readRawMail(
     envelope,
     provider: { name: headers.key, spf },
     sourceKey: requestId(headers.key, headers.signature),
-    content: request.body ?? NOTHING,
+    content: request.body,
     check(bytes) {
       if (createHash('sha256').update(bytes).digest('hex') !== headers.digest) {
         throw new HttpRefusal(400, 'Purser-Digest: must be the SHA-256 of the body')
@@ -53,9 +53,7 @@ export async function readRawMail(
   }
 }
 
-const NOTHING = new Blob([]).stream()
-
-function header(request: Request, name: string, maxChars = HEADER_MAX_CHARS): string {
+function header(request: ArrivingRequest, name: string, maxChars = HEADER_MAX_CHARS): string {
   const value = request.headers.get(name)
   if (value === null || value === '') throw new HttpRefusal(401, `${name}: must be set`)
   if (value.length > maxChars) {

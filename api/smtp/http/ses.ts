@@ -17,7 +17,7 @@ import {
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE } from '../acceptance.ts'
 import { HttpRefusal } from './httpAnswer.ts'
 import { readBody, slices } from './readBody.ts'
-import type { HandedMail, HandedReports } from './takeMail.ts'
+import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
 const JSON_MAX_BYTES = 512 * 1024
@@ -93,7 +93,10 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     proveSns(message, await certificateOf(message.signingCertUrl), Date.now())
   }
-  return async (request: Request, pathname: string): Promise<HandedMail | HandedReports | null> => {
+  return async (
+    request: ArrivingRequest,
+    pathname: string,
+  ): Promise<HandedMail | HandedReports | null> => {
     if (pathname !== '/v0/inbound/ses') return null
     const message = readSns((await readBody(request.body, JSON_MAX_BYTES)).toString('utf8'))
     await prove(message)

@@ -25,6 +25,11 @@ export type HttpParts = AcceptingParts & {
   mailDomain: string
 }
 
+/** Describes an HTTP request of a mail service, whose body may still arrive. */
+export type ArrivingRequest = Pick<Request, 'url' | 'headers'> & {
+  body: AsyncIterable<Uint8Array>
+}
+
 /**
  * Describes a mail that a mail service with an inbound secret hands over. Each adapter turns a request of its mail
  * service into such a mail.
