@@ -8,6 +8,8 @@ const KEPT_DAYS = 400
  * of reports.
  */
 const DAY_MAX = 2_000
+/** Limits the reports with an unproven sender among them, because anybody can write such a report. */
+const UNPROVEN_DAY_MAX = 500
 const DELETED_AT_ONCE = 1_000
 
 /**
@@ -18,7 +20,10 @@ const DELETED_AT_ONCE = 1_000
  */
 export type ReportOutcome = 'stored' | 'known' | 'foreign' | 'full'
 
-/** Stores an aggregate report, and deletes old reports. */
+/**
+ * Stores an aggregate report, and deletes old reports. A report with a proven sender replaces a report with the same id
+ * from an unproven sender, because the unproven sender may have forged the name of the reporter.
+ */
 export async function storeReport(
   pool: Pool,
   report: AggregateReport & { reporter: string; isProven: boolean; mailDomain: string },
@@ -31,14 +36,22 @@ export async function storeReport(
          order by received_at limit $2)`,
       [KEPT_DAYS, DELETED_AT_ONCE],
     )
-    const { rows: judged } = await db.query<{ ours: boolean; today: number }>(
+    const { rows: judged } = await db.query<{ ours: boolean; today: number; unproven: number }>(
       `select $1 = $2 or exists (select from mail_domains where domain = $1 and status = 'verified') as ours,
-         (select count(*)::int from aggregate_reports where received_at > now() - interval '1 day') as today`,
+         count(*)::int as today, (count(*) filter (where not is_proven))::int as unproven
+       from aggregate_reports where received_at > now() - interval '1 day'`,
       [domain, mailDomain],
     )
-    const [{ ours, today }] = judged as [{ ours: boolean; today: number }]
+    const { ours, today, unproven } = judged[0]!
     if (!ours) return 'foreign'
-    if (today >= DAY_MAX) return 'full'
+    if (today >= DAY_MAX || (!isProven && unproven >= UNPROVEN_DAY_MAX)) return 'full'
+    if (isProven) {
+      await db.query(
+        `delete from aggregate_reports
+         where kind = $1 and domain = $2 and reporter = $3 and report_id = $4 and not is_proven`,
+        [kind, domain, reporter, reportId],
+      )
+    }
     const { rows: stored } = await db.query<{ id: string }>(
       `insert into aggregate_reports (kind, domain, reporter, report_id, begins_at, ends_at, is_proven)
        values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing returning id`,

@@ -59,6 +59,23 @@ test('at most 2,000 reports are stored in a day', async () => {
   expect(await store({ reportId: 'id-2' })).toBe('stored')
 })
 
+test('reports without proof leave room for proven reports of the same day', async () => {
+  await fill(500, '23 hours')
+  await pool.query('update aggregate_reports set is_proven = false')
+  expect(await store({ isProven: false })).toBe('full')
+  expect(await store()).toBe('stored')
+  await pool.query(`delete from aggregate_reports where report_id = 'n1'`)
+  expect(await store({ reportId: 'id-2', isProven: false })).toBe('stored')
+})
+
+test('a proven report replaces a report without proof that has the same id', async () => {
+  expect(await store({ isProven: false, rows: [row({ count: 100 })] })).toBe('stored')
+  expect(await store({ rows: [row({ count: 5 })] })).toBe('stored')
+  expect(await store({ isProven: false, rows: [row({ count: 100 })] })).toBe('known')
+  const { days, unproven } = await sumReports(pool, 30)
+  expect([days.map(({ passed }) => passed), unproven]).toEqual([[5], 0])
+})
+
 test('a report is deleted after 400 days', async () => {
   await fill(2, '401 days')
   await pool.query(
