@@ -232,11 +232,11 @@ const oneLine = (text: string): string =>
 
 /**
  * Tells whether a status code means that an address permanently accepts no mail. A status code about a permanent
- * failure is of class 5. A code about the message (size, content) or about the sending service (policy, authentication)
- * does not count, because it must not suppress the recipient.
+ * failure is of class 5. A code about the message (size, content) or about the sending service (address, policy,
+ * authentication) does not count, because it must not suppress the recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
-  status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)
+  status !== null && /^5\./.test(status) && !/^5\.(?:1\.[78]|2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)
 
 /** Tells whether a reply to RCPT means "no such mailbox" (RFC 3463 X.1.1, X.1.6, X.2.1; RFC 7505 X.1.10). */
 export const isNoSuchMailbox = (reply: string): boolean =>
