@@ -67,14 +67,6 @@ export type SesParts = {
  */
 export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
   const certificates = new Map<string, string>()
-  const certificateOf = async (url: string): Promise<string> => {
-    const known = certificates.get(url)
-    if (known !== undefined) return known
-    const pem = await ask(url, CERTIFICATE_MAX_BYTES)
-    if (certificates.size >= CERTIFICATES_MAX) certificates.clear()
-    certificates.set(url, pem)
-    return pem
-  }
   /**
    * Checks the topic and the signature of an SNS message. An SNS message for an unknown topic is refused before its
    * certificate is fetched.
@@ -91,7 +83,13 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
         'SigningCertURL: must be a certificate at sns.REGION.amazonaws.com, in the region of the topic',
       )
     }
-    proveSns(message, await certificateOf(message.signingCertUrl), Date.now())
+    const url = message.signingCertUrl
+    const pem = certificates.get(url) ?? (await ask(url, CERTIFICATE_MAX_BYTES))
+    proveSns(message, pem, Date.now())
+    if (certificates.has(url)) return
+    // Only a certificate that has proven a message is kept. SNS may answer once with another text.
+    if (certificates.size >= CERTIFICATES_MAX) certificates.clear()
+    certificates.set(url, pem)
   }
   return async (
     request: ArrivingRequest,

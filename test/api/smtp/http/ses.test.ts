@@ -250,6 +250,15 @@ test('while the certificate of SNS cannot be fetched, a notification gets status
   expect((await post(body)).status).toBe(200)
 })
 
+test('an answer of SNS that proves nothing is not kept as the certificate of its URL', async () => {
+  const SigningCertURL = 'https://sns.eu-west-1.amazonaws.com/late.pem'
+  const body = sns(received('late'), { fields: { SigningCertURL } })
+  answers.set(SigningCertURL, 'Please come again.')
+  expect((await post(body)).status).toBe(401)
+  answers.set(SigningCertURL, own.ca)
+  expect((await post(body)).status).toBe(200)
+})
+
 test('an SES notification is refused if its SES rule does not encode mail in Base64, because other encodings change bytes', async () => {
   const { status, body } = await post(sns(received('utf8', { type: 'SNS', encoding: 'UTF8' })))
   expect([status, body.message]).toEqual([
