@@ -104,10 +104,10 @@ export function createListener(
   },
 ): SMTPServer {
   const patience = options.patience ?? PATIENCE
-  const refused = <Reply extends Error>(error: Reply): Reply => {
-    const { metrics } = parts
-    metrics.refused(error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : 'other')
-    return error
+  const refused = (error: Error): SmtpReply => {
+    const reply = error instanceof SmtpReply ? error : unexpected(parts, error)
+    parts.metrics.refused(reply === error ? `${reply.responseCode} ${reply.message}` : 'other')
+    return reply
   }
   const server = new SMTPServer({
     name: options.mailDomain,
@@ -181,6 +181,17 @@ export function createListener(
     parts.log.warn({ reason: message }, 'smtp connection failed')
   })
   return server
+}
+
+/**
+ * Returns the SMTP reply after an unexpected error. The client must not see the text of the error, which may name a
+ * file. The error of a message whose client has left is no fault of this service.
+ */
+function unexpected({ log }: Parts, error: Error): SmtpReply {
+  if ((error as NodeJS.ErrnoException).code !== 'ECONNECTION') {
+    log.error({ err: error }, 'mail over SMTP failed')
+  }
+  return new SmtpReply(451, '4.3.0 Something went wrong, try again later')
 }
 
 /**

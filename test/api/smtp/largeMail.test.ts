@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
 
@@ -23,4 +25,16 @@ test('the listener reads a large mail at a limited rate, so that small mails ove
   expect(await deliverRaw(port, agent.address, 'Subject: small\n\nx\n')).toStartWith('250')
   const [item] = await waitForMessages(agent, 1)
   expect([item!.subject, answered]).toEqual(['small', false])
+})
+
+test('a fault of the disk gets a temporary SMTP reply that names no file', async () => {
+  await using service = await startTestService({ workers: false })
+  const agent = await service.newAgent()
+  const { port } = service.smtp!
+  const folder = join(service.config.dataDir, `incoming-${process.pid}`)
+  rmSync(folder, { recursive: true })
+  const deliver = () => deliverRaw(port, agent.address, `Subject: x\n\n${'x\n'.repeat(50_000)}`)
+  expect(await deliver()).toBe('451 4.3.0 Something went wrong, try again later')
+  mkdirSync(folder)
+  expect(await deliver()).toStartWith('250')
 })
