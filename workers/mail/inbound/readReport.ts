@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { FairTurns } from '../../../shared/fair/fairTurns.ts'
-import { domainOf } from '../../../shared/mail/address.ts'
+import { domainOf, isDomain } from '../../../shared/mail/address.ts'
 import { isReportFile } from '../../../shared/mail/reports/reportMail.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 import { storeReport } from '../../../sql/mail/domains/aggregateReports.ts'
@@ -39,7 +39,9 @@ export function createReadReport(
     try {
       const mail = await findReportMail(pool, blobs, messageRow)
       if (mail === null) return
-      const reporter = domainOf(mail.from)
+      const domain = domainOf(mail.from)
+      // The database has no room for a malformed domain of any length.
+      const reporter = isDomain(domain) ? domain : ''
       const files = mail.files.filter((file) =>
         isReportFile({ ...file, size: file.content.length }),
       )

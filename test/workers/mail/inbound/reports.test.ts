@@ -45,6 +45,7 @@ async function send(mail: {
   await nodemailer
     .createTransport({ host: '127.0.0.1', port: service.smtp!.port, ignoreTLS: true })
     .sendMail({
+      envelope: { from: 'bounces@reporter.test', to },
       from,
       to,
       subject: `Report Domain: ${D}`,
@@ -125,6 +126,16 @@ test('an aggregate report from a sender without a DMARC pass is counted separate
   expect((await reports()).days).toEqual(days)
 })
 
+test('an aggregate report from a sender with an endless domain does not stay in the queue', async () => {
+  const domain = `${'x'.repeat(60)}.`.repeat(5)
+  await send({
+    from: `noreply@${domain}example`,
+    filename: `a!${D}!8.xml.gz`,
+    content: gzipped(recent(dmarcXml(D, [PASSED], '8'))),
+  })
+  await waitFor('the report', async () => (await stored()).includes('8'))
+})
+
 test('an aggregate report that is a decompression bomb does not stop the next report', async () => {
   const bomb = gzipped('<feedback>'.padEnd(60 * 1024 * 1024, ' '))
   await send({ filename: `a!${D}!9.xml.gz`, content: bomb })
@@ -133,7 +144,7 @@ test('an aggregate report that is a decompression bomb does not stop the next re
     content: gzipped(recent(dmarcXml(D, [PASSED], '20'))),
   })
   await waitFor('the report after the bomb', async () => (await stored()).includes('20'))
-  expect(await stored()).toEqual(['17', 'tls-1', '19', '20'])
+  expect(await stored()).toEqual(['17', 'tls-1', '19', '8', '20'])
 })
 
 test('a project cannot read aggregate reports, and the operator can read the reports of at most 90 days', async () => {
