@@ -40,6 +40,10 @@ export function normalPath(pathname: string): string {
     throw new PathError('the path must not hold a % without two digits')
   }
   const decoded = normalEncoding(pathname)
+  // Servlet containers drop the parameters of a segment, so that they read `/..;a/` as a dot segment.
+  if (/\/\.{0,2}(?:;|%3B)/.test(decoded)) {
+    throw new PathError('the path must not hold parameters of an empty segment or of a dot segment')
+  }
   // When %2e is decoded, a new dot segment can appear in the path.
   if (/\/\.{1,2}(?:\/|$)/.test(decoded)) throw new PathError('the path must not hold dot segments')
   if (decoded.includes('//')) throw new PathError('the path must not hold an empty segment')

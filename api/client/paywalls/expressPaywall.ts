@@ -115,10 +115,12 @@ function setLate(
 
 /** Returns the headers that a handler passed to `writeHead`: an object, a list of pairs, or names between their values. */
 function headersIn(given: unknown): Map<string, string[]> {
-  const list = Array.isArray(given) ? given.flat() : []
-  const pairs: [name: string, value: string | string[]][] = Array.isArray(given)
-    ? list.flatMap((name, n) => (n % 2 === 0 ? [[name, list[n + 1]]] : []))
-    : Object.entries(given ?? {})
+  const list: unknown[] = Array.isArray(given) ? given : Object.entries(given ?? {})
+  const pairs = (
+    Array.isArray(list[0])
+      ? list
+      : list.flatMap((name, n) => (n % 2 === 0 ? [[name, list[n + 1]]] : []))
+  ) as [name: string, value: string | string[]][]
   const headers = new Map<string, string[]>()
   for (const [name, value] of pairs) {
     const lower = name.toLowerCase()

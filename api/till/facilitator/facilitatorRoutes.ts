@@ -17,13 +17,14 @@ import { ApiError } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { loadSeller } from '../payments/offer.ts'
+import { loadSeller, type Offer } from '../payments/offer.ts'
 import { askChain } from '../payments/redeem/askChain.ts'
 import { grant, settlementOf, ungranted } from '../payments/redeem/grant.ts'
 import {
   claimOf,
   findGrantable,
   isNameTaken,
+  type Outcome,
   reasonOfClaim,
   saleOf,
   settleWithin,
@@ -271,7 +272,7 @@ async function verifyFace(services: Services, face: Face, projectId: string) {
 }
 
 async function settleFace(services: Services, face: Face) {
-  const { decoded, read, network, x402Version } = face
+  const { read, network, x402Version } = face
   const refuse = (why: X402Reason, payment: Payment | null = null) => {
     const { reason: errorReason, message: errorMessage } = face.explain(why, payment?.failureDetail)
     return {
@@ -286,29 +287,44 @@ async function settleFace(services: Services, face: Face) {
     }
   }
   if (!read.ok) return refuse(read.reason)
-  const settled = await settleWithin(services, read.offer, decoded, face.deadlineMs)
-  if (settled.kind === 'settled') {
-    const { payment } = settled
-    const granted = await grant(services, payment, { key: null, x402Version })
-    if (granted !== null) {
-      return { ...settleResponse(settlementOf(payment), x402Version), paymentId: payment.id }
-    }
+  const settle = () => settleAndGrant(services, face, read.offer)
+  let outcome = await settle()
+  if (outcome.kind === 'pending') {
+    const payment = await waitForHash(services, outcome.payment)
+    // A payment that ended during the wait is pending no more, and its payer may have to sign again.
+    outcome = payment.state === 'verified' ? { kind: 'pending', payment } : await settle()
   }
-  const outcome = settled.kind === 'settled' ? await ungranted(services, settled.payment) : settled
-  return outcome.kind === 'pending'
-    ? refuse('settlement_pending', await waitForHash(services, outcome.payment))
-    : refuse(outcome.reason, outcome.payment)
+  if (outcome.kind === 'granted') {
+    const { payment } = outcome
+    return { ...settleResponse(settlementOf(payment), x402Version), paymentId: payment.id }
+  }
+  return refuse(outcome.kind === 'pending' ? 'settlement_pending' : outcome.reason, outcome.payment)
+}
+
+type SettledPayment = Extract<Outcome, { kind: 'settled' }>['payment']
+
+/** Settles the payment of a call, and takes its grant. */
+async function settleAndGrant(
+  services: Services,
+  { decoded, deadlineMs, x402Version }: Face,
+  offer: Offer,
+): Promise<Exclude<Outcome, { kind: 'settled' }> | { kind: 'granted'; payment: SettledPayment }> {
+  const settled = await settleWithin(services, offer, decoded, deadlineMs)
+  if (settled.kind !== 'settled') return settled
+  const { payment } = settled
+  const granted = await grant(services, payment, { key: null, x402Version })
+  return granted === null ? ungranted(services, payment) : { kind: 'granted', payment }
 }
 
 /**
- * Waits up to HASH_WAIT_MS for the transaction hash of a payment. A seller's middleware repeats a request about a
- * pending payment only if the response names a transaction. The wait is short, because facilitator clients give up
- * after 30 s.
+ * Waits up to HASH_WAIT_MS for the transaction hash of a payment, or for its end. A seller's middleware repeats a
+ * request about a pending payment only if the response names a transaction. The wait is short, because facilitator
+ * clients give up after 30 s.
  */
 async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
   const untilMs = performance.now() + HASH_WAIT_MS
   let found = payment
-  while (found.txHash === null && performance.now() < untilMs) {
+  while (found.state === 'verified' && found.txHash === null && performance.now() < untilMs) {
     await Bun.sleep(HASH_POLL_MS)
     found = (await services.payments.submit(payment.id)) ?? found
   }

@@ -2,7 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { paidHeader } from '../../../shared/till/paidHeader.ts'
 import { findPayment } from '../../../sql/till/payments/payments.ts'
-import { notFound } from '../../http/errors.ts'
+import { ApiError, notFound } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import type { Services } from '../../http/services.ts'
 
@@ -22,6 +22,10 @@ export const paidHeaderRoutes = ({ pool }: Services) =>
       const payment = await findPayment(pool, params.paymentId)
       if (payment === null || payment.projectId !== params.projectId) {
         throw notFound('Payment not found')
+      }
+      // The retention of payment details empties the signature.
+      if ((payment.signature as string) === '') {
+        throw new ApiError(410, 'expired', 'The signature of this payment is no longer kept')
       }
       return { paymentId: payment.id, ...paidHeader(payment), isRebuilt: true }
     },
@@ -50,7 +54,10 @@ export const paidHeaderRoutes = ({ pool }: Services) =>
             isRebuilt: true,
           },
         },
-        errors: { 404: 'Payment not found' },
+        errors: {
+          404: 'Payment not found',
+          410: 'The signature is no longer kept; the payment is',
+        },
       }),
     },
   )

@@ -129,8 +129,12 @@ async function changeEndpoint(
   keyring: Keyring,
   { projectId, id, change }: { projectId: string; id: string; change: EndpointChange },
 ): Promise<ChangedEndpoint | null> {
-  const found = await db.query<{ webhook_url: string | null; has_secret: boolean }>(
-    `select webhook_url, ${HAS_SECRET} as has_secret from seller_endpoints e
+  const found = await db.query<{
+    webhook_url: string | null
+    has_secret: boolean
+    has_seen: boolean
+  }>(
+    `select webhook_url, ${HAS_SECRET} as has_secret, seen_metadata <> '{}' as has_seen from seller_endpoints e
      where project_id = $1 and id = $2 and deleted_at is null for update`,
     [projectId, id],
   )
@@ -147,6 +151,7 @@ async function changeEndpoint(
   const sealed =
     newSecret === null ? null : sealWebhookSecret(keyring, { projectId, id, secret: newSecret })
   const metadata = changedParts(change.metadata)
+  const clearsSeen = change.metadata !== undefined || change.openApiUrl !== undefined
   const { rows } = await db.query<EndpointRow>(
     `update seller_endpoints set
        url_pattern = coalesce($2, url_pattern),
@@ -186,13 +191,15 @@ async function changeEndpoint(
       change.active ?? null,
       metadata.set,
       metadata.removed,
-      change.metadata !== undefined || change.openApiUrl !== undefined,
+      clearsSeen,
       change.openApiUrl !== undefined,
       change.openApiUrl ?? null,
     ],
   )
-  // The next check of the endpoint also reads the OpenAPI document.
-  if (typeof change.openApiUrl === 'string') await queueEndpointCheck(db, id)
+  // The check reads the OpenAPI document, and reads again what the SQL has cleared.
+  if (typeof change.openApiUrl === 'string' || (clearsSeen && before.has_seen)) {
+    await queueEndpointCheck(db, id)
+  }
   return { endpoint: toEndpoint(rows[0]!), newSecret }
 }
 

@@ -9,6 +9,7 @@ test.each([
   ['/a%20b', '/a%20b'],
   ['/caf%c3%a9', '/caf%C3%A9'],
   ['/a.b/..c', '/a.b/..c'],
+  ['/a;b=1/..c;d', '/a;b=1/..c;d'],
 ])(
   'the canonical form of the path %s is %s, and reading this form again does not change it',
   (given, wanted) => {
@@ -29,6 +30,11 @@ test.each([
   '/../a',
   '/a/%2e%2e/b',
   '/a/.',
+  '/a/..;/b',
+  '/a/%2e%2E;x=1/b',
+  '/a/..%3b/b',
+  '/a/.;',
+  '/a/;x/b',
   '//a',
 ])('the path %s is refused', (given) => {
   expect(() => normalPath(given)).toThrow(PathError)

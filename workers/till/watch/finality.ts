@@ -13,6 +13,11 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
 
 const BATCH_MAX = 200
+/**
+ * Limits how many batches of settlements one poll marks as final. One batch at each poll would mark a hundred
+ * settlements a second, and the service can settle more.
+ */
+const BATCHES_MAX = 10
 /** Limits how many payments a check for a reorganisation reads from the database at once. */
 const PART_MAX = 2_000
 /** Limits the number of newest blocks with settlements that each poll compares with the chain. */
@@ -135,10 +140,27 @@ async function wasReorganised(chain: KnownChain, isShorter: boolean): Promise<bo
  * examines all payments.
  */
 export async function finalize(chain: KnownChain, memory: ReorganisationMemory): Promise<void> {
-  const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
-  if (oldest.length === 0) return
-  const final = await readBlock(chain.rpc, 'finalized')
-  const due = oldest.filter((one) => final !== null && one.blockNumber <= final.number)
+  let final: Block | null | undefined
+  let last: UnfinalizedPayment | null = null
+  for (let batches = 0; batches < BATCHES_MAX; batches++) {
+    const { chainId } = chain.network
+    const oldest: UnfinalizedPayment[] = await findUnfinalized(chain.pool, chainId, BATCH_MAX, last)
+    if (oldest.length === 0) return
+    final ??= await readBlock(chain.rpc, 'finalized')
+    if (final === null) return
+    const { number } = final
+    const due = oldest.filter(({ blockNumber }) => blockNumber <= number)
+    await finalizeDue(chain, memory, due)
+    if (due.length < BATCH_MAX) return
+    last = due.at(-1)!
+  }
+}
+
+async function finalizeDue(
+  chain: KnownChain,
+  memory: ReorganisationMemory,
+  due: readonly UnfinalizedPayment[],
+): Promise<void> {
   if (due.length === 0) return
   const receipts = await readReceipts(
     chain.rpc,

@@ -155,6 +155,23 @@ test('the headers of a grant override those that the handler passes to writeHead
   }
 })
 
+test('a list of headers with several values for one name reaches the payer', async () => {
+  const cookies = ['Set-Cookie', ['a=1', 'b=2']] as const
+  for (const list of [
+    [...cookies, 'x-own', 'own'],
+    [cookies, ['x-own', 'own']],
+  ]) {
+    const { ask } = await open((_request, response) => {
+      response.writeHead(200, list as string[])
+      response.end('ha')
+    })
+    const { response, seen } = await ask({ 'x-payment': newPaymentHeader() })
+    expect(seen).toEqual([200, 'ha'])
+    expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+    expect(response.headers.get('x-own')).toBe('own')
+  }
+})
+
 test('a response whose bytes the paywall cannot know, or that is too long, is sold only once', async () => {
   const long = 'a'.repeat(ANSWER_MAX_BYTES)
   for (const [handler, isStored] of [

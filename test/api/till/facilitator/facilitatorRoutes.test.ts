@@ -17,7 +17,13 @@ import {
   SEPOLIA,
   type SignedPayment,
 } from '../../../support/till/till.ts'
-import { newPayment, newTransaction, settle, whileHeld } from '../../../support/till/tillRows.ts'
+import {
+  newHash,
+  newPayment,
+  newTransaction,
+  settle,
+  whileHeld,
+} from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let service: TestService
@@ -259,9 +265,9 @@ describe('a project cannot sell', () => {
   })
 })
 
-/** Starts a service that waits only 300 ms for a settlement, with a seller who sells. */
-async function startHasty(): Promise<TestService> {
-  const env = { SETTLEMENT_WAIT_MS: '300' }
+/** Starts a service that waits only 300 ms for a settlement, or `waitMs`, with a seller who sells. */
+async function startHasty(waitMs = 300): Promise<TestService> {
+  const env = { SETTLEMENT_WAIT_MS: String(waitMs) }
   const hasty = await startTestService({ smtp: false, workers: false, env })
   pool = hasty.database.pool
   await knowChain()
@@ -281,6 +287,22 @@ test('a payment that is still pending is refused with the hash of its transactio
   expect(answer).toMatchObject({
     ...{ success: false, errorReason: 'settlement_pending', transaction: hash, paymentId },
   })
+})
+
+test('a payment that ends while the facilitator waits for the hash of its transaction gets its outcome', async () => {
+  await using _ = await startHasty(1)
+  const [poor, rich] = [await pay(), await pay()]
+  const failure = { stage: 'verify', reason: 'insufficient_funds', detail: 'poor' } as const
+  const failed = await settled(poor, faceV1(poor), (id) =>
+    failPayment(pool, { paymentId: id, ...failure }),
+  )
+  const made = await settled(rich, faceV1(rich), (id) =>
+    settle(pool, id, newHash(), { receiptText: '{"jws":"a.b.c"}' }),
+  )
+  pool = service.database.pool
+  const { paymentId } = failed
+  expect(failed.answer).toMatchObject({ errorReason: 'insufficient_funds', paymentId })
+  expect(made.answer).toMatchObject({ success: true, paymentId: made.paymentId })
 })
 
 test('a claimed payment stays valid until it is granted, whatever the limit and the chain say about its authorization', async () => {

@@ -182,3 +182,17 @@ test('an owner sees the signed payment header, which the service rebuilds from t
     expect((await platform.get(other)).status).toBe(404)
   }
 })
+
+test('the header of a payment whose details were removed is gone', async () => {
+  const { platform, database } = till.service
+  const { paymentId } = (await redeemToEnd(seller, (await pay()).header)).body
+  const path = `/v0/platform/projects/${seller.project.id}/payments/${paymentId}/header`
+  await database.pool.query(
+    `update payments set signature = '', details_removed_at = clock_timestamp() where id = $1`,
+    [paymentId],
+  )
+  expect(await platform.get(path)).toMatchObject({
+    status: 410,
+    body: { error: 'expired', message: 'The signature of this payment is no longer kept' },
+  })
+})

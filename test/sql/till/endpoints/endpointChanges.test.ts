@@ -189,12 +189,21 @@ describe('a seller changes an endpoint', () => {
         id,
       ])
     await see()
+    await dropJobs(pool)
     expect((await change({ priceAtomic: 1n })).endpoint.seen as object).toEqual({ name: 'seen' })
+    expect(await checks(id)).toBe(0)
     const { endpoint } = await change({ metadata: two })
     expect(endpoint.metadata as object).toEqual({ tags: ['x'], name: 'b' })
     expect(endpoint.seen).toEqual({})
+    // A check reads again what the server of the endpoint reports, or the public list would never show it again.
+    expect(await checks(id)).toBe(1)
     await see()
+    await dropJobs(pool)
     expect((await change({ openApiUrl: null })).endpoint.seen).toEqual({})
+    expect(await checks(id)).toBe(1)
+    await dropJobs(pool)
+    await change({ metadata: two })
+    expect(await checks(id)).toBe(0)
   })
 })
 

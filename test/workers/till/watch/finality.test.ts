@@ -290,6 +290,23 @@ describe('the service records the finality of a settlement', () => {
     expect(memory.suspicious).toBe(true)
   })
 
+  test('one look makes all settlements of a busy minute final, and a missing one does not hold back later ones', async () => {
+    setFinal(8n)
+    const { ids, txHash } = await newGroup(401)
+    await mine(txHash, ids)
+    await look()
+    expect(new Set(await Promise.all(ids.map(hasFinality)))).toEqual(new Set([true]))
+    const gone = await newGroup(200)
+    const later = await newSettled(pool)
+    await pool.query('update payments set block_number = 8, block_hash = $2 where id = $1', [
+      later.id,
+      blockAt(8n).hash,
+    ])
+    await mine(later.txHash, [later.id], blockAt(8n))
+    await look()
+    expect([await hasFinality(gone.ids[0]!), await hasFinality(later.id)]).toEqual([false, true])
+  })
+
   test('the finality of a settlement does not end an earlier suspicion of a reorganisation', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
