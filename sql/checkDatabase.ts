@@ -1,7 +1,6 @@
-import pg from 'pg'
 import { AwayError, ConfigError } from '../shared/config/configError.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
-import { connectionTo } from './connectionTo.ts'
+import { connectionTo, singleConnection } from './connectionTo.ts'
 
 /** Sets the lowest version of PostgreSQL that the service accepts, 15, in the format of `server_version_num`. */
 const VERSION_MIN = 150_000
@@ -13,12 +12,11 @@ const TIMEOUT_MS = 5_000
  */
 export async function checkDatabase(databaseUrl: string): Promise<void> {
   const { host, username, pathname } = new URL(databaseUrl)
-  const client = new pg.Client({
+  const client = singleConnection({
     ...connectionTo(databaseUrl, 'purser start'),
     connectionTimeoutMillis: TIMEOUT_MS,
     query_timeout: TIMEOUT_MS,
   })
-  client.on('error', () => {})
   const at = host === '' ? 'localhost' : host
   try {
     await client.connect()

@@ -1,3 +1,5 @@
+import pg from 'pg'
+
 /**
  * Returns the settings of a database connection under a name of this service. The driver would put `application_name`
  * and `options` of the URL above those of its caller. Then no name would tell a live worker pool, and no statement would
@@ -16,4 +18,14 @@ export function connectionTo(databaseUrl: string, name: string, settings = '') {
     application_name: name,
     ...(options === '' ? {} : { options }),
   }
+}
+
+/**
+ * Creates a database connection for one caller. If the connection breaks, the next statement of the caller rejects.
+ * Without a listener for errors, the break of an idle connection would end the whole process.
+ */
+export function singleConnection(settings: pg.ClientConfig): pg.Client {
+  const client = new pg.Client(settings)
+  client.on('error', () => {})
+  return client
 }

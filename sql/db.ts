@@ -15,7 +15,7 @@ export type PoolOptions = {
   size: number
   /** Holds the name under which the pool's connections appear in pg_stat_activity. */
   name: string
-  /** Holds the maximum duration of each SQL statement on the connections of the pool, in milliseconds. */
+  /** Holds the maximum duration of each SQL statement on the connections of the pool, in milliseconds. 0 means no limit. */
   statementTimeoutMs?: number
   /**
    * Logs idle database connections that break. The pool opens a new connection in place of a broken connection as soon
@@ -54,7 +54,7 @@ export function createPool({
     max: size,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
-    query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
+    query_timeout: statementTimeoutMs === 0 ? undefined : statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_IDLE_MS,
   })

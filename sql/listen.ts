@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { connectionTo } from './connectionTo.ts'
+import { connectionTo, singleConnection } from './connectionTo.ts'
 
 export type Subscription = { stop(): Promise<void> }
 
@@ -29,7 +29,7 @@ export function subscribe(options: {
   let retry: ReturnType<typeof setTimeout> | undefined
 
   const connect = async () => {
-    const current = new pg.Client({
+    const current = singleConnection({
       ...connectionTo(options.databaseUrl, options.name),
       keepAlive: true,
       connectionTimeoutMillis: ANSWER_TIMEOUT_MS,

@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runMigrations } from 'graphile-worker'
-import pg from 'pg'
-import { connectionTo } from './connectionTo.ts'
-import type { Queryable } from './db.ts'
+import type pg from 'pg'
+import { connectionTo, singleConnection } from './connectionTo.ts'
+import { createPool, type Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
 /**
@@ -11,6 +11,9 @@ const FOLDER = join(import.meta.dir, 'migrations')
  * lock, processes that start at the same time migrate the database one after the other.
  */
 const MIGRATION_LOCK = 7_305_146
+
+/** Names the connections that migrate, as PostgreSQL shows them. */
+const MIGRATOR = 'purser migrate'
 
 async function migrationNames(folder = FOLDER): Promise<string[]> {
   const files = await readdir(folder)
@@ -24,13 +27,13 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
  * @returns the names of the migrations that this call has applied.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
-  const client = new pg.Client(connectionTo(databaseUrl, 'purser migrate'))
+  const client = singleConnection(connectionTo(databaseUrl, MIGRATOR))
   await client.connect()
   try {
     // The database or its role may limit the time of statements, but the build of an index can take hours.
     await client.query('set statement_timeout = 0')
     await takeLock(client)
-    await runMigrations({ connectionString: databaseUrl })
+    await migrateQueue(databaseUrl)
     await client.query(
       `create table if not exists migrations (
          name text primary key, applied_at timestamptz not null default clock_timestamp())`,
@@ -45,6 +48,19 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
     return applied
   } finally {
     await client.end()
+  }
+}
+
+/**
+ * Applies Graphile Worker's migrations on a pool of this service. Graphile Worker would remove the listeners for errors
+ * from a pool of its own before the connection has closed.
+ */
+async function migrateQueue(databaseUrl: string): Promise<void> {
+  const pool = createPool({ url: databaseUrl, size: 1, name: MIGRATOR, statementTimeoutMs: 0 })
+  try {
+    await runMigrations({ pgPool: pool })
+  } finally {
+    await pool.end()
   }
 }
 

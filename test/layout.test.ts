@@ -277,6 +277,11 @@ test('no source folder has more than sixteen files', () => {
   expect(full.map(([folder, own]) => `${folder}: ${own.length} files`)).toEqual([])
 })
 
+test('only connectionTo.ts and db.ts create connections, because those listen for errors', () => {
+  const makers = sources.filter(({ text }) => /new pg\.(?:Client|Pool)\b/.test(text))
+  expect(makers.map(({ path }) => path).toSorted()).toEqual(['sql/connectionTo.ts', 'sql/db.ts'])
+})
+
 test('no code calls add_job or add_jobs directly, because add_jobs can lose a job', () => {
   expect(
     offenders(({ path, text }) =>

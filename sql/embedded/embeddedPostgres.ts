@@ -22,7 +22,7 @@ import {
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import pg from 'pg'
+import { singleConnection } from '../connectionTo.ts'
 import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
 import { guard } from './guard.ts'
 
@@ -234,11 +234,10 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
   const admin = url.replace(/\/[^/]*$/, '/postgres')
   let deadline = Date.now() + START_TIMEOUT_MS
   while (server.exitCode === null && server.signalCode === null) {
-    const client = new pg.Client({
+    const client = singleConnection({
       connectionString: admin,
       connectionTimeoutMillis: START_TIMEOUT_MS,
     })
-    client.on('error', () => {})
     try {
       await client.connect()
       const { rowCount } = await client.query('select from pg_database where datname = $1', [

@@ -6,7 +6,7 @@
 import { constants } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import pg from 'pg'
+import { singleConnection } from '../connectionTo.ts'
 
 /**
  * Lists directories that a PostgreSQL server fills again when the server starts. The listed directories are empty in
@@ -50,7 +50,7 @@ export async function backUpCluster({
   cluster: string
   target: string
 }): Promise<void> {
-  const client = new pg.Client({ connectionString: url, application_name: 'purser backup' })
+  const client = singleConnection({ connectionString: url, application_name: 'purser backup' })
   await client.connect()
   try {
     // The replication slot makes PostgreSQL keep the WAL for the backup until the database connection ends.

@@ -1,5 +1,4 @@
-import pg from 'pg'
-import { connectionTo } from '../connectionTo.ts'
+import { connectionTo, singleConnection } from '../connectionTo.ts'
 import type { Pool, Queryable } from '../db.ts'
 
 /**
@@ -52,7 +51,7 @@ export async function registerPool(options: {
   poolName: string
   onLost: (error: Error) => void
 }): Promise<PoolRegistration> {
-  const client = new pg.Client({
+  const client = singleConnection({
     ...connectionTo(options.databaseUrl, `purser worker ${options.poolName} (alive)`, KEEPALIVES),
     keepAlive: true,
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,

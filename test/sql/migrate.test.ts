@@ -48,6 +48,31 @@ test('a migration waits for a busy table without delaying other statements', asy
   expect([await columnExists(), await migrate(database.url, folder)]).toEqual([true, []])
 })
 
+test('a migration whose connection breaks between two statements is refused', async () => {
+  write('900001_extra.sql', 'alter table messages add column extra text;')
+  const { pool } = database
+  const reader = await pool.connect()
+  await reader.query('begin')
+  await reader.query('select from messages limit 1')
+  const migrating = migrate(database.url, folder).then(
+    () => 'migrated',
+    (error: Error) => error.message,
+  )
+  // Between two attempts to get the lock of the table, the connection of the migration runs no statement.
+  await waitFor('the migration to pause', async () => {
+    const { rowCount } = await pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = 'purser migrate' and datname = current_database()
+         and state = 'idle' and query = 'rollback'`,
+    )
+    return rowCount === 1
+  })
+  expect(await migrating).toContain('900001_extra.sql failed')
+  await reader.query('commit')
+  reader.release()
+  expect(await migrate(database.url, folder)).toEqual(['900001_extra.sql'])
+})
+
 test('an index is built while other statements write to the table', async () => {
   write(
     '900001_online.sql',
@@ -88,7 +113,8 @@ test('a migration builds an index anew after a kill in the middle of the first b
   await waitFor('the build to wait for the writer', async () => {
     const { rowCount } = await pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
-       where application_name = 'purser migrate' and query like '%concurrently%' and wait_event_type = 'Lock'`,
+       where application_name = 'purser migrate' and datname = current_database()
+         and query like '%concurrently%' and wait_event_type = 'Lock'`,
     )
     return rowCount === 1
   })
