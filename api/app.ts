@@ -40,6 +40,7 @@ import { checkEncoding, readUrl } from './http/input/url.ts'
 import { describeValidationError } from './http/input/validation.ts'
 import { type ClientAddress, createClientAddress } from './http/limits/clientAddress.ts'
 import type { UsageRecorder } from './http/limits/usage.ts'
+import { errorPersonPage } from './http/personPage.ts'
 import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
 import { heldRoutes } from './mail/approval/heldRoutes.ts'
@@ -321,14 +322,18 @@ async function passGate(
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof GateRefusal) {
     state.budget = thrown.budget
-    return errorResponse(thrown.error)
+    return answerOf(state, thrown.error)
   }
   const error = unwrap(thrown)
   if (error instanceof InvalidJsonError && state.route?.path === MCP_PATH) return parseError()
   const shown = toApiError(error, state.requestId)
   if (shown.status >= 500) state.error = error
-  return errorResponse(shown)
+  return answerOf(state, shown)
 }
+
+/** Returns an error as JSON, or as a page if a person opens the route in a browser. */
+const answerOf = ({ route }: RequestState, error: ApiError): Response =>
+  route?.page === true ? errorPersonPage(error) : errorResponse(error)
 
 /** Turns an error of Elysia into an ApiError. Elysia also wraps the errors of a body parser. */
 function unwrap(thrown: unknown): unknown {

@@ -1,7 +1,7 @@
 import type { Role } from '../../shared/people/roles.ts'
 import type { Route } from '../docs/routeTable.ts'
 
-type Settings = Partial<Pick<Route, 'framed' | 'form' | 'openBody' | 'bodyMaxBytes'>>
+type Settings = Partial<Pick<Route, 'framed' | 'form' | 'page' | 'openBody' | 'bodyMaxBytes'>>
 
 /**
  * Returns the `detail` object, which holds the settings of a console route. The `detail` of a console route holds only

@@ -39,6 +39,8 @@ export type Route = {
   anyJson?: true
   /** Tells whether the request body is an HTML form. */
   form?: true | 'pairs'
+  /** Tells whether a person opens the route in a browser, and therefore gets errors as HTML pages. */
+  page?: true
   /**
    * Tells whether the browser loads this console route in a frame, and therefore sends no request header of the
    * console.
@@ -73,7 +75,7 @@ export class RouteTable {
       const entries = this.#byLength.get(pattern.length) ?? []
       const { access, bodyMaxBytes, largeFor, largeScope, cors, anyJson, openBody, framed, form } =
         detail
-      const { role } = detail
+      const { page, role } = detail
       const body = hooks?.body as TSchema | undefined
       if (access === 'console' && role === undefined)
         throw new Error(`${method} ${path} has no role in its detail`)
@@ -93,6 +95,7 @@ export class RouteTable {
           ...(anyJson === undefined ? {} : { anyJson }),
           ...(framed === undefined ? {} : { framed }),
           ...(form === undefined ? {} : { form }),
+          ...(page === undefined ? {} : { page }),
           ...(role === undefined ? {} : { role }),
         },
       })

@@ -40,6 +40,8 @@ export type Operation = {
   cors?: true
   /** Tells whether the request body is an HTML form. The form `pairs` keeps each field that occurs twice. */
   form?: true | 'pairs'
+  /** Tells whether a person opens the route in a browser, and therefore gets errors as HTML pages. */
+  page?: true
   /** Tells whether the request body may be any JSON value. The handler of the route checks the JSON value. */
   anyJson?: true
   /**

@@ -5,9 +5,8 @@ import { isRegistered } from '../../shared/oauth/redirectUri.ts'
 import { isMcpResource, mcpResource } from '../../shared/oauth/resource.ts'
 import type { OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
 import { createRequest } from '../../sql/account/oauth/oauthRequests.ts'
-import { endHtml } from '../console/approval/approvalHtml.ts'
-import { PAGE_HEADERS } from '../http/asset.ts'
 import { browserHeaders, browserOf } from '../http/browserCookie.ts'
+import { personPage, sayingHtml } from '../http/personPage.ts'
 import type { Services } from '../http/services.ts'
 import { findClient } from './findClient.ts'
 import { limitNetwork } from './networkLimit.ts'
@@ -134,12 +133,4 @@ const redirect = (location: string): Response =>
   new Response(null, { status: 303, headers: { location, 'cache-control': 'no-store' } })
 
 const errorPage = ({ message, status }: OAuthError): Response =>
-  new Response(endHtml('This app cannot be connected', `${message}.`), {
-    status: status === 429 ? 429 : 400,
-    headers: {
-      ...PAGE_HEADERS,
-      'content-security-policy':
-        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-      'cache-control': 'no-store',
-    },
-  })
+  personPage(sayingHtml('This app cannot be connected', `${message}.`), status === 429 ? 429 : 400)

@@ -76,6 +76,7 @@ export function oauthRoutes(services: Services) {
       detail: operation({
         tag: 'Service',
         access: 'public',
+        page: true,
         summary: 'Ask the owner to allow an app',
         success: { status: 303, description: 'The consent page.' },
       }),

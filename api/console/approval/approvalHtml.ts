@@ -1,35 +1,9 @@
 import type { Section } from '../../../shared/mail/review/review.ts'
 import { shownText } from '../../../shared/mail/review/shownText.ts'
+import { escaped, pageHtml } from '../../http/personPage.ts'
 import { REASON_MAX_LENGTH } from '../../mail/approval/heldDocs.ts'
 import type { ReviewPage } from '../../mail/approval/heldReview.ts'
 import type { readAskedPayment } from '../../purse/askedRoutes.ts'
-
-const escaped = (text: string): string =>
-  text.replace(
-    /[&<>"']/g,
-    (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[sign]!,
-  )
-
-const frame = (title: string, body: string): string => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="robots" content="noindex, nofollow">
-<title>${escaped(title)} – Purser</title>
-<link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/console/assets/style.css">
-</head>
-<body><main class="approval"><h1>${escaped(title)}</h1>
-${body}
-</main></body>
-</html>
-`
-
-/** Returns an approval page that says only how an approval request ended. */
-export const endHtml = (title: string, text: string): string =>
-  frame(title, `<p>${escaped(text)}</p>`)
 
 const sectionHtml = ({ title, note, pieces }: Section): string => {
   const words = pieces.map(({ text, mark }) =>
@@ -61,7 +35,7 @@ export function approvalHtml({
       : '',
     '<button name="decision" value="reject" class="button danger">Reject</button>',
   ]
-  return frame(
+  return pageHtml(
     'A mail waits for you',
     `${note === undefined ? '' : `<p class="notice bad" role="alert">${escaped(note)}</p>`}
 ${obstacles.length === 0 ? '' : obstacleHtml(obstacles)}
@@ -113,7 +87,7 @@ export function paymentHtml({
     ['Description, in the words of the seller', terms?.description ?? 'none'],
     ['Reason, in the words of the agent', purchase.why ?? 'none'],
   ]
-  return frame(
+  return pageHtml(
     'A payment waits for you',
     `${note === undefined ? '' : `<p class="notice bad" role="alert">${escaped(note)}</p>`}
 <section class="panel" aria-label="The payment">

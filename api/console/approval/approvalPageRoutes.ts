@@ -11,9 +11,9 @@ import { findApprovalLink, useApprovalLink } from '../../../sql/account/approval
 import { type ApprovalKind, findApproval } from '../../../sql/account/approvals.ts'
 import type { Actor } from '../../../sql/account/audit.ts'
 import { findMessageHtml } from '../../../sql/mail/messages/messageHtml.ts'
-import { PAGE_HEADERS } from '../../http/asset.ts'
 import { ApiError } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
+import { personPage, sayingHtml } from '../../http/personPage.ts'
 import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { decide, readHeldRequest } from '../../mail/approval/held.ts'
@@ -21,7 +21,7 @@ import { REASON_MAX_LENGTH } from '../../mail/approval/heldDocs.ts'
 import { ReviewQuery, readReviewPage, requireSeen, UNREAD } from '../../mail/approval/heldReview.ts'
 import { decideAsked, readAskedPayment } from '../../purse/askedRoutes.ts'
 import { openOperation } from '../consoleOperation.ts'
-import { approvalHtml, endHtml, paymentHtml } from './approvalHtml.ts'
+import { approvalHtml, paymentHtml } from './approvalHtml.ts'
 import { framedMail } from './framedMail.ts'
 
 const Params = t.Object({ token: t.String({ maxLength: 100 }) })
@@ -34,32 +34,6 @@ const Form = t.Object({
   reason: t.Optional(t.String({ maxLength: 2 * REASON_MAX_LENGTH })),
 })
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
-
-/**
- * Sets the Content-Security-Policy of the approval page. The approval page loads only its style and runs no script,
- * because an agent wrote the text of the held mail.
- */
-const POLICY = [
-  "default-src 'none'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  // The frame with the HTML part of the mail has its own Content-Security-Policy, without scripts and network.
-  "frame-src 'self'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-const page = (html: string, status = 200) =>
-  new Response(html, {
-    status,
-    headers: {
-      ...PAGE_HEADERS,
-      'content-security-policy': POLICY,
-      'cache-control': 'no-store',
-      'x-robots-tag': 'noindex, nofollow',
-    },
-  })
 
 /** Returns the reason in a form with the line ends that its browser counted. Null means that the form has no reason. */
 const reasonOf = ({ reason = '' }: Static<typeof Form>): string | null =>
@@ -75,7 +49,7 @@ export const approvalPageRoutes = (services: Services) =>
     .get(
       '/approve/:token',
       ({ request, params, query }) => show(services, request, params.token, query),
-      { params: Params, query: Query, detail: openOperation() },
+      { params: Params, query: Query, detail: openOperation({ page: true }) },
     )
     .post(
       '/approve/:token',
@@ -83,7 +57,7 @@ export const approvalPageRoutes = (services: Services) =>
       {
         params: Params,
         body: Form,
-        detail: openOperation({ form: true }),
+        detail: openOperation({ form: true, page: true }),
       },
     )
 
@@ -117,7 +91,7 @@ async function show(
   { view, ...asked }: Static<typeof Query>,
 ): Promise<Response> {
   const open = await find(services, request, token)
-  if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  if (open === null) return personPage(sayingHtml('Nothing here', GONE), 404)
   if (open.kind === 'payment') return await paymentPage(services, open)
   if (view === 'html') return await htmlPart(services, open)
   return await pageOf(services, open, asked)
@@ -134,7 +108,7 @@ async function htmlPart(services: Services, { wanted, used }: Open): Promise<Res
           projectId,
           messageId: held.message.messageId,
         })
-  return found === null ? page(endHtml('Nothing here', GONE), 404) : framedMail(found)
+  return found === null ? personPage(sayingHtml('Nothing here', GONE), 404) : framedMail(found)
 }
 
 /**
@@ -148,19 +122,22 @@ async function pageOf(
 ): Promise<Response> {
   const held = await readHeldRequest(services, wanted)
   if (held.state === 'approved') {
-    return page(endHtml('Approved', 'The mail is approved. It leaves at once, or at its time.'))
+    return personPage(
+      sayingHtml('Approved', 'The mail is approved. It leaves at once, or at its time.'),
+    )
   }
   if (held.state === 'rejected') {
-    return page(endHtml('Rejected', 'The mail is rejected. It is not sent.'))
+    return personPage(sayingHtml('Rejected', 'The mail is rejected. It is not sent.'))
   }
   const isOver = held.state === 'expired' || Date.parse(held.expiresAt) <= Date.now()
-  if (isOver) return page(endHtml('Expired', 'Nobody decided in time. The mail is not sent.'))
+  if (isOver)
+    return personPage(sayingHtml('Expired', 'Nobody decided in time. The mail is not sent.'))
   if (used || held.state === 'withdrawn' || held.message === null || held.sha256 === null) {
-    return page(endHtml('Withdrawn', 'The agent took the mail back. It is not sent.'))
+    return personPage(sayingHtml('Withdrawn', 'The agent took the mail back. It is not sent.'))
   }
   const review = await readReviewPage(services, wanted, asked)
   const html = approvalHtml({ review, expiresAt: held.expiresAt, note })
-  return page(html, note === undefined ? 200 : 409)
+  return personPage(html, note === undefined ? 200 : 409)
 }
 
 async function act(
@@ -170,7 +147,7 @@ async function act(
   form: Static<typeof Form>,
 ): Promise<Response> {
   const open = await find(services, request, token)
-  if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  if (open === null) return personPage(sayingHtml('Nothing here', GONE), 404)
   const { projectId, approvalId } = open.wanted
   const actor = {
     projectId,
@@ -218,14 +195,15 @@ async function paymentPage(
 ): Promise<Response> {
   const asked = await readAskedPayment(services, wanted)
   if (asked.state === 'approved') {
-    return page(
-      endHtml('Approved', 'The seller is asked anew. Only the terms that you saw are signed.'),
+    return personPage(
+      sayingHtml('Approved', 'The seller is asked anew. Only the terms that you saw are signed.'),
     )
   }
-  if (asked.state === 'rejected') return page(endHtml('Rejected', 'Nothing is signed.'))
+  if (asked.state === 'rejected') return personPage(sayingHtml('Rejected', 'Nothing is signed.'))
   const isOver = asked.state === 'expired' || Date.parse(asked.expiresAt) <= Date.now()
-  if (isOver || used) return page(endHtml('Expired', 'Nobody decided in time. Nothing is signed.'))
-  return page(paymentHtml({ asked, note }), note === undefined ? 200 : 409)
+  if (isOver || used)
+    return personPage(sayingHtml('Expired', 'Nobody decided in time. Nothing is signed.'))
+  return personPage(paymentHtml({ asked, note }), note === undefined ? 200 : 409)
 }
 
 async function actOnPayment(
