@@ -10,8 +10,19 @@ type ToolResult = {
   _meta?: Record<string, unknown>
 }
 
+type Meta = Record<string, unknown> | undefined
+type AuthInfo = { token?: string } | undefined
+
 /** Describes the fields of the last argument of a tool's callback that the paywall uses. */
-type ToolExtra = { _meta?: Record<string, unknown> | undefined }
+type ToolExtra = {
+  // Version 1 of the MCP SDK passes these three fields.
+  _meta?: Meta
+  authInfo?: AuthInfo
+  requestInfo?: { headers?: Record<string, unknown> } | undefined
+  // Version 2 of the MCP SDK passes these two fields.
+  mcpReq?: { _meta?: Meta } | undefined
+  http?: { req?: Request; authInfo?: AuthInfo } | undefined
+}
 
 /**
  * Lists the keys of `_meta` under which wallets send a payment. The x402 transport for MCP specifies the key
@@ -48,18 +59,19 @@ export function requirePayment<Args extends unknown[], Result extends object>(
 ): (...args: Args) => Promise<Result | ToolResult> {
   const judge = createPaywall<Result>(options)
   return async (...args) => {
-    const { _meta: meta = {} } = (args.at(-1) ?? {}) as ToolExtra
+    const extra = (args.at(-1) ?? {}) as ToolExtra
+    const meta = extra.mcpReq?._meta ?? extra._meta ?? {}
     const payment = PAYMENT_KEYS.map((key) => readPayment(meta[key])).find((one) => one !== null)
     const verdict = await judge({
       payment: payment ?? null,
       resource: options.resource,
-      asked: ['MCP', JSON.stringify(args.slice(0, -1))],
+      asked: ['MCP', JSON.stringify(args.slice(0, -1)), credentialsOf(extra)],
     })
     if (verdict.kind === 'refused') return refusal(verdict, options.x402Version ?? 2)
     if (verdict.kind === 'answered') return verdict.answer
     const { grant, sale } = verdict
     try {
-      const result: Result & ToolExtra & { isError?: boolean } = await callback(...args)
+      const result: Result & Partial<ToolResult> = await callback(...args)
       const settlement = decode(grant.paymentResponse)
       const answer = { ...result, _meta: { ...result._meta, 'x402/payment-response': settlement } }
       const bytes = JSON.stringify(answer).length
@@ -71,6 +83,17 @@ export function requirePayment<Args extends unknown[], Result extends object>(
       throw error
     }
   }
+}
+
+/**
+ * Lists the credentials of the caller. The paywall treats two calls as equal only if their credentials are equal.
+ * Therefore a stranger who copied a payment cannot get a response that was made for another person.
+ */
+function credentialsOf({ authInfo, requestInfo, http }: ToolExtra): unknown[] {
+  const header = (name: string): unknown =>
+    http?.req === undefined ? requestInfo?.headers?.[name] : http.req.headers.get(name)
+  const token = (http?.authInfo ?? authInfo)?.token
+  return [token, header('authorization'), header('cookie')].map((one) => one ?? null)
 }
 
 const readPayment = (value: unknown): string | object | null =>

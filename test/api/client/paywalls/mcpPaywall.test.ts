@@ -28,7 +28,7 @@ function open(
   const tool = requirePayment(price, callback)
   const ask = (_meta?: object, args = {}): Promise<any> =>
     tool(args, _meta === undefined ? {} : { _meta })
-  return { service, ask }
+  return { service, ask, tool }
 }
 const isDuplicate = (result: any) => result.structuredContent?.error === 'duplicate_settlement'
 
@@ -101,6 +101,33 @@ test('a paid call gets the result of the tool and the settlement, and an equal c
   for (let n = 0; n < 2; n++) expect(await ask(payment)).toEqual(expected)
   expect(isDuplicate(await ask(payment, { city: 'Oslo' }))).toBe(true)
   expect(calls).toBe(1)
+})
+
+test('an equal call of a caller with other credentials gets no stored result', async () => {
+  const http = (headers: Record<string, string>) => ({
+    http: { req: new Request(RESOURCE, { headers }) },
+  })
+  for (const [payer, stranger] of [
+    [{ authInfo: { token: 'a' } }, { authInfo: { token: 'b' } }],
+    [{ authInfo: { token: 'a' } }, {}],
+    [{ http: { authInfo: { token: 'a' } } }, { http: { authInfo: { token: 'b' } } }],
+    [
+      { requestInfo: { headers: { cookie: 'id=a' } } },
+      { requestInfo: { headers: { cookie: 'id=b' } } },
+    ],
+    [
+      { requestInfo: { headers: { authorization: 'Bearer a' } } },
+      { requestInfo: { headers: { authorization: 'Bearer b' } } },
+    ],
+    [http({ cookie: 'id=a' }), http({ cookie: 'id=b' })],
+    [http({ authorization: 'Bearer a' }), http({})],
+  ]) {
+    const { tool } = open()
+    const _meta = { 'x402/payment': newPaymentHeader() }
+    const askAs = (extra: object = {}): Promise<any> => tool({}, { _meta, ...extra })
+    for (let n = 0; n < 2; n++) expect((await askAs(payer)).content).toEqual(text('Fine.').content)
+    expect([payer, isDuplicate(await askAs(stranger))]).toEqual([payer, true])
+  }
 })
 
 test('a call whose tool failed may come again', async () => {
