@@ -1,6 +1,6 @@
 /** Reads the price of each path for `bun run sell`. */
 import { z } from 'zod'
-import { normalEncoding } from './sellPath.ts'
+import { normalEncoding, PathError } from './sellPath.ts'
 
 /**
  * Holds the price of a path, and the path for which the seller registers the price. The registered path is the exact
@@ -8,7 +8,10 @@ import { normalEncoding } from './sellPath.ts'
  */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
-/** Returns the price of a path in its normal form. Returns `null` if the seller does not sell the path. */
+/**
+ * Returns the price of a path in its normal form. Returns `null` if the seller does not sell the path.
+ * @throws {PathError} for another spelling of a path that has a higher price.
+ */
 type PriceOf = (path: string) => Price | null
 
 /**
@@ -67,7 +70,11 @@ export function readPrices(json: string): Prices {
   }
   const prices = Object.entries(parsed.data).map(([text, found]) => {
     const pattern = encoded(text)
-    return { glob: new Bun.Glob(pattern), price: { ...found, registered: fixedPart(pattern) } }
+    return {
+      glob: new Bun.Glob(pattern),
+      looseGlob: new Bun.Glob(loosely(pattern)),
+      price: { ...found, registered: fixedPart(pattern) },
+    }
   })
   const amounts = new Map<string, string>()
   for (const { price: one } of prices) {
@@ -80,7 +87,18 @@ export function readPrices(json: string): Prices {
   const all = prices.map(({ price: one }) => one)
   return {
     all,
-    of: (path) => prices.find(({ glob }) => glob.match(path))?.price ?? null,
+    of: (path) => {
+      const price = prices.find(({ glob }) => glob.match(path))?.price ?? null
+      const loose = loosely(path)
+      // The first price that fits another spelling of the path is the price that the seller wants for its content.
+      const wanted = prices.find(
+        ({ glob, looseGlob }) => glob.match(path) || looseGlob.match(loose),
+      )
+      if (price === null || Number(wanted?.price.amount) <= Number(price.amount)) return price
+      throw new PathError(
+        'the path must be spelt exactly as it is for sale (case, final slash and parameters count)',
+      )
+    },
     registeredAt: (path) => all.find(({ registered }) => registered === path) ?? null,
   }
 }
@@ -98,6 +116,16 @@ export const onePrice = (path: string, text: string): Prices => {
  */
 const encoded = (glob: string): string =>
   normalEncoding(glob.toWellFormed().replace(/[^\x21-\x7e]|["<>`]/gu, encodeURIComponent))
+
+/**
+ * Returns the spelling that all paths have in common for which a server may serve the same content. Express ignores the
+ * case of a path and a slash at its end. Servlet containers drop the parameters of a segment.
+ */
+const loosely = (path: string): string =>
+  path
+    .toLowerCase()
+    .replace(/;[^/]*/g, '')
+    .replace(/(?<=.)\/$/, '')
 
 /**
  * Returns the path segments of a glob that stand before the segment with the first wildcard. Returns the whole glob if

@@ -27,3 +27,34 @@ test('a pattern matches the normal form of the path that it names', () => {
     '/',
   ])
 })
+
+test('another spelling of a dear path is not sold at the lower price of a later pattern', () => {
+  const { of } = readPrices(
+    JSON.stringify({ '/reports/**': '0.05', '/Weather': '0.03', '/tips/': '0.01', '/**': '0.01' }),
+  )
+  for (const path of [
+    '/Reports/secret',
+    '/REPORTS/2026/secret',
+    '/reports;v=1/secret',
+    '/weather',
+    '/Weather/',
+    '/Weather;v=1',
+  ]) {
+    expect(() => of(path), path).toThrow('the path must be spelt exactly')
+  }
+  for (const [path, amount] of [
+    ['/reports/secret', '0.05'],
+    ['/reports/Secret/', '0.05'],
+    ['/Weather', '0.03'],
+    ['/tips', '0.01'],
+    ['/TIPS/', '0.01'],
+    ['/', '0.01'],
+    ['/Others/', '0.01'],
+  ] as const) {
+    expect([path, of(path)?.amount]).toEqual([path, amount])
+  }
+})
+
+test('a path that differs from the only sold path in its case is not for sale', () => {
+  expect(readPrices('{"/Weather": "0.03"}').of('/weather')).toBeNull()
+})
