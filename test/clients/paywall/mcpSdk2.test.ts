@@ -41,9 +41,14 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Connects a client that sends these HTTP headers. @returns a function that calls the tool. */
-async function connect(headers: Record<string, string> = {}) {
-  const client = new Client({ name: 'buyer', version: '1' })
+type Mode = 'legacy' | 'auto'
+
+/**
+ * Connects a client that sends these HTTP headers. The mode `auto` selects MCP 2026-07-28, and the mode `legacy` an
+ * earlier revision. @returns a function that calls the tool.
+ */
+async function connect(headers: Record<string, string> = {}, mode: Mode = 'auto') {
+  const client = new Client({ name: 'buyer', version: '1' }, { versionNegotiation: { mode } })
   clients.push(client)
   await client.connect(
     new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.port}/mcp`), {
@@ -54,20 +59,24 @@ async function connect(headers: Record<string, string> = {}) {
     await client.callTool({ name: 'weather', arguments: { city: 'Oslo' }, _meta })
 }
 
-test('a tool of the MCP SDK 2 serves a payment once, and gives the payer the lost answer again', async () => {
-  const ask = await connect()
-  const account = await newPayer(till.client)
-  const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
-  const unpaid = await ask()
-  expect([unpaid.isError, calls]).toEqual([true, 0])
-  const payment = await wallet.createPaymentPayload(unpaid.structuredContent)
-  const paid = await ask({ 'x402/payment': payment })
-  expect([paid.isError, paid.content[0].text]).toEqual([undefined, 'Fine in Oslo.'])
-  expect(paid._meta['x402/payment-response']).toMatchObject({ success: true })
-  expect((await ask({ 'x402/payment': payment })).content).toEqual(paid.content)
-  expect(calls).toBe(1)
-  expect(await balanceOf(till, account.address)).toBe(990_000n)
-})
+test.each(['legacy', 'auto'] as const)(
+  'a tool of the MCP SDK 2 serves a payment once, and gives the payer the lost answer again (%s)',
+  async (mode) => {
+    calls = 0
+    const ask = await connect({}, mode)
+    const account = await newPayer(till.client)
+    const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
+    const unpaid = await ask()
+    expect([unpaid.isError, calls]).toEqual([true, 0])
+    const payment = await wallet.createPaymentPayload(unpaid.structuredContent)
+    const paid = await ask({ 'x402/payment': payment })
+    expect([paid.isError, paid.content[0].text]).toEqual([undefined, 'Fine in Oslo.'])
+    expect(paid._meta['x402/payment-response']).toMatchObject({ success: true })
+    expect((await ask({ 'x402/payment': payment })).content).toEqual(paid.content)
+    expect(calls).toBe(1)
+    expect(await balanceOf(till, account.address)).toBe(990_000n)
+  },
+)
 
 test('a caller with other credentials does not get the answer of the payer', async () => {
   const mine = await connect({ authorization: 'Bearer mine' })
