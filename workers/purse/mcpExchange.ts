@@ -6,12 +6,15 @@
  * tool result that reports an error. The request contains the payment in `_meta["x402/payment"]`, and the response
  * contains the settlement in `_meta["x402/payment-response"]`.
  */
-import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import {
+  Client,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
   StreamableHTTPClientTransport,
-  StreamableHTTPError,
-} from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { ErrorCode, McpError, ResultSchema } from '@modelcontextprotocol/sdk/types.js'
+} from '@modelcontextprotocol/client'
+import { z } from 'zod'
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import { encodeHeader } from '../../shared/till/x402v2.ts'
 import {
@@ -40,6 +43,10 @@ class UnreachedError extends Error {
   }
 }
 
+/** Holds the first revision of MCP without sessions. A server of this revision alone refuses `initialize`. */
+const MODERN = '2026-07-28'
+/** Limits the milliseconds in which a server must say that it speaks the revision of MCP without sessions. */
+const PROBE_MAX_MS = 5_000
 /** Lists the HTTP statuses whose responses have no body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
 /** Holds the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
@@ -98,9 +105,51 @@ export async function mcpExchange({
     ms: ms(),
   })
 
-  const transport = new StreamableHTTPClientTransport(new URL(request.url), {
-    fetch: guardedFetch,
-    requestInit: { headers: request.headers ?? {} },
+  const meta = payment === null ? {} : { _meta: { 'x402/payment': decoded(payment.value) } }
+  const call = {
+    method: 'tools/call',
+    params: { name: tool, arguments: JSON.parse(body ?? '{}') as Json, ...meta },
+  }
+  let connection: Connection | undefined
+  try {
+    connection = await connect({ ...request, fetch: guardedFetch, restMs })
+    const { client, transport } = connection
+    const result = await client.request(call, Result, { timeout: restMs() })
+    await transport.terminateSession().catch(() => {})
+    return toExchange(result, told)
+  } catch (error) {
+    return failed(error, { told, ms })
+  } finally {
+    await connection?.client.close().catch(() => {})
+  }
+}
+
+type Connection = { client: Client; transport: StreamableHTTPClientTransport }
+type Mode = 'legacy' | { pin: string }
+type Connecting = Pick<ToolRequest, 'url' | 'headers'> & {
+  fetch: (url: string | URL, init?: RequestInit) => Promise<Response>
+  restMs: () => number
+}
+
+/**
+ * Connects to an MCP server in a revision of MCP with sessions. If the server refuses `initialize`, connects in the
+ * first revision without sessions. If the server refuses this revision too, throws the first refusal.
+ */
+async function connect(connecting: Connecting): Promise<Connection> {
+  try {
+    return await connectIn('legacy', connecting)
+  } catch (error) {
+    if (!mayBeModern(error)) throw error
+    return await connectIn({ pin: MODERN }, connecting).catch(() => {
+      throw error
+    })
+  }
+}
+
+async function connectIn(mode: Mode, { url, headers = {}, fetch, restMs }: Connecting) {
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    fetch,
+    requestInit: { headers },
     reconnectionOptions: {
       maxRetries: 0,
       initialReconnectionDelay: 1,
@@ -108,22 +157,21 @@ export async function mcpExchange({
       reconnectionDelayGrowFactor: 1,
     },
   })
-  const client = new Client({ name: 'purser', version: '1' })
-  const meta = payment === null ? {} : { _meta: { 'x402/payment': decoded(payment.value) } }
-  try {
-    await client.connect(transport, { timeout: restMs() })
-    const params = { name: tool, arguments: JSON.parse(body ?? '{}') as Json, ...meta }
-    const result = await client.request({ method: 'tools/call', params }, ResultSchema, {
-      timeout: restMs(),
-    })
-    await transport.terminateSession().catch(() => {})
-    return toExchange(result, told)
-  } catch (error) {
-    return failed(error, { told, ms })
-  } finally {
-    await client.close().catch(() => {})
-  }
+  const probe = { timeoutMs: Math.min(restMs(), PROBE_MAX_MS) }
+  const client = new Client(
+    { name: 'purser', version: '1' },
+    { versionNegotiation: { mode, probe } },
+  )
+  await client.connect(transport, { timeout: restMs() })
+  return { client, transport }
 }
+
+const Result = z.looseObject({})
+
+/** Tells whether a server that refuses `initialize` may speak the revision of MCP that has no such method. */
+const mayBeModern = (error: unknown): boolean =>
+  error instanceof ProtocolError ||
+  (error instanceof SdkHttpError && [400, 404].includes(error.status))
 
 type Told = (status: number, value: unknown, headers?: string[]) => Exchange
 
@@ -166,16 +214,19 @@ const decoded = (header: string): Json =>
 
 function failed(error: unknown, { told, ms }: { told: Told; ms: () => number }): Exchange {
   if (error instanceof UnreachedError) return error.failure
-  if (error instanceof McpError) {
+  if (error instanceof ProtocolError) {
     const { code, message, data } = error
-    if (code === ErrorCode.RequestTimeout || code === ErrorCode.ConnectionClosed) {
-      return { ok: false, kind: 'timeout', detail: 'no answer of the tool came', ms: ms() }
-    }
     if (code === PAYMENT_REQUIRED && isChallenge(data)) return told(PAYMENT_REQUIRED, data)
     return told(TOOL_FAILED, { error: { code, message, data } })
   }
-  if (error instanceof StreamableHTTPError && error.code !== undefined && error.code >= 400) {
-    return told(error.code, { error: error.message })
+  if (error instanceof SdkHttpError && error.status >= 400) {
+    return told(error.status, { error: error.message })
+  }
+  if (
+    error instanceof SdkError &&
+    (error.code === SdkErrorCode.RequestTimeout || error.code === SdkErrorCode.ConnectionClosed)
+  ) {
+    return { ok: false, kind: 'timeout', detail: 'no answer of the tool came', ms: ms() }
   }
   const detail = 'the server does not speak MCP as expected'
   return { ok: false, kind: 'network', detail, ms: ms() }

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import { createMcpHandler, McpServer as McpServer2 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { Purser } from '../../../api/client/main.ts'
 import { requirePayment } from '../../../api/client/paywalls/mcpPaywall.ts'
@@ -79,6 +80,44 @@ for (const version of [1, 2]) {
     expect(spent.payment).toMatchObject({ paidWithoutContent: false })
   })
 }
+
+test('a purse pays for a tool of a server that speaks only MCP 2026-07-28', async () => {
+  const { promise: handler, resolve: serve } =
+    Promise.withResolvers<(request: Request) => Promise<Response>>()
+  await using modern = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: async (request) => (await handler)(request),
+  })
+  const resource = `http://127.0.0.1:${modern.port}/mcp`
+  const { key } = await till.newSeller({ resource })
+  const purser = new Purser({ apiKey: key, baseUrl: till.service.url })
+  const sold: string[] = []
+  const { fetch } = createMcpHandler(
+    () => {
+      const tools = new McpServer2({ name: 'weather', version: '1' })
+      tools.registerTool(
+        'weather',
+        { inputSchema: z.object({ city: z.string() }) },
+        requirePayment({ purser, amount: '0.01', resource }, ({ city }) => {
+          sold.push(city)
+          return { content: [{ type: 'text' as const, text: `Fine in ${city}.` }] }
+        }),
+      )
+      return tools
+    },
+    { legacy: 'reject' },
+  )
+  serve((request) => fetch(request))
+  await buyer.giveMandate({ hosts: [`127.0.0.1:${modern.port}`] })
+  const tool = { name: 'weather', arguments: { city: 'Oslo' } }
+  const { body } = await buyer.pay(resource, { tool })
+  expect(body).toMatchObject({ state: 'answered', status: 200, tool: 'weather' })
+  expect(JSON.parse(body.response!.body!).content[0].text).toBe('Fine in Oslo.')
+  expect(sold).toEqual(['Oslo'])
+  const spent = await buyer.settled(body.purchaseId, 'spent')
+  expect(spent.payment).toMatchObject({ paidWithoutContent: false })
+})
 
 test('a call of an MCP tool without a price gets its result and costs nothing', async () => {
   const { body } = await buyer.pay(url, { tool: { name: 'free' } })

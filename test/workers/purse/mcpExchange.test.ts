@@ -198,6 +198,26 @@ describe('a buyer handles an MCP server that does not respond to a call', () => 
     expect(seller.calls.length).toBe(6)
   })
 
+  test('a server that refuses `initialize` is asked once in MCP 2026-07-28, and else its refusal is returned', async () => {
+    seller.notified = () => new Response('no', { status: 400 })
+    for (const [initialize, status] of [
+      [() => ({ error: { code: -32022, message: 'No' } }), 422],
+      [() => new Response('no', { status: 400 }), 400],
+      [() => new Response('no', { status: 404 }), 404],
+    ] as const) {
+      seller.requests = []
+      seller.initialize = initialize
+      expect([status, (await answered()).status]).toEqual([status, status])
+      expect(seller.requests).toEqual(['POST initialize', 'POST server/discover'])
+    }
+    for (const status of [401, 500, 503]) {
+      seller.requests = []
+      seller.initialize = () => new Response('no', { status })
+      expect([status, (await answered()).status]).toEqual([status, status])
+      expect(seller.requests).toEqual(['POST initialize'])
+    }
+  })
+
   test('a server does not speak MCP if it redirects, or responds with another media type or without JSON', async () => {
     const none = ['network', 'the server does not speak MCP as expected']
     for (const answer of [
