@@ -13,7 +13,6 @@ const BLOCKS = new Set(
     ' ',
   ),
 )
-const UNREAD = new Set(['script', 'style', 'template', 'noscript'])
 
 /** Reads the visible text of an HTML file. Each row of a table becomes a line, with tabs between the cells. */
 export function readHtmlDocument(bytes: Uint8Array): DocumentText {
@@ -23,14 +22,12 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   for (const { href, text } of findLinks({ subject: '', text: '', html })) out.link(href, text)
   // Holds the separator between two words: a space, a tab or a line end.
   let gap = ''
-  let isUnread = false
   let isRow = false
   const separate = (next: string) => {
     // The tab before a table cell stays in the text, even if the cell begins with a paragraph.
     if (gap !== '\n' && !gap.includes('\t')) gap = next
   }
   const text = (raw: string) => {
-    if (isUnread) return
     const words = raw.replace(/\s+/g, ' ')
     const own = words.trim()
     if (words.startsWith(' ') && gap === '') gap = ' '
@@ -39,8 +36,7 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
     gap = words.endsWith(' ') ? ' ' : ''
   }
   const open = (name: string) => {
-    if (UNREAD.has(name)) isUnread = true
-    else if (name === 'br') separate(isRow ? ' ' : '\n')
+    if (name === 'br') separate(isRow ? ' ' : '\n')
     else if (name === 'tr') {
       gap = '\n'
       isRow = true
@@ -49,8 +45,7 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
     else if (BLOCKS.has(name)) separate(isRow ? ' ' : '\n')
   }
   const close = (name: string) => {
-    if (UNREAD.has(name)) isUnread = false
-    else if (name === 'tr' || name === 'table') {
+    if (name === 'tr' || name === 'table') {
       gap = '\n'
       isRow = false
     } else if (BLOCKS.has(name)) separate(isRow ? ' ' : '\n')

@@ -22,3 +22,18 @@ test('a byte order mark of an HTML file overrides the charset that the file name
   const marked = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), bytes])
   expect(readHtmlDocument(marked).text).toBe('Привет')
 })
+
+test('an HTML file is read without its scripts and styles, and the text after an empty script of a drawing stays', () => {
+  for (const [html, text] of [
+    ['a<script>no</script>b', 'ab'],
+    ['a<style>no</style>b', 'ab'],
+    ['a<template>no</template>b', 'ab'],
+    ['a<noscript>no</noscript>b', 'ab'],
+    ['a<svg><script>no</script><style>no</style></svg>b', 'ab'],
+    ['a<script>no', 'a'],
+    ['a<svg><script/></svg>b', 'ab'],
+    ['a<svg><style/></svg>b', 'ab'],
+  ] as const) {
+    expect([html, readHtmlDocument(Buffer.from(html)).text]).toEqual([html, text])
+  }
+})
