@@ -23,7 +23,7 @@ async function untilAnswered(
 }
 
 for (const moment of some(MOMENTS)) {
-  test(`if the connection is cut ${moment} a database round trip, send and reply take effect once for one Idempotency-Key`, async () => {
+  test(`if the connection is cut ${moment} a database round trip, a send or reply with one Idempotency-Key still takes effect once`, async () => {
     const { proxy, through } = proxyThrough()
     await using service = await startTestService({
       smtp: false,
@@ -54,7 +54,7 @@ for (const moment of some(MOMENTS)) {
     expect(cuts).toBeGreaterThan(5)
   })
 
-  test(`if the connection is cut ${moment} a database round trip, redeem succeeds once for a payment and repeats its response`, async () => {
+  test(`if the connection is cut ${moment} a database round trip, a payment is redeemed once, and the repeated call gets the same response`, async () => {
     const { proxy, through } = proxyThrough()
     await using till = await startTestTill({ parts: { through: { api: through } } })
     const seller = await till.newSeller()

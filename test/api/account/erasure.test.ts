@@ -63,7 +63,7 @@ test('a deleted project is erased, and the response states when its backups expi
   })
 })
 
-test('an erased project leaves no mail address of the owner who approved its mail', async () => {
+test('after a project is erased, no record keeps the mail address of the owner who approved its mail', async () => {
   const agent = await service.newAgent()
   const approverEmail = 'owner-of-the-erased@example.org'
   await service.platform.patch(pathOf(agent), { sendPolicy: 'approve', approverEmail })

@@ -109,7 +109,7 @@ test('a project key, whatever its scopes, may read the audit log of its own proj
   expect([status, body.error]).toEqual([403, 'forbidden'])
 })
 
-test('the audit log statistics count the same entries that the audit log list shows', async () => {
+test('the audit log statistics count exactly the entries that the audit log list shows', async () => {
   const agent = await service.newAgent()
   await agent.put(path('a'), { type: 'CUSTOM', data: { a: 1 } })
   await agent.get(path('a'))
@@ -189,7 +189,7 @@ test('the audit log is filtered by each filter alone and by several filters toge
   }
 })
 
-test('the pages of the audit log show each entry once, even if times are equal to the millisecond or entries are added meanwhile', async () => {
+test('each audit log entry appears once in the list’s pages, even if entries have equal times or are added while a client reads', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)

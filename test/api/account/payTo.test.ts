@@ -45,7 +45,7 @@ for (const [name, address, message] of refused) {
   })
 }
 
-test('the service accepts a payTo address if its checksum is correct, or if its letters are all in one case', async () => {
+test('the service accepts a payTo address if its checksum is correct, or if all letters of the address have the same case', async () => {
   const { platform } = till.service
   for (const address of [payTo, payTo.toLowerCase(), upper(payTo)]) {
     const { status, body } = await platform.post(PATH, { payTo: address })

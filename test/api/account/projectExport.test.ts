@@ -168,7 +168,7 @@ test('a project export contains drafts, approvals, the policy and the time of sc
   expect(messages.find(({ subject }) => subject === 'later').sendAt).toBe(sendAt)
 })
 
-test('a project export contains the mandates and purchases of the purse, and the addresses of the seller itself', async () => {
+test('a project export contains the purse (agent’s wallet) with its mandates and purchases, and the project’s own addresses as a seller', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const ownAddresses = [`0x${'ab'.repeat(20)}`]
@@ -192,7 +192,7 @@ test('a project export contains the mandates and purchases of the purse, and the
   ])
 })
 
-test('a project export contains the refunds that the seller sends by hand', async () => {
+test('a project export contains the refunds that the service records and that the seller transfers by hand', async () => {
   const agent = await service.newAgent()
   const { id } = await newSettled(pool, { projectId: agent.project.id })
   await pool.query('update payments set finalized_at = clock_timestamp() where id = $1', [id])
@@ -220,7 +220,7 @@ test('a mail without a Message-ID has the same id in the exported mbox and in th
   expect(mbox.match(/X-Purser-Message-ID/g)).toHaveLength(1)
 })
 
-test('a slow reader of an export gets all rows in the state that they had at one moment', async () => {
+test('if a client reads an export slowly, all rows still show the state of one single moment', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   const reader = (await open(agent)).body!.getReader()
@@ -242,7 +242,7 @@ test('a slow reader of an export gets all rows in the state that they had at one
   await noSnapshot()
 })
 
-test('if the reader of an export disconnects, no database snapshot stays open, and the same is true after a HEAD request', async () => {
+test('no database snapshot stays open after the reader of an export disconnects, or after a HEAD request for an export', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   for (const part of ['json', 'mail']) {
@@ -274,7 +274,7 @@ test('an export that loses its database connection ends with an error and never 
   expect(next.at(-1).counts.message).toBe(600)
 })
 
-test('four exports run concurrently, and the fifth is refused until one of them ends', async () => {
+test('four exports can run concurrently, and a fifth export is refused until another export ends', async () => {
   const agent = await service.newAgent()
   await fill(agent, 200)
   const readers = await Promise.all(Array.from({ length: 4 }, () => stall(agent)))
@@ -324,7 +324,7 @@ print(json.dumps([
   for k, m in box.items()]))`
 
 describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox", () => {
-  test('an mbox with hostile bodies and senders has every message complete and no forged message', async () => {
+  test('in an mbox export, mails with hostile bodies or senders stay complete and cannot forge a further message', async () => {
     const agent = await service.newAgent()
     const { id: projectId } = agent.project
     const raws = new Map<string, string>()

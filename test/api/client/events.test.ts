@@ -125,7 +125,7 @@ const streaming = (text: string) =>
       ),
   })
 
-test('the client gets an event with U+2028 in its data, which ends no line of an event stream', async () => {
+test('the client reads an event whose data contains U+2028, because this character ends no line of an event stream', async () => {
   const told = (n: number, subject: string) =>
     `id: ${n}-1\nevent: message.received\ndata: ${JSON.stringify({ type: 'message.received', data: { subject } })}\n\n`
   const { abort, ended, subjects } = follow(
@@ -137,7 +137,7 @@ test('the client gets an event with U+2028 in its data, which ends no line of an
   await ended
 })
 
-test('the event that reports a gap has the id after which the client continues', async () => {
+test('the client passes on the event stream.gap (missed events) with the event id after which the stream continues', async () => {
   const { told, abort, ended } = follow(
     streaming('retry: 2000\nid: 7-5\n\nevent: stream.gap\ndata: {}\n\n'),
   )
@@ -147,7 +147,7 @@ test('the event that reports a gap has the id after which the client continues',
   await ended
 })
 
-test('the client reconnects if the connection breaks within an error response of a proxy', async () => {
+test('if a proxy sends an error and the connection breaks within this response, the client reconnects', async () => {
   let calls = 0
   const port = await serve((request, response) => {
     if (++calls === 1) {

@@ -62,7 +62,7 @@ const rejection = (promise: Promise<unknown>): Promise<any> =>
     (error) => error,
   )
 
-test('the client retries a repeatable call after 502, 503, 504 and a broken connection', async () => {
+test('the client retries a call that may be repeated, after the status 502, 503 or 504 and after a broken connection', async () => {
   for (const step of [NOT_NOW, { status: 502 }, { status: 504 }, 'break'] as Step[]) {
     const { purser, requests } = await misbehaving([step, FINE])
     expect(await purser.whoami()).toEqual({ ok: true } as never)
@@ -88,7 +88,7 @@ test('the client retries a POST only with an idempotency key', async () => {
   }
 })
 
-test('each redeem call has its own idempotency key, and all attempts of the call send this key', async () => {
+test('each redeem call (for a payment) has a new idempotency key, and all attempts of the call send this key', async () => {
   const { purser, requests } = await misbehaving(['break', NOT_NOW, FINE])
   await purser.payments.redeem(PAYMENT)
   await purser.payments.redeem(PAYMENT)
@@ -194,7 +194,7 @@ test('the client reports a response that is not JSON as an error', async () => {
   )
 })
 
-test('a call fails at once if its time limit ends together with the wait in Retry-After', async () => {
+test('a call fails at once if its time limit would end exactly when the wait in Retry-After ends', async () => {
   setSystemTime(new Date())
   const { purser, requests } = await misbehaving(
     [{ ...LIMITED, headers: { 'retry-after': '5' } }],
@@ -204,7 +204,7 @@ test('a call fails at once if its time limit ends together with the wait in Retr
   expect(requests).toHaveLength(1)
 })
 
-test('the client refuses wrong options at once', () => {
+test('the constructor of the client throws an error for a wrong API key or base URL', () => {
   const key = 'apiKey must be a key that starts with loid-'
   const url = 'baseUrl must be an http(s) URL'
   for (const [options, message] of [
@@ -236,7 +236,7 @@ describe('the client sends and reads', () => {
     return { purser, requests }
   }
 
-  test('a request has the headers that fit its body and its answer', async () => {
+  test('the headers Accept and Content-Type of a request name the media types of its response and its body', async () => {
     const { purser, requests } = answering(() => Response.json({}))
     await purser.whoami()
     await purser.messages.send(MAIL)
@@ -256,7 +256,7 @@ describe('the client sends and reads', () => {
     expect(await requests[1]!.json()).toEqual(MAIL)
   })
 
-  test('a request names its path and only the set parameters of its query', async () => {
+  test('the URL of a request contains the path and only those query parameters that the caller has set', async () => {
     const { purser, requests } = answering(() => Response.json({}))
     await purser.messages.get('<a/b?c@d>')
     await purser.messages.list()
@@ -281,7 +281,7 @@ describe('the client sends and reads', () => {
     expect(await purser.sellers.delete('se_1')).toBeUndefined()
   })
 
-  test('an error is read as JSON also if the answer would be bytes', async () => {
+  test('the client reads an error response as JSON, even if a success response would be bytes', async () => {
     const { purser } = answering(() =>
       Response.json({ error: 'not_found', message: 'No such message' }, { status: 404 }),
     )
@@ -309,7 +309,7 @@ describe('the client sends and reads', () => {
     expect(empty).toBeInstanceOf(ApiError)
   })
 
-  test('a call with the highest time limit waits for its answer', async () => {
+  test('a call with the highest allowed time limit still waits for its response', async () => {
     const { purser } = answering(
       () => new Promise((done) => setTimeout(() => done(Response.json({ ok: true })), 20)),
     )
@@ -318,7 +318,7 @@ describe('the client sends and reads', () => {
     } as never)
   })
 
-  test('an aborted call ends with the reason of the caller, and sends nothing more', async () => {
+  test('if the caller aborts a call, the call fails with the caller’s reason and sends no further request', async () => {
     const stop = new AbortController()
     const { purser, requests } = answering(() => {
       stop.abort('enough')
@@ -332,7 +332,7 @@ describe('the client sends and reads', () => {
     )
   })
 
-  test('an error may pass if the connection broke, or if its status is 429, 502, 503 or 504', () => {
+  test('the client calls an error temporary if the connection broke, or if the status is 429, 502, 503 or 504', () => {
     const http = new Http({ apiKey: KEY }, 'loid-')
     const of = (status: number) =>
       errorOf({ status, code: '', message: '', requestId: null, body: {}, retryAfterS: null })

@@ -35,7 +35,7 @@ const answered = (response: object | null, more: object = {}) => ({
   ...more,
 })
 
-test('a paid fetch waits for the end of the purchase, and returns the response of the seller', async () => {
+test('a fetch that pays waits until the purchase has ended, and returns the seller’s response', async () => {
   const pending = { ...answered(null), state: 'pending', endedAt: null }
   const { calls, buy } = buying(pending, pending, answered({ status: 201, statusText: 'Created' }))
   const response = await buy({ method: 'POST', body: { city: 'Lima' }, why: 'a trip', key: 'k-1' })
@@ -66,7 +66,7 @@ test('two paid fetches have different idempotency keys', async () => {
   expect(calls[1]!.key).not.toBe(calls[0]!.key)
 })
 
-test('the response has the headers of the seller, except those of the compressed body', async () => {
+test('the returned response has all headers of the seller, except the headers that describe the compressed body', async () => {
   const headers = {
     'content-type': 'text/plain',
     'content-encoding': 'gzip',
@@ -85,7 +85,7 @@ test('the response has the headers of the seller, except those of the compressed
   }
 })
 
-test('a paid response keeps headers and a status text that are not ASCII, as fetch reads their bytes', async () => {
+test('headers and the status text of a paid response keep non-ASCII characters, which are read as single bytes as in fetch', async () => {
   const headers = { 'x-city': '\u6771\u4eac', 'set-cookie': 'city=\u6771\u4eac\nb=2' }
   const response = await buying(answered({ headers, statusText: '\u5b8c\u4e86' })).buy()
   const text = (value: string | null) => Buffer.from(value ?? '', 'latin1').toString('utf8')
@@ -95,7 +95,7 @@ test('a paid response keeps headers and a status text that are not ASCII, as fet
   expect(await response.text()).toBe('fine')
 })
 
-test('a response with a status that forbids a body has none', async () => {
+test('a response has an empty body if its status (such as 204 or 304) does not allow a body', async () => {
   for (const [status, body] of [
     [200, 'fine'],
     [204, ''],
@@ -108,7 +108,7 @@ test('a response with a status that forbids a body has none', async () => {
   }
 })
 
-test('a purchase without a response of the seller is thrown with its reason', async () => {
+test('if a purchase ends without a response of the seller, the client throws an error with the reason', async () => {
   for (const [purchase, message] of [
     [answered(null, { state: 'refused', reason: 'frozen' }), 'refused: frozen'],
     [answered(null, { state: 'failed', detail: 'no route', reason: 'x' }), 'failed: no route'],

@@ -45,7 +45,7 @@ const acceptsHeaders = (headers: Record<string, string>) =>
   accepts({ headers: { 'x-purser-console': '1', host: 'purser.example', ...headers } })
 
 describe('the console accepts requests only from its own page', () => {
-  test('a request to the console must have the header of the console, but the header may have any value', () => {
+  test('a request to the console API must have the header X-Purser-Console, with any value', () => {
     expect(accepts({})).toBe(true)
     expect(accepts({ headers: { 'x-purser-console': '' } })).toBe(true)
     expect(accepts({ headers: {} })).toBe(false)
@@ -84,7 +84,7 @@ describe('the console accepts requests only from its own page', () => {
     }
   })
 
-  test('a request for the HTML of a mail needs no console header if it only reads', () => {
+  test('a request that only reads the HTML of a mail needs no console header, because a browser frame sends it', () => {
     for (const [method, isAccepted] of [
       ['GET', true],
       ['HEAD', true],
@@ -112,7 +112,7 @@ test('the cookie of a console session lasts until the end of the session, and is
   )
 })
 
-test('a Set-Cookie header without a session secret makes the browser delete the session cookie at once', () => {
+test('if there is no session secret, the Set-Cookie header tells the browser to delete the session cookie at once', () => {
   expect(sessionCookie(BASE, null)).toBe(
     '__Secure-purser_session=; Max-Age=0; Path=/console; HttpOnly; SameSite=Strict; Secure',
   )
@@ -136,7 +136,7 @@ function requestWith(session: ConsoleSession | null): Request {
   return request
 }
 
-test('an action for the whole organization is logged with the person and the request, but without a project', () => {
+test('the audit log records an action for the whole organization with the person and the request id, but without a project', () => {
   const mine = sessionOfPerson('ada@people.example')
   const actor = { projectId: 'organization', requestId: 'req_1' }
   expect(organizationActor(requestWith(mine))).toEqual({
@@ -149,7 +149,7 @@ test('an action for the whole organization is logged with the person and the req
   })
 })
 
-test('a request carries the console session with which it was admitted, and a route that gets no session throws an error', () => {
+test('a console route finds the session that the request was admitted with, and throws an error if there is none', () => {
   const mine = sessionOfPerson(null)
   expect(sessionOf(requestWith(mine))).toBe(mine)
   expect(() => sessionOf(requestWith(null))).toThrow('this route needs access: console')

@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const organizationLog = async (): Promise<any[]> =>
   (await operator.get('/organization/logs')).body.logs
 
-test('a console session calls API routes like an API key does, but counts against no rate limit', async () => {
+test('a console session can call API routes like an API key, but its calls count against no rate limit', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@b.example'], subject: 'Hi', text: 'Hi.' })
   for (const path of ['/v0/messages?labels=sent', '/v0/vault', '/v0/payments?limit=3']) {
@@ -110,7 +110,7 @@ test('a thread, message or payment of another project is not shown', async () =>
   expect([thread.totalMessages, thread.withHtml]).toEqual([1, [body.messageId]])
 })
 
-test('the audit log records the console session before a change happens, and then the outcome of the change', async () => {
+test('the audit log records a change through the console before the change happens, and adds the outcome afterwards', async () => {
   const session = `console:${(await operator.get('/session')).body.person.personId}`
   const created = await operator.post('/v0/platform/projects', { name: 'Recorded' })
   const path = `/v0/platform/projects/${created.body.projectId}`
@@ -200,7 +200,7 @@ test('a platform key has a name, is shown once, is listed by prefix and can be r
   expect((await agent.get('/v0/whoami')).status).toBe(200)
 })
 
-test('an organization has at most 200 live platform keys, and revoked keys take no place', async () => {
+test('an organization has at most 200 active platform keys, and revoked keys do not count', async () => {
   const { pool } = service.database
   const create = async () => (await operator.post('/organization/keys', { name: 'next' })).status
   await pool.query(

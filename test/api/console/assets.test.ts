@@ -47,7 +47,7 @@ test('the console’s page, script, styles and icon are compressed as the browse
   }
 })
 
-test('a console file may be cached forever if its URL has the right hash, and a URL with a wrong hash gets status 404', async () => {
+test('a console file may be cached forever if the hash in its URL is right, and a URL with a wrong hash gets status 404', async () => {
   const files = await filesOf()
   expect(files.length).toBe(3)
   for (const file of files) {

@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     return (body as any).mandateId
   }
 
-  test('a new name of a mandate does not undo a lower limit', async () => {
+  test('if one person renames a mandate while another person lowers its limit, the lower limit stays', async () => {
     const agent = await till.service.newAgent()
     await till.service.platform.post(`${pathOf(agent)}/purse`, {})
     const path = `${pathOf(agent)}/mandates/${await giveMandate(agent, 'Weather')}`
@@ -63,7 +63,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read(path)).toMatchObject({ name: 'Tides', maxPerDay: '0.1' })
   })
 
-  test('a new low limit of a purse does not undo its new highest balance', async () => {
+  test('if one person sets a purse’s low limit while another person sets its maximum, both values stay', async () => {
     const agent = await till.service.newAgent()
     const path = `${pathOf(agent)}/purse`
     await till.service.platform.post(path, {})
@@ -75,7 +75,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read(path)).toMatchObject({ lowUsdc: '2', maxUsdc: '7' })
   })
 
-  test('payments that are turned on go to the address that another person has set meanwhile', async () => {
+  test('if a person enables payments while another person changes the payTo address, payments go to the new address', async () => {
     const agent = await till.service.newAgent()
     const [old, present] = ['1d', '2e'].map((byte) => `0x${byte.repeat(20)}`)
     await change(pathOf(agent), { payTo: old })
@@ -88,7 +88,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect([payTo.toLowerCase(), paymentsEnabled]).toEqual([present, true])
   })
 
-  test('a scope that another person has removed meanwhile stays removed', async () => {
+  test('if two people change the scopes of a project at the same time, a scope that the other person removed stays removed', async () => {
     const agent = await till.service.newAgent()
     await desk.open(`projects/${agent.project.id}/settings`)
     await press('Change scopes')
@@ -99,7 +99,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect([scopes.includes('mail:send'), scopes.includes('vault:write')]).toEqual([false, false])
   })
 
-  test('other hours of an approval do not allow mail that needs an approval meanwhile', async () => {
+  test('if one person changes the approval hours while another person requires approval for mail, the requirement stays', async () => {
     const agent = await till.service.newAgent()
     await desk.open(`projects/${agent.project.id}/settings`)
     await press('Change sending')
@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read(pathOf(agent))).toMatchObject({ sendPolicy: 'approve', approvalHours: 5 })
   })
 
-  test('a new host of a secret does not let the agent read a secret that is withheld meanwhile', async () => {
+  test('if one person adds a host to a secret while the secret is withheld from the agent, the secret stays withheld', async () => {
     const agent = await till.service.newAgent()
     await agent.put('/v0/vault/bank', { type: 'LOGIN', data: { password: 'correct horse' } })
     await desk.open(`projects/${agent.project.id}/vault`)
@@ -121,7 +121,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect((await agent.get('/v0/vault/bank')).status).toBe(403)
   })
 
-  test('a form that shows a default of the service does not make the default a limit of the project', async () => {
+  test('if a form shows a default value of the service and is saved, the project does not store the value as its own limit', async () => {
     const agent = await till.service.newAgent()
     await desk.open(`projects/${agent.project.id}/settings`)
     await press('Change storage')
@@ -136,7 +136,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(rows).toEqual([{ storage_bytes: null, daily_settlements: 500, daily_gas: null }])
   })
 
-  test('a new name of a person does not give back a right that the person has lost meanwhile', async () => {
+  test('if one person renames a user while another person reduces the user’s role, the reduced role stays', async () => {
     const agent = await till.service.newAgent()
     const headers = { 'x-purser-console': '1' }
     const people = `${till.service.url}/console/api/people`
@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     })
   })
 
-  test('the first address of the first operator does not undo a new name', async () => {
+  test('if the first operator’s email address is set while the operator is renamed, the new name stays', async () => {
     const headers = { 'x-purser-console': '1' }
     const people = `${till.service.url}/console/api/people`
     const { request } = desk.context
@@ -175,7 +175,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read()).toMatchObject({ name: 'Chief', email: 'chief@ada.example' })
   })
 
-  test('an active mandate is shown, although a hundred newer mandates have ended', async () => {
+  test('the console shows an active mandate even if a hundred newer mandates have ended', async () => {
     const agent = await till.service.newAgent()
     await till.service.platform.post(`${pathOf(agent)}/purse`, {})
     await giveMandate(agent, 'Weather')

@@ -97,7 +97,7 @@ test('a console session changes mail domains, and the audit log of the organizat
   ])
 })
 
-test('the console keeps project routes and platform routes apart, and a hostile path name does not break the audit log', async () => {
+test('the console serves project routes and platform routes only under their own paths, and hostile path names do not break the audit log', async () => {
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}/v0`
   for (const path of [`${project}/platform/domains`, '/v0/email-rules', '/v0/webhooks']) {
@@ -111,7 +111,7 @@ test('the console keeps project routes and platform routes apart, and a hostile 
   }
 })
 
-test('a person gets the key of a new project although the audit log does not take the name of the project', async () => {
+test('a person who creates a project gets its API key, even if the audit log cannot store the project’s name', async () => {
   const { pool } = service.database
   await pool.query(
     `create function refuse_change() returns trigger language plpgsql as $$ begin raise 'away'; end $$`,

@@ -157,7 +157,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console'
     expect(complaints).toEqual([])
   })
 
-  test('an operator sees an error when the webhook to rotate or change is deleted', async () => {
+  test('an operator sees an error if a webhook was deleted before the operator rotates its secret or changes it', async () => {
     const agent = await service.newAgent()
     const { webhookId } = await register(agent, 'https://gone.example.com/')
     await using console = await open()
@@ -227,7 +227,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console'
     ])
   })
 
-  test('an operator changes only the edited fields of a webhook, and other fields keep a concurrent change', async () => {
+  test('an operator’s change of a webhook saves only the edited fields, and keeps a concurrent change of other fields', async () => {
     const agent = await service.newAgent()
     const { webhookId } = await register(agent, 'https://hooks.example.com/first')
     await using console = await open()

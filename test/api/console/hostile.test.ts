@@ -71,7 +71,7 @@ function watch(page: Page): string[] {
 }
 
 describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
-  test('outside the console the hostile content runs and loads, which proves that the test would detect it', async () => {
+  test('outside of the console, the hostile test content runs and loads, which proves that the test can detect it', async () => {
     const page = await (await browser.newContext()).newPage()
     const seen = watch(page)
     await page.setContent(hostileHtml()).catch(() => {})

@@ -302,7 +302,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     })
   })
 
-  test('an operator signs in, creates a platform key and signs out without a mouse', async () => {
+  test('an operator signs in, creates a platform key and signs out with the keyboard only', async () => {
     await using console = await open()
     const { page } = console
     const focused = () =>

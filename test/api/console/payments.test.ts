@@ -132,7 +132,7 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the con
     await createdAt(null)
   })
 
-  test('the page of a payment names the event of each delivery', async () => {
+  test('the page of a payment shows which event each webhook delivery reported', async () => {
     const { agent, till, receiver } = scene
     await using console = await openConsole(browser, till.service)
     const { page } = console
@@ -149,7 +149,7 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the con
     ])
   })
 
-  test('only owners see the signed header of a payment, and the audit log names the reader', async () => {
+  test('only an owner can read the signed payment header of a payment, and the audit log names the reader', async () => {
     const { till, agent } = scene
     const path = `/v0/platform/projects/${agent.project.id}/payments/${paid}/header`
     const viewer = await signInAs(till.service, 'viewer', [agent.project.id])

@@ -81,7 +81,7 @@ async function deafFeed(
 }
 
 describe('an event reader starts without a known event (an event that its caller has received)', () => {
-  test('a reader without a known event begins after the newest event, and gets the next event immediately', async () => {
+  test('if a reader of events names no known event, it gets only new events, and gets the next event immediately', async () => {
     const projectId = await projectWith(2)
     const { reader, begin, missed } = await feed.open(projectId, null)
     expect([begin, missed]).toEqual([after(2, minute(2)), false])
@@ -93,7 +93,7 @@ describe('an event reader starts without a known event (an event that its caller
     reader.close()
   })
 
-  test('a reader of a project without events begins before the first event', async () => {
+  test('in a project without events, a reader gets all later events from the first event on', async () => {
     const projectId = await projectWith(0)
     const { reader, begin, missed } = await feed.open(projectId, null)
     expect([begin, missed]).toEqual([after(0), false])
@@ -113,7 +113,7 @@ describe('an event reader starts without a known event (an event that its caller
     other.close()
   })
 
-  test('if no event comes, an event reader returns an empty list at its deadline, and it can still read later events', async () => {
+  test('if no event comes before its deadline, an event reader returns an empty list and can still read later events', async () => {
     const projectId = await projectWith(1)
     const { reader } = await feed.open(projectId, null)
     const deadlineMs = performance.now() + 30
@@ -162,7 +162,7 @@ describe('an event reader continues after an event that its caller has received'
     }
   })
 
-  test('an event reader reports missed events if the event just after the known event was deleted, and not otherwise', async () => {
+  test('an event reader reports missed events only if the event right after its known event was deleted', async () => {
     const projectId = await projectWith(4)
     await pool.query('delete from events where project_id = $1 and seq <= 2', [projectId])
     expect(await open(projectId, after(1))).toEqual({ begin: after(1), missed: true })
@@ -171,7 +171,7 @@ describe('an event reader continues after an event that its caller has received'
     expect(await open(projectId, known)).toEqual({ begin: known, missed: false })
   })
 
-  test('a reader has missed nothing if its known event is the newest, and has missed events if its known event does not exist', async () => {
+  test('a reader has missed nothing if it knows the newest event, and has missed events if its known event does not exist', async () => {
     const projectId = await projectWith(2)
     const newest = after(2, minute(2))
     expect(await open(projectId, after(2))).toEqual({ begin: after(2), missed: false })
@@ -179,7 +179,7 @@ describe('an event reader continues after an event that its caller has received'
     expect(await open(projectId, after(3))).toEqual({ begin: newest, missed: true })
   })
 
-  test('if the known event has another time than the stored one, the reader begins after the last event of that time', async () => {
+  test('if the time of a reader’s known event differs from the stored time, the reader begins after the last event up to that time', async () => {
     const projectId = await projectWith(3)
     const begins = async (at: Date, seq = 2) => open(projectId, after(seq, at))
     const missed = true
@@ -190,7 +190,7 @@ describe('an event reader continues after an event that its caller has received'
     expect(await begins(minute(9), 9)).toEqual({ begin: after(3, minute(3)), missed })
   })
 
-  test('an event reader continues at the newest event if all later events are deleted', async () => {
+  test('if all events after an event reader’s known event are deleted, the reader continues after the newest event', async () => {
     const projectId = await projectWith(3)
     const { reader } = await feed.open(projectId, after(1))
     await pool.query('delete from events where project_id = $1', [projectId])
@@ -221,7 +221,7 @@ describe('the event readers of one project share their work', () => {
     expect(lists()).toBe(2)
   })
 
-  test('event readers notice a newly stored event, and the close of a reader, while a database read is in progress', async () => {
+  test('event readers notice a new event, and the closing of another reader, even while a database read is in progress', async () => {
     let meanwhile = async () => {}
     const deaf = await deafFeed(undefined, async (name) => {
       if (name !== 'list-events') return
@@ -244,7 +244,7 @@ describe('the event readers of one project share their work', () => {
     expect(performance.now() - startMs).toBeLessThan(4_000)
   })
 
-  test('if a database read fails, event readers get its error, and later the events of the next read', async () => {
+  test('if a database read fails, event readers get the error, and later get the events that the next read returns', async () => {
     let isAway = false
     const deaf = await deafFeed((name) => {
       if (isAway && name === 'list-events') throw new Error('the database is away')
@@ -280,7 +280,7 @@ describe('the event readers of one project share their work', () => {
 })
 
 describe('an event reader ends', () => {
-  test('an event reader ends when it closes, and its wait for events then returns none', async () => {
+  test('an event reader ends when it is closed, and a wait for its events then returns no events', async () => {
     const { reader } = await feed.open(await projectWith(0), null)
     expect(reader.ended).toBe(false)
     const waiting = reader.next(soon())
@@ -306,7 +306,7 @@ describe('an event reader ends', () => {
     reader.close()
   })
 
-  test('an event reader ends when the process stops, and no reader begins after that', async () => {
+  test('when the process stops, its event readers end and no new reader can open', async () => {
     const deaf = await deafFeed()
     const projectId = await projectWith(1)
     const { reader } = await deaf.open(projectId, after(0))
@@ -317,7 +317,7 @@ describe('an event reader ends', () => {
     expect(await later.next(soon())).toEqual([])
   })
 
-  test('an event reader ends when the database listener connects again, but not at the first connection', async () => {
+  test('an event reader ends when the database listener reconnects, but not at the listener’s first connection', async () => {
     const own = startEventFeed(database.url, pool, silentLog)
     try {
       const projectId = await projectWith(0)

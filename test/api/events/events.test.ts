@@ -276,7 +276,7 @@ describe('the event stream of a project sends its events', () => {
       ['as many', ['New 1', 'New 2']],
       ['more', ['New 1', 'New 2', 'New 3']],
     ] as const) {
-      test(`a client that has events which the restore lost gets a gap and then the new events: ${name}`, async () => {
+      test(`a client whose events were lost in a restore of the database gets stream.gap and then the new events: ${name}`, async () => {
         const agent = await service.newAgent()
         let lastEventId = ''
         {
@@ -296,7 +296,7 @@ describe('the event stream of a project sends its events', () => {
       })
     }
 
-    test('a client that has none of the lost events continues without a gap', async () => {
+    test('a client that read no event which a restore of the database lost continues without stream.gap', async () => {
       const agent = await service.newAgent()
       let lastEventId = ''
       {
@@ -340,7 +340,7 @@ describe('the event stream of a project sends its events', () => {
     })
   })
 
-  test('the event stream ends when the service may have lost a notification that an API key changed', async () => {
+  test('the event stream ends if the service may have missed the notification that an API key changed', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await service.proxy!.cut()
@@ -369,7 +369,7 @@ describe('the event stream of a project sends its events', () => {
     }
   })
 
-  test('the event stream misses no event while the database is unreachable', async () => {
+  test('the event stream loses no event when the database is unreachable for a time', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await deliver(agent, 'Before')

@@ -72,7 +72,7 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
   expect(await columns(endpoint.endpointId)).toEqual(none)
 })
 
-test('a webhook secret in plain text works, is kept by changes, and is encrypted by the first process that can do it', async () => {
+test('a webhook secret in plain text works, survives changes of the webhook, and is encrypted by the first process that can encrypt it', async () => {
   const agent = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
@@ -100,7 +100,7 @@ test('a webhook secret in plain text works, is kept by changes, and is encrypted
   expect(await columns(endpointId)).toMatchObject({ plain: null, keyId: 'development' })
 })
 
-test('several processes together encrypt hundreds of plain-text webhook secrets, each secret once', async () => {
+test('if several processes together encrypt hundreds of plain-text webhook secrets, each secret is encrypted once', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)

@@ -98,7 +98,7 @@ const SUBJECTS: [event: NewEvent['type'], data: object, shown: object][] = [
   ['purse.low', { address: '0x1' }, {}],
 ]
 
-test('a delivery names its message or its payment only if the event is about a message or a payment', async () => {
+test('a webhook delivery has a message id or a payment id only if the event is about a message or a payment', async () => {
   const scopes = ['mail:read', 'payments:accept', 'purse:read', 'vault:use']
   const agent = await service.newAgent({ scopes })
   await using receiver = await startReceiver()
@@ -202,7 +202,7 @@ test('the API lists webhooks without their secrets, changes them, and deletes th
   expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
 })
 
-test('an API key registers, lists and replays only the event types that its scopes allow', async () => {
+test('an API key can register, list and replay webhooks only for event types that its scopes allow', async () => {
   await using receiver = await startReceiver()
   const seller = await service.newAgent({ scopes: ['payments:accept'] })
   const mail = { url: receiver.url, events: ['message.received'] }
@@ -258,7 +258,7 @@ test('the API refuses a webhook with invalid input or a private address, and ref
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(5)
 })
 
-test('if a project is deleted, only the rows about its webhooks in the audit log remain', async () => {
+test('after a project is deleted, the audit log is the only place that still mentions its webhooks', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   await register(agent, receiver, ['message.received'])

@@ -61,7 +61,7 @@ test('if an API key lacks the scope of an operation, the error names this scope'
   }
 })
 
-test('a project key can call no operation of platform keys, and a platform key none of project keys', async () => {
+test('a project key cannot call the operations for platform keys, and a platform key cannot call those for project keys', async () => {
   const agent = await service.newAgent()
   expect((await agent.get('/v0/platform/projects')).body.message).toBe(
     'Missing required scope: platform:manage',
@@ -193,7 +193,7 @@ test('a request of the console is refused if its session ends or its person lose
   expect((await agent.get('/v0/vault/late')).status).toBe(404)
 })
 
-test('if the second check of a caller fails, the response does not blame the body', async () => {
+test('if the second check of an API key or a session fails, the error does not blame the request body', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const response = await inTwoParts(

@@ -12,7 +12,7 @@ const HTTPS = 'https://mail.example.com'
 const HTTP = 'http://localhost:3000'
 const asking = (cookie: string) => new Request(HTTPS, { headers: { cookie } })
 
-test('over HTTPS no sibling host can set the cookies, because their names begin with __Host-', () => {
+test('over HTTPS the cookie names begin with __Host-, so that no other host of the domain can set the cookies', () => {
   expect(browserHeaders(HTTPS, SECRET)['set-cookie']).toBe(
     `__Host-purser_browser=${SECRET}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax; Secure`,
   )
@@ -29,7 +29,7 @@ test('over HTTP the cookies have no prefix and no attribute Secure', () => {
   expect(readBrowser(asking(`purser_browser=${SECRET}`), HTTP)).toBe(SECRET)
 })
 
-test('each cookie is read by its own name, and only if it holds 43 characters of base64url', () => {
+test('a cookie is found by its own name, and is ignored unless its value has 43 characters of base64url', () => {
   const cookies = `a=1; __Host-purser_known=${SECRET}; __Host-purser_browser=${SECRET.replace('x', 'y')}`
   expect(readProof(asking(cookies), HTTPS)).toBe(SECRET)
   expect(readBrowser(asking(cookies), HTTPS)).toBe(SECRET.replace('x', 'y'))

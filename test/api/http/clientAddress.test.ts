@@ -13,10 +13,13 @@ test.each([
   ['198.51.100.9, 203.0.113.7, [2001:db8:ffff::1]:443', '203.0.113.7'],
   ['203.0.113.7:x', '10.0.0.1'],
   ['unknown', '10.0.0.1'],
-])('the client of X-Forwarded-For %p has the address %p', (header, wanted) => {
-  expect(addressOf('10.0.0.1', header)).toBe(wanted)
-})
+])(
+  'with the header X-Forwarded-For %p, the service takes %p as the client’s address',
+  (header, wanted) => {
+    expect(addressOf('10.0.0.1', header)).toBe(wanted)
+  },
+)
 
-test('a caller that is no trusted proxy cannot name another address', () => {
+test('the service ignores X-Forwarded-For from a client that is no trusted proxy', () => {
   expect(addressOf('203.0.113.1', '198.51.100.9:1')).toBe('203.0.113.1')
 })

@@ -55,7 +55,7 @@ test('a request for a known path with a wrong HTTP method gets an error response
   expect((await refused('/v0/messages/send', { method: 'PUT' })).headers.get('allow')).toBe('POST')
 })
 
-test('a request with malformed JSON, without a body, or with JSON of another shape gets an error response', async () => {
+test('a request gets an error response if its JSON is malformed, missing or of the wrong shape', async () => {
   for (const body of ['{', '{"to":', 'undefined', '\ufeff{]']) {
     expect(await send(body)).toMatchObject({
       status: 400,
@@ -114,7 +114,7 @@ test('a null character is refused in every string field of a request', async () 
   expect(await refused('/v0/messages?labels=a%00b')).toMatchObject({ status: 400 })
 })
 
-test('an unpaired UTF-16 surrogate is refused, and no mail text reaches the log', async () => {
+test('an unpaired UTF-16 surrogate in a request is refused, and the log contains no text of the mail', async () => {
   const message = { to: ['a@b.test'], subject: 's', text: 't' }
   for (const [name, body] of [
     ['text', '{"to":["a@b.test"],"subject":"s","text":"a\\ud800b"}'],
@@ -147,7 +147,7 @@ test('deeply nested JSON gets an error response and does not crash the service',
   expect((await send(`${'['.repeat(200_000)}"\\u0000"${']'.repeat(200_000)}`)).status).toBe(400)
 })
 
-test('clients may send the header Content-Type: application/json without a body', async () => {
+test('a request without a body may have the header Content-Type: application/json', async () => {
   const response = await fetch(`${service.url}/v0/messages`, {
     headers: { ...json, authorization: `Bearer ${agent.key}` },
   })

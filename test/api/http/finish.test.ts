@@ -8,7 +8,7 @@ test.each([
   [500, ['500']],
   [503, ['503']],
 ] as const)(
-  'the response status %d decides whether the trace span is marked as failed: %p',
+  'a trace span with the response status %d is marked with these failures: %p',
   (status, wanted) => {
     const failed: string[] = []
     const span = { rename() {}, set() {}, fail: (type: string) => failed.push(type) }
@@ -18,7 +18,7 @@ test.each([
   },
 )
 
-test('a large JSON response in any script (alphabet) arrives complete, with its status and headers', async () => {
+test('a large JSON response arrives complete, with its status and headers, for letters of any alphabet', async () => {
   const bodies = [{ text: 'a' }, { text: '語'.repeat(4_500) }, { text: 'x'.repeat(3_000_000) }]
   using server = Bun.serve({
     port: 0,

@@ -31,7 +31,7 @@ const signIn = (subject: string, limit = 2) =>
 const freeze = () =>
   database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
 
-test('the rate limit admits exactly the allowed number of concurrent calls', async () => {
+test('the rate limit counts each call of an HTTP request, and admits exactly the allowed number of concurrent calls', async () => {
   expect(await further('prj_a', 1)).toBe('admitted')
   await freeze()
   expect(await further('prj_a', 2)).toBe('admitted')
@@ -39,7 +39,7 @@ test('the rate limit admits exactly the allowed number of concurrent calls', asy
   expect(await further('prj_b', 4)).toBe(429)
 })
 
-test('failed sign-ins count against the rate limit of their IP address until this limit is reached', async () => {
+test('failed sign-ins are counted for their IP address, and further sign-ins are refused once the rate limit is reached', async () => {
   expect(await signIn('192.0.2.1')).toBe('counted')
   await freeze()
   expect(await signIn('192.0.2.1')).toBe('counted')
@@ -47,7 +47,7 @@ test('failed sign-ins count against the rate limit of their IP address until thi
   expect(await signIn('192.0.2.2')).toBe('counted')
 })
 
-test('no call is counted if there is no rate limit, or if the HTTP request contains only one call', async () => {
+test('no further call is counted if there is no rate limit, or if an HTTP request contains only one call', async () => {
   await countFurther(services(0, NO_DATABASE), 'prj_c', 5)
   await countFurther(services(3, NO_DATABASE), 'prj_c', 0)
   await countFailedSignIn(services(0, NO_DATABASE), '192.0.2.3')

@@ -21,21 +21,21 @@ function requestOf(projectId: string, clientAddress: string): RequestState {
 
 const never = () => expect.unreachable()
 
-test('all unfinished request bodies of a project together use at most 96 MB of memory, from any number of networks', () => {
+test('all unfinished request bodies of one project together use at most 96 MB of memory, whatever networks they come from', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf('greedy', `10.0.${n}.1`), 32 * MB, never)
   expect(() => bodies.hold(requestOf('greedy', '10.0.5.1'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('other', '10.1.1.1'), 35 * MB, never)
 })
 
-test('all unfinished request bodies of a network together use at most 192 MB of memory, for any number of projects', () => {
+test('all unfinished request bodies of one network together use at most 192 MB of memory, whatever projects they belong to', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf(`p${n}`, '2001:db8::1'), 64 * MB, never)
   expect(() => bodies.hold(requestOf('p5', '2001:db8::2'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('p6', '2001:db8:1::2'), 35 * MB, never)
 })
 
-test('if memory is needed for a new request body, the project that uses the most memory loses an unfinished body', () => {
+test('if a new request body needs memory, an unfinished body of the project that uses the most memory is refused', () => {
   const bodies = new HeldBodies()
   const ended: string[] = []
   const hold = (project: string, megabytes: number) => {
@@ -54,7 +54,7 @@ test('if memory is needed for a new request body, the project that uses the most
   expect(ended).toEqual(['a 50', 'c 70'])
 })
 
-test('all request bodies together use up to 256 MB, and a caller that holds as much as others gets no room', () => {
+test('all request bodies together use up to 256 MB; beyond that, a caller that already uses as much as others is refused', () => {
   const bodies = new HeldBodies()
   const ended: string[] = []
   const hold = (project: string, bytes: number) =>
@@ -66,7 +66,7 @@ test('all request bodies together use up to 256 MB, and a caller that holds as m
   expect(ended).toEqual([])
 })
 
-test('a stranger without an API key shares the memory with the other strangers of the network', () => {
+test('clients of one network without an API key together get as much memory for request bodies as one caller', () => {
   const bodies = new HeldBodies()
   const stranger = { ...requestOf('', '10.0.0.1'), identity: null }
   bodies.hold({ ...stranger }, 90 * MB, never)
@@ -82,7 +82,7 @@ test('a small request body is never refused', () => {
   for (let n = 0; n < 10_000; n++) bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024, never)
 })
 
-test('when a request has got its response, the memory of its body is free again', () => {
+test('after a request gets its response, the memory of the request body is free again', () => {
   const bodies = new HeldBodies()
   const first = requestOf('p', '10.0.0.1')
   bodies.hold(first, 96 * MB, never)
@@ -134,7 +134,7 @@ test('an API key without mail:send may not send a large request body to /mcp', a
   expect(answer).toStartWith('HTTP/1.1 413')
 })
 
-test('if a project has many unfinished request bodies, other projects are not delayed', async () => {
+test('if one project has many unfinished request bodies, requests of other projects are not delayed', async () => {
   const other = await service.newAgent()
   const sockets = await Promise.all(
     Array.from({ length: 10 }, () => beginBody(owner.key, '/mcp', 30 * MB)),
@@ -168,7 +168,7 @@ test('commas, quotes and brackets within strings do not count as JSON items', as
   expect(sent.status).toBe(201)
 })
 
-test('the service reads large request bodies of a caller at 32 MB a second, and small bodies and other callers do not wait', () => {
+test('the service reads large bodies of one caller at 32 MB a second, while small bodies and other callers do not wait', () => {
   const bodies = new HeldBodies()
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 8 * MB, never)).toBe(0)
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 16 * MB, never)).toBeGreaterThan(400)

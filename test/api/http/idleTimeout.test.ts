@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { IDLE_TIMEOUT_S } from '../../../api/http/server.ts'
 import { parseConfig } from '../../../shared/config/config.ts'
 
-test('the server does not close the connection of a redeem that waits for the longest allowed time', () => {
+test('the server’s idle timeout is longer than the longest time that a redeem call (payment) may wait', () => {
   const { settlementWaitMs } = parseConfig({ SETTLEMENT_WAIT_MS: '120000' })
   expect(() => parseConfig({ SETTLEMENT_WAIT_MS: '120001' })).toThrow('SETTLEMENT_WAIT_MS')
   // Bun closes a connection without bytes at the idle time-out, also while a handler still runs.

@@ -93,7 +93,7 @@ describe('the list of webhook deliveries has filters', () => {
   })
 })
 
-test('credentials are found by name and type', async () => {
+test('a filter finds credentials by name and type', async () => {
   for (const [name, type] of [
     ['work/GitHub', 'LOGIN'],
     ['weather', 'API_KEY'],
@@ -112,7 +112,7 @@ test('credentials are found by name and type', async () => {
   expect(await names('q=%25')).toEqual(['100%'])
 })
 
-test('a filter finds audit log entries by a part of their text, and the list has either order', async () => {
+test('a filter finds audit log entries by a part of their text, and the list can be sorted in both directions', async () => {
   const owner = await service.newAgent()
   for (const name of ['alpha', 'beta', 'alphabet']) await owner.get(`/v0/vault/${name}`)
   const subjects = async (query: string) =>

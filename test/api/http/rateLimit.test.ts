@@ -75,7 +75,7 @@ test('an IP address gets 429 after 60 wrong API keys a minute, but a valid API k
   expect((await wrong.get('/v0/messages')).status).toBe(401)
 })
 
-test('IPv6 clients are counted by their /64 network, and forwarded addresses that a client has added itself are ignored', async () => {
+test('IPv6 clients in the same /64 network share one rate limit, and addresses that a client adds to X-Forwarded-For are ignored', async () => {
   await withinOneMinute()
   const ask = async (forwarded: string) =>
     (await fetch(`${service.url}/v0/messages`, { headers: { 'x-forwarded-for': forwarded } }))

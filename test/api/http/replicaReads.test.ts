@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('if the service cannot record the write of a caller, the caller gets its answer, and the primary serves its reads', async () => {
+test('if the service cannot record that a caller wrote data, the call still succeeds, and the primary database serves the caller’s reads', async () => {
   // The service reads no lists from this database, because it is no standby. It still records each write.
   await using other = await createTestDatabase()
   await using service = await startTestService({
@@ -74,7 +74,7 @@ test('if the service cannot record the write of a caller, the caller gets its an
   await waitFor('the record of the write', async () => (await recorded()).length === 1)
 })
 
-test('a read runs on the primary while the write of any project is not recorded', async () => {
+test('reads run on the primary database as long as the service could not record a write of some project', async () => {
   let isAway = true
   let marked: unknown
   const primary = {

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a request with an unknown query parameter gets status 400 and a message that names the nearest known parameter', async () => {
+test('a request with an unknown query parameter gets status 400 and a message that names the most similar known parameter', async () => {
   for (const [path, shown, nearest] of [
     ['/v0/messages?label=unread', 'label', 'labels'],
     ['/v0/messages?limit=2&Labels=unread', 'Labels', 'labels'],
@@ -45,7 +45,7 @@ test('if an operation has no parameters, the error for an unknown query paramete
   expect((await agent.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('the error shows only a part of a long parameter name, and a wrong API key is reported first', async () => {
+test('the error shows only the start of a long parameter name, and a wrong API key is reported before an unknown parameter', async () => {
   const { status, body } = await agent.get(`/v0/messages?${'a'.repeat(5_000)}=1`)
   expect([status, body.message.length < 250]).toEqual([400, true])
   const response = await fetch(`${service.url}/v0/messages?label=unread`)

@@ -183,7 +183,7 @@ test('mail between domains of this service stays local, and an unverified domain
   expect((await sunkAt(sink, out.messageId)).to).toEqual(['ada@claimed.test'])
 })
 
-test('a domain with a missing record keeps its status for three days, and failing name servers change nothing', async () => {
+test('a mail domain whose DNS record disappears keeps its status for three days, and failing name servers do not change the status', async () => {
   const { records } = await verified('shaky.test')
   const owner = records.find((one: any) => one.purpose === 'ownership')
   const later = () =>
@@ -219,7 +219,7 @@ test('a domain with a missing record keeps its status for three days, and failin
   expect((await check('shaky.test')).status).toBe('verified')
 })
 
-test('a domain can be removed only if no project uses it, and needs a new proof if it is added again', async () => {
+test('a domain can be removed only if no project uses it, and must be verified again if it is added again', async () => {
   const first = await verified('moving.test')
   const { body } = await newProject('last', 'moving.test')
   const kept = await service.platform.delete(`${PATH}/moving.test`)
@@ -240,7 +240,7 @@ test('a domain can be removed only if no project uses it, and needs a new proof 
   expect([checked.status, checked.records[0].status]).toEqual(['pending', 'mismatch'])
 })
 
-test('if a domain is removed and added again, a check that was already running has no effect on it', async () => {
+test('if a domain is removed and added again, the result of a check from before the removal is ignored', async () => {
   const add = async () => (await service.platform.post(PATH, { domain: 'again.test' })).body
   const first = await add()
   const [owner] = first.records

@@ -102,7 +102,7 @@ test('a project has at most a thousand email rules', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(400)])
 })
 
-test('a sender that a rule blocks is refused at RCPT until the rule is deleted, and other senders are accepted', async () => {
+test('a mail from a sender that a rule blocks is refused at RCPT until the rule is deleted; other senders are accepted', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { body: rule } = await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await add(agent, 'BLOCK', 'RECEIVE', '*@bad.example')
@@ -131,7 +131,7 @@ test('a sender that a rule allows is accepted at RCPT although a rule blocks its
   expect(await rcpt(agent, 'Boss@BAD.example')).toStartWith('250')
 })
 
-test('email rules apply to the From address when the message is parsed, whatever the envelope says', async () => {
+test('when a message is parsed, the email rules check its From address, whatever sender the envelope names', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await deliverRaw(service.smtp!.port, agent.address, mail('spam@example.com'), {
@@ -184,7 +184,7 @@ test('an email rule for a Unicode domain applies to its Unicode and ASCII forms'
   )
 })
 
-test('email rules apply to each author of a mail, even if the mail cannot be parsed', async () => {
+test('email rules check each author of a mail, even if the rest of the mail cannot be parsed', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   const filler = `X-Filler: ${'x'.repeat(900)}\n`.repeat(1_300)
@@ -328,7 +328,7 @@ const statesOf = (agent: Agent, count: number) =>
     return rows.length === count ? rows.map(({ state }) => state) : null
   })
 
-test('an allow list accepts a bounce only if it provably belongs to a sent mail, and needs no rule for the sender of the bounce', async () => {
+test('an inbox with an allow list accepts a bounce without a rule for its sender, but only if it provably belongs to a sent mail', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   const recipient = 'ada@example.com'
@@ -392,7 +392,7 @@ test('an allow list refuses a mail with a forged From header that names an allow
   await waitForMessages(agent, 2)
 })
 
-test('if the author of a mail is allowed, the mail waits while the DNS does not respond', async () => {
+test('if an allow list names the author of a mail, the mail waits while the DNS does not respond', async () => {
   let isAway = true
   await using shaky = await startTestService({
     async lookUp(name, type) {
@@ -418,7 +418,7 @@ test('if the author of a mail is allowed, the mail waits while the DNS does not 
   await waitForMessages(agent, 1)
 })
 
-test('an allow list refuses an unproven bounce, whoever its sender is', async () => {
+test('an inbox with an allow list refuses a bounce without proof that it belongs to a sent mail, whoever sent it', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@example.com')

@@ -36,7 +36,7 @@ const CANCELLED = { jsonrpc: '2.0', method: 'notifications/cancelled', params: {
 
 describe('a client without an MCP session sends a request', () => {
   test.each(['GET', 'DELETE'])(
-    'a request with the method %s gets status 405 and is told to use POST',
+    'an MCP request with the method %s gets status 405 and a message that says to use POST',
     async (method) => {
       const headers = { authorization: `Bearer ${agent.key}` }
       const response = await fetch(`${service.url}/mcp`, { method, headers })
@@ -58,14 +58,14 @@ test('an MCP request body that is not a JSON object is refused', async () => {
 })
 
 describe('a client cancels an MCP call', () => {
-  test('a message or a batch that contains only cancellations gets status 202 and no answer', async () => {
+  test('an MCP message or batch that contains only cancellations gets status 202 and no JSON-RPC response', async () => {
     for (const body of [CANCELLED, [CANCELLED], Array(20).fill(CANCELLED)]) {
       const { status, body: answer } = await post(body)
       expect([status, answer]).toEqual([202, null])
     }
   })
 
-  test('a cancellation in a batch does not cancel a call of the same batch', async () => {
+  test('a cancellation in an MCP batch does not cancel a call of the same batch', async () => {
     const { body } = await post([CANCELLED, WHOAMI, CANCELLED, { ...WHOAMI, id: 2 }])
     expect(body.map(({ id }: { id: number }) => id)).toEqual([1, 2])
   })
@@ -74,7 +74,7 @@ describe('a client cancels an MCP call', () => {
 describe('a client sends a batch of MCP messages', () => {
   const NOTE = { jsonrpc: '2.0', method: 'notifications/initialized' }
 
-  test('a batch must have 1 to 20 messages, cancellations included', async () => {
+  test('an MCP batch must have 1 to 20 messages, and cancellations count as messages', async () => {
     const full = await post([WHOAMI, ...Array(19).fill(NOTE)])
     expect([full.status, full.body.id ?? full.body[0].id]).toEqual([200, 1])
     for (const body of [[], [WHOAMI, ...Array(20).fill(NOTE)], Array(21).fill(CANCELLED)]) {
@@ -83,7 +83,7 @@ describe('a client sends a batch of MCP messages', () => {
     }
   })
 
-  test('a batch is accepted only in MCP version 2025-03-26, whether the request names this version or no version', async () => {
+  test('a batch is accepted in MCP version 2025-03-26 or without a version, and refused in any other version', async () => {
     const of = (version: string) => post([WHOAMI], { headers: { 'mcp-protocol-version': version } })
     expect((await of('2025-03-26')).status).toBe(200)
     for (const version of ['2025-06-18', '1']) {
@@ -99,7 +99,7 @@ describe('a client sends a batch of MCP messages', () => {
 describe('the Origin header names the page that sends an MCP request', () => {
   const from = async (origin: string) => await post(WHOAMI, { headers: { origin } })
 
-  test('a page on this machine or on the host of the service, at any port, may send an MCP request', async () => {
+  test('a web page from this machine or from the service’s own host, at any port, may send an MCP request', async () => {
     for (const origin of [
       'http://localhost:6274',
       'https://localhost',
@@ -109,12 +109,12 @@ describe('the Origin header names the page that sends an MCP request', () => {
       expect([origin, (await from(origin)).status]).toEqual([origin, 200])
   })
 
-  test('a page of a local program, whose URL scheme is neither http nor https, may send an MCP request', async () => {
+  test('a page of a local program may send an MCP request if its URL scheme is neither http nor https', async () => {
     for (const origin of ['vscode-webview://abc', 'app://host.example'])
       expect([origin, (await from(origin)).status]).toEqual([origin, 200])
   })
 
-  test('a page of another site may not send an MCP request', async () => {
+  test('a web page of another site may not send an MCP request', async () => {
     for (const origin of [
       'https://evil.example',
       'http://evil.example:80',
@@ -170,7 +170,7 @@ describe('an OAuth client calls an MCP tool', () => {
     return { ...answer, header: answer.headers.get('www-authenticate') }
   }
 
-  test('if a call of an OAuth client needs a further scope, the client is told which scopes it has and which scope is missing', async () => {
+  test('if an OAuth client’s call needs a further scope, the response tells the client which scopes it has and which is missing', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     const { status, body, header } = await challenge(toolCall('mail_send'), access)
     expect([status, body.message]).toEqual([403, 'Missing required scope: mail:send'])
@@ -179,7 +179,7 @@ describe('an OAuth client calls an MCP tool', () => {
     )
   })
 
-  test('a call gets no OAuth challenge if it has the scope, if consent cannot give the scope, or if the tool does not exist', async () => {
+  test('an OAuth client’s call gets no challenge if it has the scope, if consent cannot grant the scope, or if the tool does not exist', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     for (const body of [
       toolCall('whoami'),
@@ -197,7 +197,7 @@ describe('an OAuth client calls an MCP tool', () => {
     }
   })
 
-  test('a call in a batch is refused by its own tool, and the other calls of the batch still run', async () => {
+  test('if one call of a batch is refused, the refusal is the result of that tool call, and the batch’s other calls still run', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     const { status, body } = await challenge(
       [toolCall('mail_send'), { ...toolCall('whoami'), id: 2 }],

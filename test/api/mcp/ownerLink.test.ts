@@ -92,7 +92,7 @@ test('an MCP host that can show links gets a link to the console, and learns the
   expect(await sentMails()).toBe(before)
 })
 
-test('a tool that reads or labels a held mail returns the mail, and asks for no link', async () => {
+test('a tool that reads or labels a held mail returns the mail and does not ask the MCP host to show a link', async () => {
   const sent = (await send({ capabilities: {} })).result.structuredContent
   const { messageId } = sent
   const { result } = await send({ name: 'mail.get_message', args: { messageId } })
@@ -105,7 +105,7 @@ test('a tool that reads or labels a held mail returns the mail, and asks for no 
   expect(labelled.result.structuredContent.labels).toContain('seen')
 })
 
-test('an approved mail with a later time of sending is scheduled, and not on its way', async () => {
+test('if an owner approves a mail with a later time of sending, the tool reports that the mail is scheduled', async () => {
   const args = { ...MAIL, sendAt: new Date(Date.now() + 3_600_000).toISOString() }
   const { result } = await send({ args })
   const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
@@ -131,7 +131,7 @@ test('a repeated call for a mail that the owner rejected gets an error that name
   ])
 })
 
-test('the state that an MCP call returned for a held mail is accepted only with its seal, the same API key and the same arguments', async () => {
+test('the requestState of a held mail is accepted only with its valid signature, the same API key and the same arguments', async () => {
   const { result } = await send()
   const state = result.requestState
   const other = await service.newAgent()

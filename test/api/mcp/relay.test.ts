@@ -91,7 +91,7 @@ async function answerTo(message: object, given: Given) {
 }
 
 describe('the relay passes on a message of the host', () => {
-  test('the relay sends a message to the service with the API key and the tool name form, and sends the answer to the host', async () => {
+  test('the MCP relay (stdio to HTTP) sends a message with the API key and the tool name form, and returns the service’s answer', async () => {
     const { say, asked, sent, end } = await start(echo, 'underscore')
     say({ id: 1, method: 'tools/list', params: { a: 'é' } })
     await end()
@@ -105,7 +105,7 @@ describe('the relay passes on a message of the host', () => {
     expect(body).toEqual({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { a: 'é' } })
   })
 
-  test('the host gets no answer to a message without an id, whatever the service sends', async () => {
+  test('the MCP host gets no answer to a message without an id, whatever the service sends', async () => {
     const notification = { method: 'notifications/initialized' }
     const response = { id: 5, result: {} }
     for (const message of [notification, response]) {
@@ -115,7 +115,7 @@ describe('the relay passes on a message of the host', () => {
     }
   })
 
-  test('a message does not wait for the answer to an earlier message', async () => {
+  test('the MCP relay sends a message without waiting for the answer to an earlier message', async () => {
     const { say, asked, sent, end } = await start((one) => (one.body.id === 1 ? null : echo(one)))
     say({ id: 1, method: 'slow' })
     say({ id: 'two', method: 'fast' })
@@ -148,7 +148,7 @@ describe('the relay reports an error of the service to the host', () => {
     return error.message as string
   }
 
-  test('the relay reports an error with its code, its message and the time to wait', async () => {
+  test('the MCP relay passes on an error of the service with its code, its message and the time to wait', async () => {
     const body = JSON.stringify({
       error: 'rate_limited',
       message: 'Too many requests',
@@ -161,7 +161,7 @@ describe('the relay reports an error of the service to the host', () => {
   })
 
   test.each(['', '<h1>Bad gateway</h1>', 'null', '"Bad gateway"', '{}', '[]', '{"message":"x"}'])(
-    'the relay reports the error of a proxy with the body %p by its HTTP status',
+    'if a proxy answers with an error and the body %p, the MCP relay reports the HTTP status',
     async (body) => {
       expect(await messageOf({ status: 502, body })).toBe(
         'HTTP 502 without a message of the service',
@@ -174,7 +174,7 @@ describe('the relay reports an error of the service to the host', () => {
     expect(await answerTo(call, { status: 400, body: JSON.stringify(error) })).toEqual([error])
   })
 
-  test('an error without an id gets the id of its call, so that the host does not wait for ever', async () => {
+  test('an error response without an id gets the id of the call, so that the MCP host does not wait for ever', async () => {
     const error = { code: -32_000, message: 'Bad Request: Unsupported protocol version' }
     const body = JSON.stringify({ jsonrpc: '2.0', id: null, error })
     expect(await answerTo(call, { status: 400, body })).toEqual([{ jsonrpc: '2.0', id: 1, error }])
@@ -267,7 +267,7 @@ describe('the host cancels a call that the relay has sent', () => {
     await end()
   })
 
-  test('a cancellation whose id is neither text nor number is passed to the service like any other notification', async () => {
+  test('a cancellation whose id is neither text nor number is passed on to the service like any other notification', async () => {
     for (const id of [undefined, null, true]) {
       const { say, asked, end } = await start(() => ({ status: 202, body: '' }))
       say(cancel(id))
@@ -288,7 +288,7 @@ describe('the relay names the agreed version of MCP', () => {
   }
   const initialize = { id: 1, method: 'initialize', params: { protocolVersion: '2025-03-26' } }
 
-  test('the relay names the MCP version that the service agreed on in each later message', async () => {
+  test('after the handshake, the MCP relay names the agreed MCP version in each later message', async () => {
     const agreed = ({ body }: Asked) => result(body.id, { protocolVersion: '2025-11-25' })
     expect(await versionAfter(initialize, agreed)).toEqual([undefined, '2025-11-25'])
     expect(await versionAfter({ ...initialize, method: 'other' }, agreed)).toEqual([
@@ -297,14 +297,14 @@ describe('the relay names the agreed version of MCP', () => {
     ])
   })
 
-  test('the host gets the error of a failed handshake unchanged, and no MCP version is agreed on', async () => {
+  test('the MCP host gets the error of a failed handshake unchanged, and the relay records no agreed MCP version', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
     expect(await answerTo(initialize, { body: JSON.stringify(error) })).toEqual([error])
     const [absent] = await answerTo(initialize, { status: 202, body: '' })
     expect(absent.error.message).toBe('The service gave no answer')
   })
 
-  test('the relay names no MCP version after a failed handshake', async () => {
+  test('after a failed handshake, the MCP relay names no MCP version in its requests', async () => {
     const refused = { body: JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: 1 } }) }
     for (const given of [refused, { status: 202, body: '' }, result(1, { protocolVersion: 7 })])
       expect(await versionAfter(initialize, () => given)).toEqual([undefined, undefined])
@@ -329,7 +329,7 @@ describe('a message of the host can name the MCP version itself', () => {
     ['tools/call', {}, undefined],
     ['tools/call', { name: 7 }, undefined],
   ] as const)(
-    'if a message names its version, the relay repeats %s with %j in the HTTP headers',
+    'if a message names its MCP version, the relay copies the method %s and the name in the parameters %j into the HTTP headers',
     async (method, params, name) => {
       expect(await headersOf(method, params)).toEqual(['2026-07-28', method, name])
     },
@@ -342,13 +342,13 @@ describe('a message of the host can name the MCP version itself', () => {
     ['a\nb', 'YQpi'],
     ['', ''],
   ])(
-    'the relay writes the name %p in base64, because an HTTP header cannot hold this name',
+    'the relay encodes the tool name %p in base64, because an HTTP header cannot hold this name',
     async (name, base64) => {
       expect((await headersOf('tools/call', { name }))[2]).toBe(`=?base64?${base64}?=`)
     },
   )
 
-  test('the relay repeats no value in the HTTP headers if the version in the message is not a date', async () => {
+  test('if the MCP version in a message is not a date, the relay copies no version, method or name into the HTTP headers', async () => {
     for (const version of ['2026-7-28', '2026-07-28\r\nx: y', 20260728, null])
       expect(await headersOf('tools/call', { name: 'whoami' }, version)).toEqual([
         undefined,
@@ -357,7 +357,7 @@ describe('a message of the host can name the MCP version itself', () => {
       ])
   })
 
-  test('a message keeps the version that it names, although the handshake agreed on another version', async () => {
+  test('the relay uses the MCP version that a message names, although the handshake agreed on another version', async () => {
     const { say, asked, sent, end } = await start(({ body }) =>
       result(body.id, { protocolVersion: '2025-11-25' }),
     )

@@ -75,7 +75,7 @@ test('a call that the stdio client cancels is aborted, and the next call succeed
   await cancelUnderWay(mcp, agent, service.database)
 })
 
-test('a wrong setting ends the stdio server with one line of output that names the setting', async () => {
+test('if a setting is wrong, the stdio server ends and prints one line that names the setting', async () => {
   for (const [env, message] of [
     [
       {},

@@ -60,7 +60,7 @@ test('a preflight request gets status 204 and no body', async () => {
   expect(response.headers.get('access-control-allow-origin')).toBe('*')
 })
 
-test('a request whose target is a whole URL asks for the resource of its path', async () => {
+test('if a request line contains a whole URL, the paywall asks the payment for the URL’s path only', async () => {
   const { service, port } = await open((_request, response) => void response.send('ha'))
   const heads = ['http://shop.example/joke?a=1', '/joke?a=1'].map(async (target) => {
     const head = Promise.withResolvers<string>()
@@ -78,7 +78,7 @@ test('a request whose target is a whole URL asks for the resource of its path', 
   ])
 })
 
-test('a mistake of the seller reaches the error handler of Express', async () => {
+test('if the seller has configured the paywall wrongly, the error handler of Express gets the error', async () => {
   const { service, ask } = await open((_request, response) => void response.send('ha'))
   service.answer = () => Response.json({ error: 'forbidden', message: 'No scope' }, { status: 403 })
   expect((await ask()).seen).toEqual([500, 'The paywall is misconfigured: No scope'])
@@ -110,7 +110,7 @@ const WAYS: Record<string, [express.RequestHandler, body: string]> = {
   ],
 }
 for (const [name, [handler, body]] of Object.entries(WAYS)) {
-  test(`an equal paid request gets the same response, which the handler wrote by ${name}`, async () => {
+  test(`a repeated paid request gets the first response again if the handler wrote the response by ${name}`, async () => {
     let served = 0
     const { service, ask } = await open((request, response, next) => {
       served++
@@ -131,7 +131,7 @@ for (const [name, [handler, body]] of Object.entries(WAYS)) {
   })
 }
 
-test('the headers of a grant override those that the handler passes to writeHead', async () => {
+test('the paywall’s headers for a paid response override equal headers that the handler passes to writeHead', async () => {
   const own = { 'Cache-Control': 'public, max-age=60', 'payment-response': 'own', 'x-own': 'own' }
   const ways: ((response: express.Response) => void)[] = [
     (response) => response.writeHead(201, own),
@@ -155,7 +155,7 @@ test('the headers of a grant override those that the handler passes to writeHead
   }
 })
 
-test('a list of headers with several values for one name reaches the payer', async () => {
+test('if the handler passes writeHead a list with several values for one header, the payer gets all values', async () => {
   const cookies = ['Set-Cookie', ['a=1', 'b=2']] as const
   for (const list of [
     [...cookies, 'x-own', 'own'],
@@ -172,7 +172,7 @@ test('a list of headers with several values for one name reaches the payer', asy
   }
 })
 
-test('a response whose bytes the paywall cannot know, or that is too long, is sold only once', async () => {
+test('a repeated paid request is refused if the first response was too long, or if the paywall could not record its bytes', async () => {
   const long = 'a'.repeat(ANSWER_MAX_BYTES)
   for (const [handler, isStored] of [
     [(_request, response) => void response.end(long), true],
@@ -215,7 +215,7 @@ const compress: express.RequestHandler = (_request, response, next) => {
   next()
 }
 
-test('an equal paid request gets the same response behind a middleware that compresses responses', async () => {
+test('a repeated paid request gets the first response again, even if a middleware compresses responses', async () => {
   const { ask } = await open((_request, response) => void response.send('ha'), { parser: compress })
   const paid = { 'x-payment': newPaymentHeader() }
   for (let n = 0; n < 2; n++) {
@@ -224,7 +224,7 @@ test('an equal paid request gets the same response behind a middleware that comp
   }
 })
 
-test('a request whose handler failed may come again', async () => {
+test('after the handler fails, the payer may repeat the request with the same payment', async () => {
   let served = 0
   const { ask } = await open((_request, response) => {
     served++
@@ -235,7 +235,7 @@ test('a request whose handler failed may come again', async () => {
   for (let n = 0; n < 2; n++) expect((await ask(paid)).seen).toEqual([200, 'ha 2'])
 })
 
-test('a paid request may come again if the payer left and the handler never ends its response', async () => {
+test('a payer who disconnected may repeat a paid request if the handler never ends the first response', async () => {
   let served = 0
   const left = Promise.withResolvers<void>()
   const { ask } = await open((_request, response) => {
@@ -261,7 +261,7 @@ test('a paid request may come again if the payer left and the handler never ends
   }
 })
 
-test('a paid request is compared with others only if its whole body is known', async () => {
+test('the paywall recognises a repeated paid request only if the whole request body is known', async () => {
   const post = (body: string | ReadableStream<Uint8Array>, type: string): RequestInit => ({
     method: 'POST',
     body,
@@ -316,7 +316,7 @@ test('a paid request is compared with others only if its whole body is known', a
   }
 })
 
-test('two paid requests with different raw bodies are different requests', async () => {
+test('two requests with the same payment but different raw bodies count as different requests', async () => {
   const { ask } = await open((_request, response) => void response.send('ha'), {
     parser: express.raw({ type: 'text/plain' }),
   })

@@ -36,7 +36,7 @@ function open(options: Partial<HttpPaywallOptions> = {}) {
   return { service, ask }
 }
 
-test('a preflight request is answered only by a paywall that allows an origin', async () => {
+test('the paywall answers a CORS preflight request only if the seller has allowed an origin', async () => {
   const METHOD = { 'access-control-request-method': 'POST' }
   for (const [cors, method, headers, kind] of [
     ['https://page.example', 'OPTIONS', METHOD, 'preflight'],
@@ -66,7 +66,7 @@ test('a preflight request is answered only by a paywall that allows an origin', 
   expect(service.calls).toEqual([])
 })
 
-test('a page of the allowed origin may read the payment headers of a refusal and of a grant', async () => {
+test('the CORS headers let a page of the allowed origin read the payment headers of refusals and of paid responses', async () => {
   for (const cors of ['https://page.example', undefined]) {
     const { ask } = open(cors === undefined ? {} : { cors })
     for (const headers of [{}, { 'x-payment': newPaymentHeader() }]) {
@@ -81,7 +81,7 @@ test('a page of the allowed origin may read the payment headers of a refusal and
   }
 })
 
-test('a payment is read from either payment header, and from PAYMENT-SIGNATURE if both are present', async () => {
+test('the paywall reads a payment from PAYMENT-SIGNATURE or X-PAYMENT, and prefers PAYMENT-SIGNATURE if both headers are present', async () => {
   const { service, ask } = open()
   const [one, two] = [newPaymentHeader(), newPaymentHeader()]
   expect((await ask({ headers: { 'x-payment': one } })).kind).toBe('paid')
@@ -89,13 +89,13 @@ test('a payment is read from either payment header, and from PAYMENT-SIGNATURE i
   expect(service.calls.map(({ body }) => body.paymentHeader)).toEqual([one, two])
 })
 
-test('an unpaid request is refused without reading its body', async () => {
+test('the paywall refuses a request without payment before it reads the request body', async () => {
   const { ask } = open()
   const hashBody = () => Promise.reject(new Error('the body was read'))
   expect((await ask({ hashBody })).kind).toBe('refused')
 })
 
-test('a stored response is sent again only for the same method, target, body and asking headers', async () => {
+test('the paywall repeats a stored response only if method, target, body and the headers that identify the request are the same', async () => {
   const { service, ask } = open({ cors: '*' })
   const paid = { 'x-payment': newPaymentHeader(), cookie: 'a=1' }
   const first = await ask({ headers: paid })
@@ -124,7 +124,7 @@ test('a stored response is sent again only for the same method, target, body and
   expect(new Set(service.keys()).size).toBe(1 + others.length)
 })
 
-test('a paid request whose body is unknown is never compared with other requests', async () => {
+test('if the body of a paid request is unknown, the paywall treats no other request as its repetition', async () => {
   const { service, ask } = open()
   const headers = { 'x-payment': newPaymentHeader() }
   for (let n = 0; n < 2; n++) await ask({ headers, hashBody: async () => null })
@@ -133,7 +133,7 @@ test('a paid request whose body is unknown is never compared with other requests
   expect(second).not.toBe(first!)
 })
 
-test('a browser gets a page with the offer, or with the reason why there is none', async () => {
+test('a browser gets an HTML page with the payment offer, or with the reason why there is no offer', async () => {
   const { service, ask } = open()
   const headers = { accept: BROWSER }
   const offer = await ask({ headers })
@@ -151,7 +151,7 @@ test('a browser gets a page with the offer, or with the reason why there is none
   expect(pending.page).not.toContain('USDC')
 })
 
-test('the paid resource is the set URL, or the URL of the request as the trusted proxy names it', async () => {
+test('the paid resource is the URL that the seller sets, or the request’s own URL, which a trusted proxy may name', async () => {
   const forwarded = {
     'x-forwarded-proto': 'http, https',
     'x-forwarded-host': ' outer.example , inner.example',
@@ -175,7 +175,7 @@ test('the paid resource is the set URL, or the URL of the request as the trusted
   }
 })
 
-test('a response counts as sold unless its status is 500 or above', () => {
+test('the seller keeps the payment for a response unless the response status is 500 or above', () => {
   for (const [status, sold] of [
     [200, true],
     [404, true],
@@ -187,7 +187,7 @@ test('a response counts as sold unless its status is 500 or above', () => {
   }
 })
 
-test('a stored response has all bytes, and no headers of its first connection', () => {
+test('a stored response keeps all body bytes, but no headers that describe the first connection', () => {
   const headers: [string, string][] = [
     ['Connection', 'close'],
     ['content-length', '3'],

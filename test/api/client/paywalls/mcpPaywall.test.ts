@@ -32,7 +32,7 @@ function open(
 }
 const isDuplicate = (result: any) => result.structuredContent?.error === 'duplicate_settlement'
 
-test('an unpaid call gets the challenge of the set x402 version', async () => {
+test('a call of a paid MCP tool without payment gets a challenge in the x402 version that the seller chose', async () => {
   for (const [options, shown, _meta] of [
     [{}, REQUIRED, { 'x402/error': REQUIRED }],
     [{ x402Version: 2 }, REQUIRED, { 'x402/error': REQUIRED }],
@@ -47,7 +47,7 @@ test('an unpaid call gets the challenge of the set x402 version', async () => {
   }
 })
 
-test('a challenge of version 2 keeps the letters outside of ASCII in its description', async () => {
+test('an x402 challenge of version 2 keeps non-ASCII letters in its description', async () => {
   const { service, ask } = open()
   const required = {
     ...REQUIRED,
@@ -60,7 +60,7 @@ test('a challenge of version 2 keeps the letters outside of ASCII in its descrip
   expect((await ask()).structuredContent).toEqual(required)
 })
 
-test('a refusal without an offer shows its reason and the settlement', async () => {
+test('if a refusal contains no payment offer, the MCP result shows the reason and the settlement', async () => {
   for (const name of ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE']) {
     const { service, ask } = open()
     const settlement = { success: false, errorReason: 'settlement_pending' }
@@ -72,7 +72,7 @@ test('a refusal without an offer shows its reason and the settlement', async () 
   }
 })
 
-test('a payment is read under three keys, as text or as an object', async () => {
+test('the MCP paywall finds a payment under three keys of _meta, both as text and as an object', async () => {
   for (const key of ['x402/payment', 'x402.payment', 'x-payment']) {
     for (const isObject of [false, true]) {
       const header = newPaymentHeader()
@@ -90,7 +90,7 @@ test('a payment is read under three keys, as text or as an object', async () => 
   }
 })
 
-test('a paid call gets the result of the tool and the settlement, and an equal call gets them again', async () => {
+test('a paid call gets the tool’s result and the settlement, and a repeated call gets both again', async () => {
   let calls = 0
   const { ask } = open(() => {
     calls++
@@ -103,7 +103,7 @@ test('a paid call gets the result of the tool and the settlement, and an equal c
   expect(calls).toBe(1)
 })
 
-test('an equal call of a caller with other credentials gets no stored result', async () => {
+test('if a caller with other credentials repeats a paid call, this caller does not get the stored result', async () => {
   const http = (headers: Record<string, string>) => ({
     http: { req: new Request(RESOURCE, { headers }) },
   })
@@ -130,7 +130,7 @@ test('an equal call of a caller with other credentials gets no stored result', a
   }
 })
 
-test('a call whose tool failed may come again', async () => {
+test('after a tool fails, the payer may repeat the call with the same payment', async () => {
   let calls = 0
   const { ask } = open(() => {
     calls++
@@ -144,7 +144,7 @@ test('a call whose tool failed may come again', async () => {
   expect(calls).toBe(3)
 })
 
-test('a result of up to 256 kB is stored, and a longer one is sold only once', async () => {
+test('a tool result of up to 256 kB is stored for repeated calls, and a repeated call for a longer result is refused', async () => {
   const empty = JSON.stringify({ ...text(''), _meta: { 'x402/payment-response': SETTLED } })
   for (const [chars, isStored] of [
     [ANSWER_MAX_BYTES - empty.length, true],

@@ -28,7 +28,7 @@ test('a paid request has the same idempotency key for as long as its payment is 
   }
 })
 
-test('the idempotency key of a paid request is the hash of its payment and its parts', async () => {
+test('the idempotency key of a paid request is a hash of the payment and of the request’s parts', async () => {
   const open = payment('99999999999')
   const hash = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
   expect(await requestKey(encode(open), ['a', [1]])).toBe(
@@ -54,7 +54,7 @@ test('a paid request has no idempotency key if its payment is longer than 16,384
   }
 })
 
-test('a paid request has an idempotency key until ten minutes after the end of its payment', async () => {
+test('a paid request has an idempotency key until ten minutes after its payment becomes invalid', async () => {
   const endS = 2_000_000_000
   for (const [lateMs, hasKey] of [
     [600_000, true],
@@ -72,7 +72,7 @@ async function first<Answer>(answers: PaidAnswers<Answer>, key: string): Promise
   return asked.sale
 }
 
-test('if the stored paid responses are too large together, the paywall drops the oldest, and does not sell them again', async () => {
+test('if the stored paid responses need too much memory, the paywall drops the oldest and refuses to serve their payments again', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n < 200; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 256 * 1024 })
@@ -83,7 +83,7 @@ test('if the stored paid responses are too large together, the paywall drops the
   expect(await answers.ask('key 199')).toEqual({ kind: 'answered', answer: 199 })
 })
 
-test('the paywall keeps the responses of ten thousand paid requests in memory', async () => {
+test('the paywall keeps the responses of at most ten thousand paid requests in memory', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n <= 10_000; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 1 })

@@ -40,7 +40,7 @@ const briefly = (verdict: Verdict<string>) =>
   verdict.kind === 'refused' ? [verdict.status, verdict.body.error ?? null] : [verdict.kind]
 const DUPLICATE = [402, 'duplicate_settlement']
 
-test('a request without payment gets the offer of the service, with only the set fields of the price', async () => {
+test('a request without payment gets the service’s offer, and the paywall sends only those price fields that the seller has set', async () => {
   const plain = open()
   expect(await plain.ask(null)).toStrictEqual({
     kind: 'refused',
@@ -60,7 +60,7 @@ test('a request without payment gets the offer of the service, with only the set
   })
 })
 
-test('an offer holds the body of version 1 and the header of version 2, as far as both are wanted', async () => {
+test('an offer has the body of x402 version 1 and the header of x402 version 2, unless the seller wants only one version', async () => {
   for (const [versions, hasHeader, hasBody] of [
     [undefined, true, true],
     [[1, 2], true, true],
@@ -81,7 +81,7 @@ test('an offer holds the body of version 1 and the header of version 2, as far a
   expect(Object.keys(((await ask(null)) as { headers: object }).headers)).toEqual(['cache-control'])
 })
 
-test('a paid request is granted with the payment headers, under a key of the payment and the request', async () => {
+test('a paid request is accepted with payment headers, and its idempotency key depends on the payment and on the request', async () => {
   const { service, ask } = open({ description: 'A joke' })
   const payment = newPaymentHeader()
   const verdict = await ask(payment)
@@ -103,7 +103,7 @@ test('a paid request is granted with the payment headers, under a key of the pay
   expect(new Set(service.keys()).size).toBe(3)
 })
 
-test('an equal paid request gets the stored response, without another call to the service', async () => {
+test('a repeated paid request gets the stored response, and the paywall does not call the service again', async () => {
   const { service, ask } = open()
   const payment = newPaymentHeader()
   saleOf(await ask(payment)).sold({ answer: 'ha', bytes: 2 })
@@ -111,14 +111,14 @@ test('an equal paid request gets the stored response, without another call to th
   expect(service.calls).toHaveLength(1)
 })
 
-test('an equal paid request whose response was too long to store gets duplicate_settlement', async () => {
+test('a repeated paid request gets the error duplicate_settlement if the first response was too long to store', async () => {
   const { ask } = open()
   const payment = newPaymentHeader()
   saleOf(await ask(payment)).sold(null)
   expect(briefly(await ask(payment))).toEqual(DUPLICATE)
 })
 
-test('an equal paid request is granted again under the same key if the first response failed', async () => {
+test('if the first response to a paid request failed, a repeated request is accepted again with the same idempotency key', async () => {
   const { service, ask } = open()
   const payment = newPaymentHeader()
   saleOf(await ask(payment)).unsold()
@@ -127,7 +127,7 @@ test('an equal paid request is granted again under the same key if the first res
   expect(second).toBe(first!)
 })
 
-test('an equal paid request that waits while the first one fails must come again in 5 seconds', async () => {
+test('if two equal paid requests run at the same time and one fails, the other is told to try again in 5 seconds', async () => {
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = async () => {
@@ -147,7 +147,7 @@ test('an equal paid request that waits while the first one fails must come again
   expect(service.calls).toHaveLength(1)
 })
 
-test('a paid request that the paywall cannot compare with others is granted only once', async () => {
+test('if the paywall cannot recognise repetitions of a paid request, it accepts the payment only once', async () => {
   const ended = { payload: { authorization: { validBefore: '1' } } }
   for (const [payment, asked] of [
     [newPaymentHeader(), null],
@@ -160,7 +160,7 @@ test('a paid request that the paywall cannot compare with others is granted only
   }
 })
 
-test('a grant that is older than ten minutes does not count again', async () => {
+test('a repeated paid request is refused if the service accepted the payment more than ten minutes ago', async () => {
   setSystemTime(new Date())
   for (const [agoMs, kinds] of [
     [10 * 60_000, ['paid']],
@@ -181,7 +181,7 @@ test('a grant that is older than ten minutes does not count again', async () => 
   }
 })
 
-test('a payment that is redeemed only once is served, even if the clock of the seller is ahead of the service', async () => {
+test('a payment that is redeemed for the first time is accepted, even if the seller’s clock is ahead of the service’s clock', async () => {
   const { service, ask } = open()
   const grantedAt = new Date(Date.now() - 20 * 60_000).toISOString()
   service.answer = () =>
@@ -189,7 +189,7 @@ test('a payment that is redeemed only once is served, even if the clock of the s
   expect(briefly(await ask(newPaymentHeader(), null))).toEqual(['paid'])
 })
 
-test('the age of a grant is measured by the clock of the service', async () => {
+test('the paywall measures by the service’s clock how long ago a payment was accepted', async () => {
   for (const [aheadMs, agoMs, kinds] of [
     [11 * 60_000, 0, ['paid']],
     [11 * 60_000, 12 * 60_000, DUPLICATE],
@@ -209,7 +209,7 @@ test('the age of a grant is measured by the clock of the service', async () => {
   }
 })
 
-test('a refused payment gets a new offer with the reason, and the same request may come again', async () => {
+test('a request with a refused payment gets a new offer and the reason, and the payer may repeat the request', async () => {
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = () => refusal('insufficient_funds', { txHash: '0xab' })
@@ -225,7 +225,7 @@ test('a refused payment gets a new offer with the reason, and the same request m
   expect(briefly(await ask(payment))).toEqual(['paid'])
 })
 
-test('a pending payment gets no offer, and the hash of its transaction if there is one', async () => {
+test('a request whose payment is still pending gets no new offer, but the transaction hash if the hash is known', async () => {
   const { service, ask } = open()
   for (const txHash of [{}, { txHash: '0xab' }]) {
     service.answer = () =>
@@ -246,7 +246,7 @@ test('a pending payment gets no offer, and the hash of its transaction if there 
   }
 })
 
-test('while the service is away or overloaded, the payer must come again after the wait that the service names', async () => {
+test('while the service fails or is overloaded, the paywall tells the payer in Retry-After when to try again', async () => {
   const failing = (status: number, headers = {}) =>
     Response.json({ error: 'x', message: 'y' }, { status, headers })
   for (const [name, answer, retryAfter] of [
@@ -276,7 +276,7 @@ test('while the service is away or overloaded, the payer must come again after t
   }
 })
 
-test('an error that only the seller can repair is thrown, and is not an answer to the payer', async () => {
+test('if only the seller can repair an error, the paywall throws the error and sends no answer to the payer', async () => {
   const { service, ask } = open()
   service.answer = () => Response.json({ error: 'forbidden', message: 'No scope' }, { status: 403 })
   for (const payment of [null, newPaymentHeader()]) {
@@ -289,7 +289,7 @@ test('an error that only the seller can repair is thrown, and is not an answer t
   }
 })
 
-test('a fault of the program is thrown as the fault that it is', async () => {
+test('if the program of the seller contains a mistake, the paywall throws the original error', async () => {
   expect(
     await open()
       .ask({ amount: 1n }, null)

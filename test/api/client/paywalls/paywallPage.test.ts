@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { notePage, offerPage, prefersHtml } from '../../../../api/client/paywalls/paywallPage.ts'
 import { CHALLENGE } from '../../../support/till/headers/shopService.ts'
 
-test('a page is sent only if the Accept header names HTML and does not prefer JSON', () => {
+test('the payer gets an HTML page only if the Accept header names HTML and does not prefer JSON', () => {
   const long = (chars: number) => `text/html${' '.repeat(chars - 'text/html'.length)}`
   for (const [accept, wanted] of [
     [undefined, false],
@@ -31,7 +31,7 @@ test('a page is sent only if the Accept header names HTML and does not prefer JS
 const { headers: _, ...challenge } = CHALLENGE
 const [requirement] = challenge.accepts
 
-test('a page lists the facts of the offer as text, and leaves out an empty description', () => {
+test('the payment page shows the offer’s values as escaped text, and omits an empty description', () => {
   const description = `"Puns" & <script>alert('1')</script>`
   const page = offerPage({
     amount: '0.01',
@@ -50,7 +50,7 @@ test('a page lists the facts of the offer as text, and leaves out an empty descr
   expect(offerPage({ amount: '0.01', challenge })).not.toContain('Description')
 })
 
-test('a page of a challenge without an offer shows only the reason', () => {
+test('if a challenge contains no offer, the payment page shows only the reason', () => {
   const empty = { ...challenge, error: 'closed <now>', accepts: [] }
   expect(offerPage({ amount: '0.01', challenge: empty })).toBe(notePage('closed <now>'))
   expect(notePage('closed <now>')).toContain('<p>closed &lt;now&gt;</p>')

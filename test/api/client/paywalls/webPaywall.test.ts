@@ -60,7 +60,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(response.headers.get('access-control-allow-origin')).toBe('*')
     })
 
-    test('a paid request gets the response of the handler, and an equal request gets this response again', async () => {
+    test('a paid request gets the handler’s response, and a repeated request gets the same response again', async () => {
       let served = 0
       const bodies = ['ha', '', null]
       for (const body of bodies) {
@@ -81,7 +81,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(served).toBe(bodies.length)
     })
 
-    test('a request whose handler failed may come again, until the handler sells a response', async () => {
+    test('if the handler fails, the payer may repeat the request with the same payment until a response succeeds', async () => {
       let served = 0
       const { ask } = open(() => {
         served++
@@ -96,7 +96,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(served).toBe(3)
     })
 
-    test('a response of up to 256 kB is stored, and a longer one is sold only once', async () => {
+    test('a response of up to 256 kB is stored for repeated requests, and a repeated request for a longer response is refused', async () => {
       for (const [bytes, again] of [
         [ANSWER_MAX_BYTES, [200, 'a'.repeat(ANSWER_MAX_BYTES)]],
         [ANSWER_MAX_BYTES + 1, DUPLICATE],
@@ -109,7 +109,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       }
     })
 
-    test('a paid request may come again if the payer left, and its endless response is ended', async () => {
+    test('if the payer disconnects during an endless response, the paywall ends the response, and the payer may repeat the request', async () => {
       let served = 0
       const ended = Promise.withResolvers<void>()
       const { serve, ask } = open(() => {
@@ -134,7 +134,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       }
     })
 
-    test('a paid response is stored if it ends soon after the payer left', async () => {
+    test('a paid response is stored if the handler ends the response soon after the payer disconnected', async () => {
       let end = () => {}
       const { serve, ask } = open(
         () =>
@@ -159,7 +159,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect((await ask(paid)).seen).toEqual([200, 'ha'])
     })
 
-    test('a handler gets the whole request body, and only an equal body gets the stored response', async () => {
+    test('the handler gets the whole request body, and a repeated payment gets the stored response only with an equal body', async () => {
       const { service, ask } = open(async (request) => new Response(await request.text()))
       const paid = { 'x-payment': newPaymentHeader() }
       const post = (body: string | null) => ask(paid, { method: 'POST', body })
@@ -169,7 +169,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(new Set(service.keys()).size).toBe(3)
     })
 
-    test('a request body of more than 1 MB, and a body that was read before, are not compared', async () => {
+    test('the paywall does not compare a request body of more than 1 MB, or a body that other code has already read', async () => {
       const read = async (request: Request) => {
         await request.text()
         return request

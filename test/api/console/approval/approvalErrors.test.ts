@@ -21,7 +21,7 @@ function expectPage({ headers, body }: { headers: Headers; body: string }, words
   expect(body).toContain(words)
 }
 
-test('the approval page shows a wrong field and too many wrong links as pages', async () => {
+test('the approval page for owners shows an HTML error page for a wrong field and for too many wrong links', async () => {
   service = await startOAuthService({ env: { RATE_LIMIT_AUTH: '2' } })
   const wrong = await open(`/approve/${UNKNOWN}?page=%3Cb%3E`)
   expect(wrong.status).toBe(400)

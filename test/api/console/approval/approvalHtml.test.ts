@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { paymentHtml } from '../../../../api/console/approval/approvalHtml.ts'
 
-test('the approval page of a payment shows a hidden character of a text by its number', () => {
+test('if a text of a payment contains a hidden character, the approval page shows the character’s code number', () => {
   const purchase = {
     ...{ host: 'shop.example', method: 'GET', path: '/a', why: 'a\u200bb' },
     terms: {

@@ -17,7 +17,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('a reason of 1,000 characters with line ends rejects a mail, as its browser counts line ends', async () => {
+test('a mail can be rejected with a reason of 1,000 characters, although the browser sends each line end as two characters', async () => {
   const approverEmail = 'owner@elsewhere.example'
   const agent = await heldAgent(service, { sendPolicy: 'approve', approverEmail })
   const mail = { to: ['ada@example.com'], subject: 'Offer', text: 'Text' }

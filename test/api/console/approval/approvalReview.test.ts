@@ -86,7 +86,7 @@ const HIDING: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(HIDING)) {
-  test(`the approval pages show words that are hidden behind ${name}, and the owner can approve the mail only after these pages`, async () => {
+  test(`the approval pages show words that are hidden behind ${name}, and the owner can approve the mail only after reading all pages`, async () => {
     const mail = { subject: name, text: 'Hello', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const early = await decideBy(link, { sha256 })
@@ -138,7 +138,7 @@ for (const [name, html] of Object.entries(UNSHOWABLE)) {
   })
 }
 
-test('the approval page shows a picture inside a held mail, and the picture does not prevent the approval', async () => {
+test('the approval page shows a picture inside a held mail (a mail that waits for approval), and the mail can still be approved', async () => {
   const { link, sha256 } = await held({
     subject: 'picture',
     text: 'See',
@@ -153,7 +153,7 @@ test('the approval page shows a picture inside a held mail, and the picture does
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
 })
 
-test('a long held mail is split into approval pages, and each page can be opened only with the seal of the previous page', async () => {
+test('a long held mail is split into approval pages, and a page opens only with the token that the previous page contains', async () => {
   const long = Array.from({ length: 30_000 }, (_, n) => `line ${n}`).join('\n')
   const { link, sha256, messageId } = await held({ subject: 's', text: `${long}\n${SECRET}` })
   const first = await textOf(link)
@@ -176,7 +176,7 @@ test('a long held mail is split into approval pages, and each page can be opened
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a mail with a body of megabytes cannot be approved by its approval link, but can be approved with a platform key', async () => {
+test('a mail with a body of several megabytes cannot be approved by its approval link, but by a platform key', async () => {
   const text = `${'word '.repeat(350_000)}${SECRET}`
   const { link, sha256, approvalId, messageId } = await held({ subject: 'huge', text })
   const shown = await readAll(link)
@@ -215,7 +215,7 @@ test('the approval page shows every field, recipient, attachment and invisible c
   }
 })
 
-test('the approval page marks words that differ between the text part and the HTML part', async () => {
+test('the approval page marks words that occur only in the text part or only in the HTML part', async () => {
   const { link } = await held({
     subject: 'differs',
     text: 'Please pay 10 euro to Bob',
@@ -232,7 +232,7 @@ test('the approval page marks words that differ between the text part and the HT
 })
 
 describe.skipIf(!hasBrowser)('an owner reviews a held mail in a browser', () => {
-  test('the approval page shows the HTML part without network access, and its last page offers the approval', async () => {
+  test('the approval page shows the HTML part without network access, and only the last page has the Approve button', async () => {
     const html = '<style>p::after{content:" added"}</style><p>Hello</p><!-- --!><i>drawn</i>'
     const mail = { subject: 'Drawn', text: 'word '.repeat(30_000), html }
     const { link, messageId } = await held(mail)
@@ -254,7 +254,7 @@ describe.skipIf(!hasBrowser)('an owner reviews a held mail in a browser', () => 
     await untilStatus(agent, messageId, 'sent')
   })
 
-  test('the console shows the Approve button on the last page only, and the service requires the seal of that page', async () => {
+  test('the console shows the Approve button on the last page only, and the service requires the token of that page', async () => {
     const mail = { subject: 'At the console', text: 'word '.repeat(25_000) }
     const { approvalId, sha256, messageId } = await held(mail)
     await using console = await openConsole(browser, service)
@@ -279,7 +279,7 @@ describe.skipIf(!hasBrowser)('an owner reviews a held mail in a browser', () => 
     await untilStatus(agent, messageId, 'sent')
   })
 
-  test('the console names the parts of a mail that it cannot show, and then offers no approval', async () => {
+  test('the console lists the parts of a mail that it cannot show, and then shows no Approve button', async () => {
     const html = '<img src="https://example.com/a.png">'
     const { approvalId } = await held({ subject: 'Far', text: 'x', html })
     await using console = await openConsole(browser, service)

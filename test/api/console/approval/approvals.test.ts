@@ -57,7 +57,7 @@ describe.skipIf(!hasBrowser)(
   'an owner decides at the console about mail that waits for approval',
   () => {
     for (const width of WIDTHS) {
-      test(`an owner reads, edits and approves a mail by the keyboard alone at ${width} px`, async () => {
+      test(`an owner reads, edits and approves a mail with the keyboard only at a width of ${width} px`, async () => {
         const agent = await heldAgent(service)
         const { messageId } = await sendMail(agent, letter('Offer'))
         const before = await requestOf(service, agent, messageId)
@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)(
       })
     }
 
-    test('an owner who changes only the subject keeps the text with its line ends, and the HTML part', async () => {
+    test('if an owner changes only the subject of a mail, the text keeps its line ends and the HTML part stays', async () => {
       const agent = await heldAgent(service)
       const text = 'Dear Ada,\r\nyes.\r\n'
       const { messageId } = await sendMail(agent, { ...letter('Ofer'), text })
@@ -121,7 +121,7 @@ describe.skipIf(!hasBrowser)(
       expect(message).toMatchObject({ subject: 'Offer', text, html: letter('').html })
     })
 
-    test('an owner whose connection breaks while a held mail loads sees the mail afterwards, and may approve it', async () => {
+    test('if the connection breaks while an owner loads a held mail, the mail appears after the next load and can be approved', async () => {
       const agent = await heldAgent(service)
       const { messageId } = await sendMail(agent, letter('Broken line'))
       const { approvalId } = await requestOf(service, agent, messageId)
@@ -136,7 +136,7 @@ describe.skipIf(!hasBrowser)(
       await page.getByRole('button', { name: 'Approve', exact: true }).waitFor()
     })
 
-    test('an owner rejects a mail with a reason, and turns on the approval of outgoing mail', async () => {
+    test('an owner rejects a mail with a reason, and makes outgoing mail wait for approval', async () => {
       const agent = await service.newAgent()
       await using console = await openConsole(browser, service)
       const { page } = console
@@ -204,7 +204,7 @@ const decideBy = (link: string, fields: Record<string, string>) =>
   fetch(link, { method: 'POST', body: new URLSearchParams(fields) })
 
 describe('the link in a notification mail opens the approval page', () => {
-  test('link scanners may open the approval page any number of times, but its form decides only once', async () => {
+  test('mail scanners may open an approval link any number of times, but its form can be submitted only once', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Scanned'))
     const link = await linkOf(agent, messageId)
@@ -339,7 +339,7 @@ describe('the link in a notification mail opens the approval page', () => {
   })
 
   test.skipIf(!hasBrowser)(
-    'the approval page is accessible, and works by the keyboard alone',
+    'the approval page is accessible, and can be used with the keyboard only',
     async () => {
       for (const width of WIDTHS) {
         const agent = await noticed()

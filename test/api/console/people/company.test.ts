@@ -125,7 +125,7 @@ test('a forged response of the identity provider is refused with a protocol erro
   }
 })
 
-test('neither the database nor a log contains a secret of the sign-in exchange', async () => {
+test('neither the database nor a log contains a secret that the service and the identity provider exchange at sign-in', async () => {
   const { query } = await enter('eve')
   const code = new URLSearchParams(query).get('code')!
   const { rows } = await service.database.pool.query(
@@ -137,7 +137,7 @@ test('neither the database nor a log contains a secret of the sign-in exchange',
   expect(stored).not.toContain(provider.secret)
 })
 
-test('a company sign-in gets an error if the identity provider is missing or unreachable, and the error says so', async () => {
+test('if the identity provider is missing or unreachable, a sign-in with it fails with an error that says so', async () => {
   await using plain = await startTestService({ smtp: false, workers: false })
   const none = await consoleClient(plain.url, '').post('/company-sign-ins', {})
   expect([none.status, none.body.message]).toEqual([404, 'OIDC_ISSUER is not set'])

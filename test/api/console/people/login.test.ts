@@ -52,7 +52,7 @@ test('the command bun run console:login prints one line if the database is missi
   }
 })
 
-test('the service prints a sign-in link at each start until somebody signs in, but never prints one in production', async () => {
+test('the service prints a sign-in link at each start until somebody has signed in, but never in production', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { url, pool } = service.database
   expect((await bootstrap(url, parseConfig(PRODUCTION))).signInToken).toBeNull()

@@ -84,7 +84,7 @@ describe.skipIf(!hasBrowser)('a person signs in with a passkey', () => {
     await context.close()
   })
 
-  test('a passkey challenge can be used once, only in the browser that asked for it, and only with user verification', async () => {
+  test('a passkey challenge works once, only in the browser that requested it, and only if the passkey verified the user', async () => {
     const { context, page } = await openWithDevice()
     await addPasskey(page)
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()

@@ -64,7 +64,7 @@ const EXAMPLES: Record<string, string> = {
 const fill = (path: string, projectId: string) =>
   path.replace(/:(\w+)/g, (_, name) => (name === 'projectId' ? projectId : (EXAMPLES[name] ?? 'x')))
 
-test('each console route serves people with a role that may call it, and refuses every other role', async () => {
+test('each console route serves people whose role may call it, and refuses people with every other role', async () => {
   const { pool } = service.database
   const deleted = await service.newAgent()
   const deletedToo = await service.newAgent()
@@ -164,7 +164,7 @@ test('a viewer sees only the hosts of webhooks, and not the rest of their URLs',
   expect((await owner.get(path)).body.webhooks[0].url).toBe(url)
 })
 
-test('a viewer cannot find out the URL of a webhook by a search in the log of its deliveries', async () => {
+test('a viewer cannot find out a webhook’s URL by searching the log of its deliveries', async () => {
   const agent = await service.newAgent()
   const url = 'https://hooks.example.com/services/secret-path?token=secret-query'
   await agent.post('/v0/webhooks', { url, events: ['vault.used', 'message.sent'] })
@@ -263,7 +263,7 @@ test('an owner sees and changes only their own projects, and cannot set the limi
   expect((await owner.patch(path, { name: 'a'.repeat(9_000) })).status).toBe(400)
 })
 
-test('if the role or the project list of a person changes, the change takes effect at the next request', async () => {
+test('if a person’s role or project list changes, the change applies to the person’s next request', async () => {
   const operator = await signIn(service)
   const person = await signInAs(service, 'owner', [own.project.id])
   const secrets = `/projects/${own.project.id}/v0/vault/work`

@@ -74,7 +74,7 @@ test('the session cookie is HttpOnly, SameSite=Strict, limited to /console, and 
   )
 })
 
-test('a process of the previous release, which has no roles, accepts sessions and sign-in links only of the first operator', async () => {
+test('a service process of the previous release, which knows no roles, accepts sessions and sign-in links only of the first operator', async () => {
   const { pool } = service.database
   const viewer = await signInAs(service, 'viewer')
   const token = await createSignInLink(pool, viewer.personId)
@@ -170,7 +170,7 @@ test('a console session ends at sign-out, after two idle hours, or after twelve 
   expect((await third.get('/session')).status).toBe(401)
 })
 
-test('requests of the operator extend the console session, but regular polling by the page does not', async () => {
+test('an operator’s actions extend the console session, but the page’s regular polling does not', async () => {
   const { pool } = service.database
   const operator = await signIn(service)
   const { sessionId } = (await operator.get('/session')).body

@@ -18,7 +18,7 @@ describe.skipIf(!hasBrowser)('the session of an open tab ends', () => {
     await service?.[Symbol.asyncDispose]()
   })
 
-  test('the page of the ended session sends no more requests, and keeps the typed address', async () => {
+  test('after the session has ended, the page sends no more requests and keeps the email address that the person typed', async () => {
     await using console = await openConsole(browser, service)
     const { page, requests } = console
     await page.clock.install()
@@ -34,7 +34,7 @@ describe.skipIf(!hasBrowser)('the session of an open tab ends', () => {
   })
 
   for (const path of ['/console', '/console/connect']) {
-    test(`${path} does not ask a person to sign in while the database is away`, async () => {
+    test(`${path} does not ask a person to sign in while the database is unreachable`, async () => {
       await using console = await openConsole(browser, service)
       const { page } = console
       const session = '**/console/api/session'

@@ -60,7 +60,7 @@ function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
 }
 
 describe('the service reads a JSON body', () => {
-  test('the caller gets both the parsed value and the text of a JSON body', async () => {
+  test('the code that reads a JSON body returns both the parsed value and the original text', async () => {
     const text = '{"a":[1,"ä"], "b":null}'
     expect(await readJsonValue(requestOf(text), LIMIT)).toEqual({
       value: { a: [1, 'ä'], b: null },
@@ -69,7 +69,7 @@ describe('the service reads a JSON body', () => {
     expect(await readJson(requestOf(chunksOf('{"a"', ':1', '}')), LIMIT)).toEqual({ a: 1 })
   })
 
-  test('a body without bytes counts as absent, whatever its media type is', async () => {
+  test('an empty body counts as no body, whatever its media type is', async () => {
     for (const body of [() => null, () => '', () => chunksOf()]) {
       for (const type of ['application/json', 'text/plain', null]) {
         expect(await readJson(requestOf(body(), { type }), LIMIT)).toBeUndefined()
@@ -112,7 +112,7 @@ describe('the service reads a JSON body', () => {
     }
   })
 
-  test('a JSON body must be an object, unless the caller accepts any JSON value', async () => {
+  test('a JSON body must be an object, unless the operation accepts any JSON value', async () => {
     for (const text of ['[]', '[{}]', 'null', '1', '"{}"', 'true']) {
       expect([text, await jsonFault(text)]).toEqual([text, bad('The body must be a JSON object')])
       expect((await readJsonValue(requestOf(text), LIMIT))?.text).toBe(text)
@@ -152,7 +152,7 @@ describe('the size of a body is limited in bytes', () => {
     expect(await readJson(requestOf(body(), { length: '10' }), { maxBytes: 10 })).toEqual({})
   })
 
-  test('the limit on the body of a mail request is 2 MB if the body lacks the field attachments, which may need more', async () => {
+  test('a mail request may be larger than 2 MB only if its body has the field attachments', async () => {
     const limit = { maxBytes: MAIL_BODY_MAX_BYTES, largeFor: 'attachments' }
     const sized = (bytes: number, name: string) =>
       `{"${name}":"${'x'.repeat(bytes - name.length - 7)}"}`
@@ -175,7 +175,7 @@ describe('the number of JSON values in a body is limited', () => {
   const fault = bad('The body must have at most 20000 values')
   const list = (length: number, item = '1') => `[${Array(length).fill(item).join(',')}]`
 
-  test('a body may have at most 20,000 values, and lists, objects and their items all count as values', async () => {
+  test('a JSON body may have at most 20,000 values; lists, objects and their items each count as one value', async () => {
     for (const [most, item] of [
       [19_999, '1'],
       [9_999, '[1]'],
@@ -205,7 +205,7 @@ describe('the number of JSON values in a body is limited', () => {
     }
   })
 
-  test('the limit on the values of a body ignores the contents of a string without an end, which is not valid JSON anyway', async () => {
+  test('the limit on a body’s values ignores commas in an unfinished string, because the body is not valid JSON anyway', async () => {
     const body = `[${list(19_000)},"${','.repeat(5_000)}`
     expect(await jsonFault(body)).toEqual(bad('The body must be valid JSON'))
     expect(await jsonFault(`${body}\\"`)).toEqual(bad('The body must be valid JSON'))
@@ -240,7 +240,7 @@ describe('a string in a body must be storable', () => {
     expect(await readJson(requestOf('{"a":"\\\\u0000"}'), LIMIT)).toEqual({ a: NUL_ESCAPE })
   })
 
-  test('if a string is the whole value of the body, an error about it calls it "The body"', async () => {
+  test('if the whole body is one string, an error about this string calls it "The body"', async () => {
     expect(await faultOf(() => refuseUnstorable('\0', ''))).toEqual(
       bad('The body must not contain a null character'),
     )
@@ -250,7 +250,7 @@ describe('a string in a body must be storable', () => {
     for (const value of [null, 1, true, undefined, 'text', [], {}]) refuseUnstorable(value, '')
   })
 
-  test('the service searches a body for bad strings down to a depth of 100 lists and objects', async () => {
+  test('the service searches a body for forbidden characters at every level, and refuses more than 100 nested lists or objects', async () => {
     const nested = (levels: number, open: string, close: string) =>
       JSON.parse(`${open.repeat(levels)}1${close.repeat(levels)}`)
     for (const [open, close] of [
@@ -283,7 +283,7 @@ describe('a body may arrive in chunks', () => {
   const never = new Promise(() => {})
   const slow: [number, string, string] = [408, 'request_timeout', 'The body arrives too slowly']
 
-  test('after the grace period, a body is refused if it arrives slower than the minimum rate', async () => {
+  test('after a grace period, a body is refused if its bytes arrive more slowly than the minimum rate', async () => {
     const limit = { ...LIMIT, patience: { ...patience, bytesPerS: 1_000_000 } }
     expect(await jsonFault(late(never), {}, limit)).toEqual(slow)
     const read = readJson(requestOf(late(never)), limit)
@@ -291,7 +291,7 @@ describe('a body may arrive in chunks', () => {
     await read.catch(() => {})
   })
 
-  test('a body is refused if it is not complete within the total time, however fast it arrived', async () => {
+  test('a body is refused if it is not complete after the maximum time, even if its bytes arrived fast', async () => {
     const limit = { ...LIMIT, patience: { ...patience, totalMs: 20 } }
     expect(await jsonFault(late(never), {}, limit)).toEqual(slow)
   })
@@ -306,7 +306,7 @@ describe('a body may arrive in chunks', () => {
     expect(await readJson(requestOf(late(Bun.sleep(60))), limit)).toEqual({ a: 1 })
   })
 
-  test('the reader of a body passes the length of each chunk to `hold`, and waits as long as `hold` says', async () => {
+  test('for each chunk of a body, the reader calls `hold` with the chunk’s length and waits as long as `hold` tells it', async () => {
     const held: number[] = []
     const hold = (bytes: number) => {
       held.push(bytes)
@@ -318,7 +318,7 @@ describe('a body may arrive in chunks', () => {
     expect(performance.now() - startedMs).toBeGreaterThan(35)
   })
 
-  test('a body is refused with the error that `hold` throws, or that it reports later', async () => {
+  test('a body is refused with the error that `hold` throws at once or reports later', async () => {
     const crowded = new ApiError(503, 'unavailable', 'The memory is needed')
     const told: [number, string, string] = [503, 'unavailable', 'The memory is needed']
     const throwing = () => {
@@ -346,7 +346,7 @@ describe('the service reads an HTML form', () => {
   const read = (body: Given, type: string | null = FORM, limit = LIMIT) =>
     readForm(requestOf(body, { type }), limit)
 
-  test('the service returns the fields of an HTML form, and the last field counts if a name occurs several times', async () => {
+  test('the service reads the fields of an HTML form; if a field name occurs several times, the last value counts', async () => {
     expect(await read('a=1&b=x+y%26&a=2&c')).toEqual({ a: '2', b: 'x y&', c: '' })
     expect(await read('')).toEqual({})
     expect(Object.keys((await read('__proto__=1&constructor=2')) as object)).toEqual([
@@ -367,7 +367,7 @@ describe('the service reads an HTML form', () => {
     }
   })
 
-  test('an HTML form is subject to the limits on bytes and strings', async () => {
+  test('an HTML form must keep the same limits on bytes and strings as a JSON body', async () => {
     expect(await read('a=12', FORM, { maxBytes: 4 })).toEqual({ a: '12' })
     expect(await faultOf(() => read('a=123', FORM, { maxBytes: 4 }))).toEqual(tooLarge(4))
     expect(await faultOf(() => read('a=%00'))).toEqual(bad('a must not contain a null character'))

@@ -10,7 +10,7 @@ const patterned = (code: string): string[] =>
     .map((rest) => rest.slice(0, rest.search(/\}\)(?=[,;)\s])/)))
     .filter((options) => /\bpattern[:,]/.test(options))
 
-test('each text of an input that has a pattern also has a rule for the error message', () => {
+test('each input field that is checked against a pattern also has an error message that states the rule', () => {
   const files = [...new Bun.Glob('api/**/*.ts').scanSync()].filter(
     (file) => !/^api\/(?:web|client|docs)\//.test(file),
   )

@@ -3,7 +3,7 @@ import { queryTime, readRange } from '../../../../api/http/input/queryTime.ts'
 
 const [AFTER, BEFORE] = ['2026-01-31T09:30:00Z', '2026-02-01']
 
-test('a range holds only the times that the query names', () => {
+test('a time range contains a limit (after or before) only if the query names this limit', () => {
   const [after, before] = [new Date(AFTER), new Date('2026-02-01T00:00:00Z')]
   expect(readRange({})).toStrictEqual({})
   expect(readRange({ after: AFTER })).toStrictEqual({ after })
@@ -11,7 +11,7 @@ test('a range holds only the times that the query names', () => {
   expect(readRange({ after: AFTER, before: BEFORE })).toStrictEqual({ after, before })
 })
 
-test('a time without a zone is refused by the name of its parameter', () => {
+test('a time without a time zone is refused with an error that names its parameter', () => {
   expect(() => queryTime('since', '2026-01-31T09:30:00')).toThrow(
     expect.objectContaining({
       status: 400,

@@ -26,7 +26,7 @@ test.each([
   ['no object'],
   [null],
   [[{ any: 1 }]],
-])('the fields of the body %j are all known', (body) => {
+])('the body %j is accepted, because the schema knows all its fields', (body) => {
   expect(() => refuseUnknownFields(body, SCHEMA)).not.toThrow()
 })
 
@@ -40,11 +40,14 @@ test.each([
     'to[1] must not hold "adress": the nearest field is address, of address',
   ],
   [{ nothing: { a: 1 } }, 'nothing must not hold "a": it takes no fields'],
-])('the body %j is refused with the unknown field and the nearest known field', (body, message) => {
-  expect(() => refuseUnknownFields(body, SCHEMA)).toThrow(message)
-})
+])(
+  'the error for the body %j names the unknown field and the most similar known field',
+  (body, message) => {
+    expect(() => refuseUnknownFields(body, SCHEMA)).toThrow(message)
+  },
+)
 
-test('if a body has several forms, the fields of each form are known', () => {
+test('if the schema of a body allows several forms, the fields of each form are known', () => {
   const forms = t.Union([
     t.Object({ decision: t.Literal('refuse') }),
     t.Object({ decision: t.Literal('allow'), projectId: t.String() }),
@@ -55,7 +58,7 @@ test('if a body has several forms, the fields of each form are known', () => {
   )
 })
 
-test('a list that is too long is left to the schema, which refuses it', () => {
+test('the check for unknown fields skips a list that is too long, because the schema refuses the list', () => {
   const tooLong = Array.from({ length: 3 }, () => ({ adress: 'a@x.test' }))
   expect(() => refuseUnknownFields({ to: tooLong }, SCHEMA)).not.toThrow()
   expect(Value.Check(SCHEMA, { to: tooLong.map(() => ({ address: 'a@x.test' })) })).toBe(false)
@@ -66,7 +69,7 @@ test('the error shows only 64 characters of a long field name', () => {
   expect(refuse).toThrow(/^The body must not hold "a{64}": /)
 })
 
-test('a query with an unknown parameter is refused, and the error names the nearest known one', () => {
+test('a query with an unknown parameter is refused, and the error names the most similar known parameter', () => {
   const check = (query: string, known: readonly string[]) =>
     refuseUnknownQuery(new URLSearchParams(query), known)
   expect(() => check('', [])).not.toThrow()
@@ -79,7 +82,7 @@ test('a query with an unknown parameter is refused, and the error names the near
   )
 })
 
-test('a mail with a misspelt `sendAt` is refused, and neither sent nor stored', async () => {
+test('a mail with the misspelt field `sendAT` is refused, and neither sent nor stored', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const mail = { to: ['a@example.com'], subject: 's', text: 't' }
@@ -89,7 +92,7 @@ test('a mail with a misspelt `sendAt` is refused, and neither sent nor stored', 
   expect((await agent.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('a facilitator accepts fields of a later x402 version', async () => {
+test('the x402 facilitator accepts fields of a later x402 version, although the service does not know them', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { body } = await agent.post('/v0/x402/verify', { x402Version: 2, laterField: 1 })

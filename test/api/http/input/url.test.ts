@@ -24,7 +24,7 @@ test('a request must have a readable URL and a valid Host header, if it has one'
   }
 })
 
-test('the path and the query of a URL must be decodable and without a null character', () => {
+test('the path and the query of a URL must have valid percent-encoding and no null character', () => {
   for (const [rest, fault] of [
     ['/a%20b?c=%C3%A4', null],
     ['/%ff', 'The path must be valid percent-encoded UTF-8'],

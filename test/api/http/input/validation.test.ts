@@ -7,7 +7,7 @@ import { describeValidationError } from '../../../../api/http/input/validation.t
 const said = (schema: TSchema, value: unknown) =>
   describeValidationError('body', Value.Errors(schema, value).First())
 
-test('an error names the rule of its schema', () => {
+test('the error for an invalid input states the rule that the schema sets', () => {
   for (const [schema, rule] of [
     [t.String(), 'be a string'],
     [t.String({ minLength: 2 }), 'be a string of at least 2 characters'],
@@ -36,7 +36,7 @@ test('an error names the rule of its schema', () => {
   }
 })
 
-test('an error names its field, with an index for the items of a list', () => {
+test('the error for an invalid input names the field, and the index if the field is in a list', () => {
   for (const [schema, value, field] of [
     [t.Object({ a: t.Object({ b: t.Null() }) }), { a: { b: 1 } }, 'a.b'],
     [t.Object({ to: t.Array(t.Null()) }), { to: [null, 1] }, 'to[1]'],
@@ -51,6 +51,6 @@ test('an error names its field, with an index for the items of a list', () => {
   expect(describeValidationError('query', root)).toBe('The query must be null')
 })
 
-test('an input without a known error is only called not valid', () => {
+test('if the rule that an input breaks is unknown, the error only says that the input is not valid', () => {
   expect(describeValidationError('query', undefined)).toBe('The query is not valid')
 })

@@ -45,7 +45,7 @@ describe('a draft is checked', () => {
     ],
   ])('the draft %j is refused', (content, message) => expect(fault(content)).toStartWith(message))
 
-  test('a draft with an unsubscribe setting has no header field about unsubscribing', () => {
+  test('a draft with the field unsubscribe is refused if its own headers include List-Unsubscribe', () => {
     const headers = { 'List-Unsubscribe': '<https://a.example/u>' }
     expect(fault({ headers })).toBe('read')
     expect(fault({ headers, unsubscribe: { mailto: 'leave@a.example' } })).toContain(
@@ -54,7 +54,7 @@ describe('a draft is checked', () => {
   })
 })
 
-test('a change of a draft sets fields and removes fields, and a field in both lists is removed', () => {
+test('a change of a draft sets the given fields and removes the listed fields; a field that is both set and listed is removed', () => {
   const content = { subject: 'Old', text: 'T', to: ['a@b.example'] }
   expect(changed(content, { subject: 'New', cc: [] })).toEqual({
     ...content,

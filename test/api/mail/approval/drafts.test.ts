@@ -74,7 +74,7 @@ test('an agent writes a draft in several steps, and sends the draft once', async
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('an Idempotency-Key of a client does not prevent the sending of a draft', async () => {
+test('a client’s Idempotency-Key from another call does not prevent the sending of a draft', async () => {
   const agent = await service.newAgent()
   const mail = { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I?' }
   const { draftId } = await create(agent, mail)
@@ -85,7 +85,7 @@ test('an Idempotency-Key of a client does not prevent the sending of a draft', a
   expect((await send(agent, draftId)).status).toBe(201)
 })
 
-test('the draft of a reply joins the thread when it is sent, and a draft may have a sending time', async () => {
+test('when the draft of a reply is sent, the reply joins the thread; a draft may have a time of sending', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -109,7 +109,7 @@ test('the service keeps a draft that cannot be sent', async () => {
   expect((await agent.get(DRAFTS)).body.count).toBe(2)
 })
 
-test('a request to send a draft sends the version that it has read, or gets status 409 if the draft was changed meanwhile', async () => {
+test('the service sends the draft version that the request read, and answers 409 if the draft changed meanwhile', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'first' })
   const [sent, changed] = await Promise.all([
@@ -141,7 +141,7 @@ test.each([
   expect(answer.body.message).toStartWith(said)
 })
 
-test('only the project of a draft sees it, a change needs mail:send, and the number of drafts is limited', async () => {
+test('a draft is visible only in its project, can be changed only with mail:send, and the number of drafts is limited', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const { draftId } = await create(agent, {})

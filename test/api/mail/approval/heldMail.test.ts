@@ -71,7 +71,7 @@ test('the API lists each held mail once, in pages, and the last page has no next
   expect([typeof first.nextPageToken, second.nextPageToken]).toEqual(['string', undefined])
 })
 
-test('the service holds a mail with all its bytes, and after approval sends exactly these bytes once', async () => {
+test('the service stores a held mail (a mail that waits for approval) unchanged, and after approval sends exactly these bytes once', async () => {
   const agent = await heldAgent(service)
   const mail = {
     to: ['Ada <ada@example.com>'],
@@ -231,7 +231,7 @@ test('with the policy approve-new, the first mail to an unknown recipient or dom
   expect(await isHeld('anybody@example.org')).toBeNull()
 })
 
-test('recipients of approved mail stay unknown even if the policy approve-new is saved or chosen again', async () => {
+test('recipients of approved mail stay unknown to the policy approve-new, even if this policy is saved or chosen again', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const save = (...policies: string[]) =>
@@ -377,7 +377,7 @@ test('the worker refuses to send a mail whose bytes differ from the approved byt
   }
 })
 
-test('only its own project sees an approval request, and only a platform key reads approval requests', async () => {
+test('a platform key finds an approval request only under its own project, and a project key cannot read approval requests', async () => {
   const [agent, other] = [await heldAgent(service), await heldAgent(service)]
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -389,7 +389,7 @@ test('only its own project sees an approval request, and only a platform key rea
   expect((await service.platform.get('/v0/platform/projects/prj_0/held')).status).toBe(404)
 })
 
-test('the fields of a project’s approval policy are limited, and the approver must not have an email address at this service', async () => {
+test('the fields of a project’s approval policy have limits, and the approver’s email address must not belong to this service', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   for (const [change, said] of [

@@ -148,7 +148,7 @@ test('an agent announces whole-day events, and times that have their own time zo
   expect(time).toMatchObject({ allDay: false, start: { at: '2030-06-01T07:00:00.000Z' } })
 })
 
-test('the mail has the invitation both as an alternative to its text and as an attached file, so that every mail program shows it', async () => {
+test('a mail has the invitation both as an alternative to the text and as a file, so that every mail program shows the invitation', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const { messageId } = await sendMail(host, {
     to: [guest.address],
@@ -165,7 +165,7 @@ test('the mail has the invitation both as an alternative to its text and as an a
   expect(source).toMatch(/filename=invite\.ics/)
 })
 
-test('the service adds an event to the calendar when the event’s mail is queued to be sent, and not before', async () => {
+test('an event appears in the calendar as soon as the mail with the event is queued for sending, and not before', async () => {
   const agent = await heldAgent(service)
   const guest = await service.newAgent()
   const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
@@ -195,7 +195,7 @@ test('the service adds an event to the calendar when the event’s mail is queue
   expect(await calendar(agent)).toHaveLength(1)
 })
 
-test('a scheduled event does not delay the work on invitations that are due now', async () => {
+test('an event that is scheduled for later does not delay invitations that are due now', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const host = await idle.newAgent()
   const tomorrow = new Date(Date.now() + 24 * 3_600_000).toISOString()
@@ -294,7 +294,7 @@ test('MCP tools announce events, list the events of the calendar, and answer inv
   })
 })
 
-test('the text of calendar.list tells a host without structured results how to get the next page', async () => {
+test('the text that calendar.list returns tells an MCP host without structured results how to get the next page', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   await using mcp = await connectMcp(service.url, host.key)
   for (const summary of ['One', 'Two']) {

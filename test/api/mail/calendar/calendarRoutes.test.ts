@@ -39,13 +39,16 @@ describe('a page of the calendar covers a time', () => {
     [{ to: '2031-03-01' }, 'to must be after from, by at most 366 days'],
     [{ from: '2031-02-30' }, 'from must be an ISO 8601 date, or a time with a zone'],
     [{ to: 'soon' }, 'to must be an ISO 8601 date, or a time with a zone'],
-  ])('the calendar with %j answers: %s', async (query, answer) => {
-    const end = await read('prj_none', query).then(
-      () => 'read',
-      (error: Error) => error.message,
-    )
-    expect(end).toBe(answer)
-  })
+  ])(
+    'a request for the calendar with the query %j gives this result: %s',
+    async (query, answer) => {
+      const end = await read('prj_none', query).then(
+        () => 'read',
+        (error: Error) => error.message,
+      )
+      expect(end).toBe(answer)
+    },
+  )
 
   test('a full page of the calendar names the next page, and the last page names none', async () => {
     const projectId = await newProject(pool)
@@ -64,7 +67,7 @@ describe('a page of the calendar covers a time', () => {
 describe('a page of the calendar shows an instance', () => {
   const only = async (projectId: string) => (await read(projectId)).events[0]!
 
-  test('an event that does not recur has the end of its invitation, and no recurrence id', async () => {
+  test('an event that does not recur ends at the time in its invitation, and has no recurrence id', async () => {
     const projectId = await newProject(pool)
     await event(projectId, {})
     expect(await only(projectId)).toMatchObject({
@@ -74,7 +77,7 @@ describe('a page of the calendar shows an instance', () => {
     })
   })
 
-  test('an instance of a series is named by its start, and has its own end', async () => {
+  test('an instance of a recurring event has its start as recurrence id, and has its own end', async () => {
     const projectId = await newProject(pool)
     const end = { at: '', local: '2031-02-01T10:00:00', zone: 'Europe/Berlin' }
     await event(projectId, { recurrence: { rule: 'FREQ=DAILY', next: [] }, end })
@@ -85,7 +88,7 @@ describe('a page of the calendar shows an instance', () => {
     })
   })
 
-  test('an instance of a series in a time zone without a name has its end in the local time of its start', async () => {
+  test('if a recurring event’s time zone has no name, each instance states its end in the local time of its start', async () => {
     const projectId = await newProject(pool)
     const time = (hour: string) => ({ at: '', local: `2031-02-01T${hour}:00:00`, zone: null })
     const series = { rule: 'FREQ=DAILY', next: [] }
@@ -100,20 +103,20 @@ describe('a page of the calendar shows an instance', () => {
     })
   })
 
-  test('a whole day of a series ends at a date', async () => {
+  test('the end of a whole-day instance of a recurring event is a date', async () => {
     const projectId = await newProject(pool)
     await event(projectId, { allDay: true, recurrence: { rule: 'FREQ=DAILY', next: [] } })
     expect((await only(projectId)).end.local).toBe('2031-03-02')
   })
 
-  test('a changed instance of a series recurs, and keeps the recurrence id of its invitation', async () => {
+  test('a changed instance of a recurring event counts as recurring, and keeps the recurrence id of its invitation', async () => {
     const projectId = await newProject(pool)
     const recurrenceId = '2031-03-01T09:00:00.000Z'
     await event(projectId, { recurrenceId })
     expect(await only(projectId)).toMatchObject({ recurrenceId, recurs: true })
   })
 
-  test('the answer of an attendee replaces the state in the invitation', async () => {
+  test('the answer of an attendee replaces the attendee’s state in the invitation', async () => {
     const projectId = await newProject(pool)
     const attendee = (address: string) => ({ address, name: null, state: 'needs-action' })
     const row = await event(projectId, {

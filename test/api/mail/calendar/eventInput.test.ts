@@ -53,7 +53,7 @@ async function faultOf(input: EventInput, project = projectId): Promise<string> 
 }
 
 describe('the service writes a new calendar event', () => {
-  test('a new event gets a UID of its own at the domain of the sender, and is written as an invitation file', async () => {
+  test('a new event gets a new UID at the sender’s domain, and is written into an invitation file', async () => {
     const first = await written(TIMES)
     expect(first.uid).toMatch(/^[0-9a-f]{32}@agents\.example$/)
     expect((await written(TIMES)).uid).not.toBe(first.uid)
@@ -94,7 +94,7 @@ describe('the service writes a new calendar event', () => {
     expect(bare.of('DESCRIPTION')).toEqual([])
   })
 
-  test('the description of an event has at most 10,000 characters, and half a surrogate pair at its end is replaced', async () => {
+  test('the description of an event has at most 10,000 characters, and a surrogate pair that this limit cuts is replaced', async () => {
     const lengthOf = async (text: string) =>
       (await written(TIMES, { text })).of('DESCRIPTION')[0]!.length - 'DESCRIPTION:'.length
     expect(await lengthOf('x'.repeat(10_001))).toBe(10_000)
@@ -137,7 +137,7 @@ describe('the service reads the times of an event', () => {
     ])
   })
 
-  test('an event time has a year of four digits, even after its conversion to the event’s time zone', async () => {
+  test('the year of an event time has four digits, even after the time is converted to the event’s time zone', async () => {
     const times = [
       { start: '0999-12-31', end: '2030-03-05' },
       { start: '0000-01-01', end: '2030-03-05' },
@@ -148,7 +148,7 @@ describe('the service reads the times of an event', () => {
     }
   })
 
-  test('an event time may have an offset, and the invitation shows it in the event’s time zone or in UTC', async () => {
+  test('an event time may have a UTC offset, and the invitation states the time in the event’s time zone or in UTC', async () => {
     const given = { start: '2030-03-04T09:00:00Z', end: '2030-03-04T10:30:00+01:00' }
     expect(await timesOf(given)).toEqual(['DTSTART:20300304T090000Z', 'DTEND:20300304T093000Z'])
     for (const zone of ['UTC', 'Etc/UTC', 'GMT']) {
@@ -159,7 +159,7 @@ describe('the service reads the times of an event', () => {
     ])
   })
 
-  test('an event time may be a date for whole days, also with a time zone', async () => {
+  test('an event time may be a date for a whole-day event, even if the event has a time zone', async () => {
     for (const zone of [undefined, 'Europe/Berlin']) {
       const input = {
         start: '2030-03-04',
@@ -189,7 +189,7 @@ describe('the service reads the times of an event', () => {
     )
   })
 
-  test('an event ends after its start, measured in the event’s time zone', async () => {
+  test('an event must end after its start, both compared in the event’s time zone', async () => {
     const fault = '400 event.end must be after event.start'
     const { start } = TIMES
     expect(await faultOf({ ...TIMES, end: start })).toBe(fault)
@@ -201,7 +201,7 @@ describe('the service reads the times of an event', () => {
     expect(await faultOf({ ...TIMES, ...autumn })).toBe(fault)
   })
 
-  test('the end of an event must be a date if its start is a date, and otherwise must not be a date', async () => {
+  test('if the start of an event is a date, the end must be a date; otherwise the end must be a time', async () => {
     const fault = '400 event.end must be a date exactly where event.start is one'
     expect(await faultOf({ ...TIMES, end: '2030-03-05' })).toBe(fault)
     expect(await faultOf({ ...TIMES, start: '2030-03-03' })).toBe(fault)
@@ -233,7 +233,7 @@ describe('the service checks the recurrence rule and the URL of an event', () =>
     )
   })
 
-  test('the recurrence rule and the URL of an event are one line of at most 500 and 900 characters', () => {
+  test('an event’s recurrence rule and URL must each be one line, of at most 500 and 900 characters respectively', () => {
     const fits = (input: object) => Value.Check(EventInput, input)
     for (const [field, most] of [
       ['rule', 500],
@@ -268,7 +268,7 @@ describe('the service changes or cancels a known event', () => {
     ])
   })
 
-  test('an event cannot be found by another project, or under another UID', async () => {
+  test('an event cannot be found from another project, or by a wrong UID', async () => {
     const { uid } = await written(TIMES)
     const other = await newProject(database.pool)
     for (const input of [
@@ -289,7 +289,7 @@ describe('the service changes or cancels a known event', () => {
 })
 
 describe('the service changes or cancels an instance of a recurring event', () => {
-  test('the cancellation of an instance is written in the time zone of the series, without the recurrence rule', async () => {
+  test('the cancellation of one instance uses the time zone of the recurring event, and omits the recurrence rule', async () => {
     const { uid } = await written(SERIES)
     const { of, sequence } = await written({
       uid,
@@ -317,7 +317,7 @@ describe('the service changes or cancels an instance of a recurring event', () =
     ])
   })
 
-  test('an instance is identified by its date in a series of whole days, and by its UTC time in a series without a time zone', async () => {
+  test('an instance is named by its date if the recurring event is whole-day, and by its UTC time if the event has no time zone', async () => {
     const days = await written({ start: '2030-03-04', end: '2030-03-05', rule: SERIES.rule })
     for (const recurrenceId of ['2030-03-11', '2030-03-11T00:00:00Z']) {
       const { of } = await written({ uid: days.uid, cancel: true, recurrenceId })
@@ -329,7 +329,7 @@ describe('the service changes or cancels an instance of a recurring event', () =
     expect(of('RECURRENCE-ID')).toEqual(['RECURRENCE-ID:20300311T090000Z'])
   })
 
-  test('an instance is refused if its time has no time zone, or if its event does not recur', async () => {
+  test('a change of an instance is refused if the instance’s time has no time zone, or if the event does not recur', async () => {
     const { uid } = await written(SERIES)
     for (const recurrenceId of ['2030-03-11T10:00:00', 'next', '', '2030-02-30']) {
       expect(await faultOf({ uid, cancel: true, recurrenceId })).toBe(

@@ -168,7 +168,7 @@ const OUR_OFFICE = [
   'BEGIN:VEVENT',
 ].join('\r\n')
 
-test('the answer to an event in a time zone of the calendar file names the instant of the event', async () => {
+test('if a calendar file defines the event’s time zone itself, the answer to the invitation names the event’s exact instant', async () => {
   const agent = await service.newAgent()
   const organizer = await service.newAgent()
   const event = {
@@ -193,14 +193,14 @@ test('the answer to an event in a time zone of the calendar file names the insta
   })
 })
 
-test('a message with an event outside of the years 1 to 9999 can be read, and has no invite', async () => {
+test('a message can be read although its event lies outside of the years 1 to 9999, but shows no invitation', async () => {
   const agent = await service.newAgent()
   const file = calendarFile({ method: 'COUNTER', lines: ['RECURRENCE-ID:00000101T000000Z'] })
   const message = await invite(agent, { method: 'COUNTER' }, { file })
   expect(message.invites).toBeUndefined()
 })
 
-test('updates and cancellations of an event take effect in the order of SEQUENCE, whatever the order of their arrival', async () => {
+test('updates and cancellations of an event are applied in the order of SEQUENCE, even if they arrive in another order', async () => {
   const agent = await service.newAgent()
   const uid = 'order@example.com'
   const first = await invite(agent, { uid })
@@ -230,7 +230,7 @@ test('updates and cancellations of an event take effect in the order of SEQUENCE
   expect((await rsvp(agent, moved, { answer: 'accepted' })).status).toBe(409)
 })
 
-test('a cancellation that arrives before its invitation takes effect on the event', async () => {
+test('if a cancellation arrives before its invitation, the event still becomes cancelled', async () => {
   const agent = await service.newAgent()
   const uid = 'early@example.com'
   await invite(agent, { uid, sequence: 1, method: 'CANCEL' })
@@ -239,7 +239,7 @@ test('a cancellation that arrives before its invitation takes effect on the even
   expect((await rsvp(agent, late, { answer: 'accepted' })).status).toBe(409)
 })
 
-test('an update or a cancellation from somebody other than the organizer is only a proposal and changes nothing', async () => {
+test('if somebody other than the organizer sends an update or a cancellation, it counts as a proposal and changes nothing', async () => {
   const agent = await service.newAgent()
   const uid = 'forged@example.com'
   const real = await invite(agent, { uid })
@@ -268,7 +268,7 @@ test('an update or a cancellation from somebody other than the organizer is only
   expect(await reread(agent, real)).toMatchObject({ state: 'current', answer: 'accepted' })
 })
 
-test('if a stranger announced an event first, the real organizer replaces the stranger', async () => {
+test('if a stranger sent an event’s invitation first, the real organizer’s later invitation replaces it', async () => {
   const agent = await service.newAgent()
   const uid = 'first@example.com'
   const forged = await invite(
@@ -322,7 +322,7 @@ test('a change moves or cancels one instance of a recurring event and leaves the
   )
 })
 
-test('only the organizer can change an instance of a recurring event, whether the service knows the event or not', async () => {
+test('only the organizer can change an instance of a recurring event, even if the service does not know the event yet', async () => {
   const agent = await service.newAgent()
   const uid = 'guarded@example.com'
   const forged = {
@@ -345,7 +345,7 @@ test('only the organizer can change an instance of a recurring event, whether th
   expect(events.map(({ summary }: any) => summary)).toEqual(['Cargo review', 'Cargo review'])
 })
 
-test('if a series was cancelled, an instance of it that arrives later stays cancelled', async () => {
+test('if a recurring event was cancelled, an instance that arrives later is also cancelled', async () => {
   const agent = await service.newAgent()
   const uid = 'over@example.com'
   const moved = {
@@ -370,7 +370,7 @@ test('if a series was cancelled, an instance of it that arrives later stays canc
   expect(await calendar(agent)).toEqual([])
 })
 
-test('message events contain calendar invitations, and wait finds messages with invitations', async () => {
+test('events about a message contain its calendar invitation, and a wait can look for messages with invitations', async () => {
   const agent = await service.newAgent()
   const after = new Date().toISOString()
   const message = await invite(agent, { uid: 'told@example.com' })
@@ -386,7 +386,7 @@ test('message events contain calendar invitations, and wait finds messages with 
   ])
 })
 
-test('the service survives files that are not valid calendars, and recurrence rules without an end', async () => {
+test('files that are no valid calendars, and recurrence rules without an end, do no harm to the service', async () => {
   const agent = await service.newAgent()
   const broken = await invite(
     agent,

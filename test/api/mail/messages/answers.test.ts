@@ -52,7 +52,7 @@ for (const answers of ['standard', 'full'] as const) {
       })
     })
 
-    test(`the response to a reply has all addresses, is ${isFull ? 'with' : 'without'} inboxId, and is the same for a repeated Idempotency-Key`, async () => {
+    test(`the response to a reply has all addresses, is ${isFull ? 'with' : 'without'} inboxId, and stays the same if the Idempotency-Key is repeated`, async () => {
       const path = `${messagePath(sent.body.messageId)}/reply`
       const reply = () =>
         agent.post(path, { text: 'And?', replyAll: true }, { 'idempotency-key': 'again' })
@@ -71,7 +71,7 @@ for (const answers of ['standard', 'full'] as const) {
       expect((await reply()).body).toEqual(body)
     })
 
-    test(`a list of messages shows items ${isFull ? 'with' : 'without'} inboxId`, async () => {
+    test(`the items in a list of messages are shown ${isFull ? 'with' : 'without'} inboxId`, async () => {
       for (const query of ['', '?q=Shall']) {
         const [item] = (await agent.get(`/v0/messages${query}`)).body.messages.slice(-1)
         const wanted = isFull ? more(ITEM, 'inboxId', 'cc', 'extractedText') : more(ITEM)

@@ -85,7 +85,7 @@ test('a mail search finds the words of an attached file', async () => {
   expect(found.messages[0].messageId).toBe('<found@example.com>')
 })
 
-test('the extracted text of a PDF from a browser has its words, rows, code and link, and leaves out white text', async () => {
+test('the text of a PDF that a browser made is extracted with its words, rows, code and link, but without white text', async () => {
   const agent = await service.newAgent()
   const content = Buffer.from(await Bun.file('test/fixtures/documents/bill.pdf').bytes())
   const message = await receive(agent, '<pdf@example.com>', [{ filename: 'bill.pdf', content }])
@@ -105,7 +105,7 @@ test('the extracted text of a PDF from a browser has its words, rows, code and l
   expect(message.labels).toContain('hidden-text')
 })
 
-test('text extraction from a truncated PDF or a broken office file fails with a reason', async () => {
+test('text extraction from an incomplete PDF or a broken office file fails, and the result states the reason', async () => {
   const agent = await service.newAgent()
   const pdf = Buffer.from(await Bun.file('test/fixtures/documents/bill.pdf').bytes())
   const message = await receive(agent, '<bad@example.com>', [

@@ -99,7 +99,7 @@ describe('search filters messages', () => {
     test(JSON.stringify(query), async () => expect(await find(query)).toEqual([...found]))
   }
 
-  test('the search filter after includes messages of the given time, and the filter before excludes them', async () => {
+  test('the search filter after includes a message of exactly the given time, and the filter before excludes it', async () => {
     const [newest] = (await agent.get('/v0/messages?limit=1')).body.messages
     expect(await find({ after: newest.createdAt })).toContain('5')
     expect(await find({ before: newest.createdAt })).not.toContain('5')
@@ -122,7 +122,7 @@ describe('search filters messages', () => {
   })
 })
 
-test('if a mail has very many recipients, a search for the full address of each recipient finds it', async () => {
+test('in a mail with very many recipients, a search for any recipient’s full address finds the mail', async () => {
   const crowded = await service.newAgent()
   const to = Array.from({ length: 400 }, (_, n) => `user${n}@example.com`)
   await service.deliver({
@@ -156,7 +156,7 @@ test('search results contain highlights of the matches', async () => {
   expect('highlights' in (await agent.get('/v0/messages')).body.messages[0]).toBe(false)
 })
 
-test('matches whose context overlaps share one highlight', () => {
+test('two search matches that stand close together appear in one common highlight', () => {
   const parsed = parseSearch('needle')
   const of = (gap: number) => highlight(`needle ${'x'.repeat(gap - 2)} needle`, parsed, 'text')
   expect(of(60)).toHaveLength(1)
@@ -208,7 +208,7 @@ testWhole('search pages hold each message once, in order, also for common words'
   }
 })
 
-test('messages that are older than the search index are added to the index later', async () => {
+test('messages that were stored before the search index existed are added to the index later', async () => {
   const { pool } = service.database
   const older = await service.newAgent()
   await older.post('/v0/messages/send', {

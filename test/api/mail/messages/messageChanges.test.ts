@@ -30,7 +30,7 @@ const keptWith = async (text: string) => {
 const rawCount = async () =>
   (await service.database.pool.query('select count(*)::int as n from raw_mails')).rows[0].n
 
-test('the deletion of a message deletes its bytes, and the deletion of the last message deletes the thread', async () => {
+test('the deletion of a message deletes its stored bytes, and the deletion of a thread’s last message deletes the thread', async () => {
   const before = await rawCount()
   const agent = await newThread(service, ['d1', 'd2'])
   const [thread] = await listThreads(agent)
@@ -48,7 +48,7 @@ test('the deletion of a message deletes its bytes, and the deletion of the last 
   expect(await rawCount()).toBe(before)
 })
 
-test('if a deleted message is transmitted again, it is not stored again', async () => {
+test('if a deleted message is received again, the service does not store it again', async () => {
   const agent = await newThread(service, ['again'])
   await agent.delete(messagePath('<again@example.com>'))
   await deliverNamed(service, agent.address, 'again')
@@ -137,7 +137,7 @@ test('a reply to a deleted message still joins its thread', async () => {
   expect(await listThreads(agent)).toHaveLength(1)
 })
 
-test('if a message is deleted from one inbox, it stays in another inbox', async () => {
+test('if a message is deleted from one inbox, the copy in another inbox stays', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await service.deliver({
     from: 'ada@example.com',

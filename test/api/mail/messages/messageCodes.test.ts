@@ -49,7 +49,7 @@ const waiters = async () =>
     /purser_event_readers (\d+)/.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1],
   )
 
-test('codes and links of a received message are shown when it is read, but not in lists and threads', async () => {
+test('a received message shows its one-time codes and links when a client reads this message, but not in lists and threads', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'get')
   const [item] = await waitForMessages(agent, 1)
@@ -64,7 +64,7 @@ test('codes and links of a received message are shown when it is read, but not i
   }
 })
 
-test('a sent message shows neither codes nor links', async () => {
+test('a message that the project sent shows neither codes nor links', async () => {
   const agent = await service.newAgent()
   const mail = { to: ['a@example.com'], subject: 's', text: 'Your code is 482913.' }
   const { body } = await agent.post('/v0/messages/send', mail)
@@ -89,7 +89,7 @@ test('a wait with has=code returns the first message that has a code', async () 
   })
 })
 
-test('a wait for a code with the parameter after returns at once if a message since that time has a code, the oldest message first', async () => {
+test('a wait for a code with the parameter after returns at once the oldest message since that time that has a code', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {
@@ -137,14 +137,14 @@ test('an API key without mail:codes gets no codes and links, and may not wait fo
   expect(read).not.toHaveProperty('links')
 })
 
-test('an API key with only mail:codes cannot read mail', async () => {
+test('an API key that has only the scope mail:codes cannot read mail', async () => {
   const agent = await service.newAgent({ scopes: ['mail:codes'] })
   await using mcp = await connectMcp(service.url, agent.key)
   expect(await failTool(mcp, 'mail.wait_for_code', { timeout: 0 })).toContain('mail:read')
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
 
-test('the removal of the scope mail:codes ends a running wait for a code', async () => {
+test('a running wait for a code ends if the API key loses the scope mail:codes', async () => {
   const agent = await service.newAgent()
   const before = await waiters()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')
@@ -188,7 +188,7 @@ test('the client library waits for a one-time code', async () => {
   expect(found?.message.links).toEqual(LINKS as never)
 })
 
-test('if a message was stored by an earlier version, the service searches it for codes when it is read', async () => {
+test('if an earlier version stored a message, the service searches the message for codes when a client reads it', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'old', { text: 'Your code is 482913.\nhttps://s.example/help' })
   const [item] = await waitForMessages(agent, 1)
@@ -221,7 +221,7 @@ test('the event of a message with a code does not contain the code', async () =>
   expect(await narrow.get('/v0/events?types=message.code')).toMatchObject({ status: 403 })
 })
 
-test('the audit log records each response with a code or a reset link', async () => {
+test('the audit log has an entry for each response that contains a code or a reset link', async () => {
   const agent = await service.newAgent()
   const mails = [
     ['order', { text: 'Order 482913 has shipped.' }],

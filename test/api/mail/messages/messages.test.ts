@@ -112,7 +112,7 @@ test('the last page of a list has no page token, even when the page is full', as
   expect([second.count, 'nextPageToken' in second]).toEqual([2, false])
 })
 
-test('a page of large messages has fewer messages than requested, and all pages together contain every message', async () => {
+test('a page has fewer messages than requested if the messages are large, and all pages together contain every message', async () => {
   const agent = await service.newAgent()
   const text = 'x'.repeat(1_900_000)
   for (let n = 0; n < 8; n++) {

@@ -31,7 +31,7 @@ test('the deletion of a thread deletes all its messages', async () => {
   ])
 })
 
-test('labels that are set on a thread apply to all its messages', async () => {
+test('a change of a thread’s labels applies to all messages of the thread', async () => {
   const agent = await newThread(service, ['l1', 'l2'])
   const [{ threadId }] = await listThreads(agent)
   const { status, body } = await agent.patch(`/v0/threads/${threadId}`, {

@@ -63,7 +63,7 @@ test('the thread list shows the most recently updated thread first', async () =>
   expect(await order()).toEqual([one.threadId, two.threadId])
 })
 
-test('a list read in pages neither repeats nor loses a thread while threads move to the top', async () => {
+test('if threads move to the top while a client reads the list in pages, each thread still appears once', async () => {
   const agent = await service.newAgent()
   const sent = []
   for (let n = 0; n < 30; n++) sent.push(await send(agent, `t${n}`))
@@ -116,7 +116,7 @@ test('a request for an unknown thread, or for a thread of another inbox, gets st
   }
 })
 
-test('a thread of large messages shows only its newest messages, and the total count', async () => {
+test('a thread with large messages shows only the newest messages, and the total number of messages', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId } = await send(agent, 'Large')
   const text = 'x'.repeat(1_900_000)

@@ -88,14 +88,14 @@ test('an Idempotency-Key has 1 to 255 visible ASCII characters', async () => {
   expect(long.status).toBe(201)
 })
 
-test('a refused send request does not use up its Idempotency-Key', async () => {
+test('if a send request is refused, its Idempotency-Key can be used again', async () => {
   const agent = await service.newAgent()
   const bad = await agent.post('/v0/messages/send', { ...MAIL, to: ['nobody'] }, keyed('k'))
   expect(bad.status).toBe(400)
   expect((await agent.post('/v0/messages/send', MAIL, keyed('k'))).status).toBe(201)
 })
 
-test('concurrent equal send requests on two API processes send one mail and get one response', async () => {
+test('equal send requests that two API processes get at the same time send one mail and all get the same response', async () => {
   const agent = await service.newAgent()
   const { startApi } = await import('../../../../api/http/server.ts')
   const { createClient, silentLog } = await import('../../../support/service.ts')

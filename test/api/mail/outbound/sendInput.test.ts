@@ -23,7 +23,7 @@ const MIB = 1024 * 1024
 const DAY_MS = 24 * 60 * 60 * 1000
 
 describe('the service reads the mailboxes of a mail', () => {
-  test('a mailbox has an address and perhaps a name, and an address that is repeated in another case counts once', () => {
+  test('a mailbox has an address and an optional name, and two addresses that differ only in letter case count as one', () => {
     expect(readMailboxes('to', ['Ada <ada@a.example>', 'bob@a.example', 'ADA@a.example'])).toEqual([
       { address: 'ADA@a.example', name: null },
       { address: 'bob@a.example', name: null },
@@ -44,14 +44,14 @@ describe('the service reads the mailboxes of a mail', () => {
     expect(of('zoë')).toMatchObject([400, expect.stringContaining('one email address')])
   })
 
-  test('the names of mailboxes are listed by address, and are null if no mailbox has a name', () => {
+  test('mailbox names are stored by address, and are null if no mailbox has a name', () => {
     expect(namesOf(readMailboxes('to', ['Ada <ada@a.example>', 'bob@a.example']))).toEqual({
       'ada@a.example': 'Ada',
     })
     expect(namesOf(readMailboxes('to', ['bob@a.example']))).toBeNull()
   })
 
-  test('a mailbox that occurs in several fields is counted once, and its last spelling is kept', () => {
+  test('a mailbox that occurs in several fields counts once, and the spelling of its last occurrence is kept', () => {
     expect(unique(['a@a.example', 'b@a.example', 'A@A.example'])).toEqual([
       'A@A.example',
       'b@a.example',
@@ -64,7 +64,7 @@ describe('the service reads an attachment of a mail to send', () => {
   const fault = (...given: Partial<typeof file & { contentId: string }>[]) =>
     faultOf(() => readAttachments(given.map((one) => ({ ...file, ...one }))))
 
-  test('an attachment is read with its bytes, and with its content id if it has one', () => {
+  test('an attachment is read as its bytes, with its content id if the request names one', () => {
     expect(readAttachments([{ ...file, contentId: '<logo>' }, file])).toEqual([
       { ...file, contentId: 'logo', content: Buffer.from('a') },
       { ...file, contentId: null, content: Buffer.from('a') },
@@ -100,7 +100,7 @@ describe('the service reads an attachment of a mail to send', () => {
     expect(fault({ contentId: 'a' }, { contentId: 'b' }, {}, {})).toBe('read')
   })
 
-  test('all attachments of a mail together may have 25 MiB', () => {
+  test('all attachments of a mail together may have at most 25 MiB', () => {
     const half = Buffer.alloc(12.5 * MIB).toString('base64')
     expect(fault({ content: half }, { content: half })).toBe('read')
     expect(fault({ content: half }, { content: half }, {})).toEqual([
@@ -111,11 +111,11 @@ describe('the service reads an attachment of a mail to send', () => {
 })
 
 describe('the service reads the further header fields of a mail', () => {
-  test('the further header fields of a mail may be absent', () => {
+  test('the field headers of a mail, for further header fields, is optional', () => {
     expect(readHeaders(undefined, false)).toBeNull()
   })
 
-  test('the further header fields of a mail are read, and the error for a forbidden field names it', () => {
+  test('the field headers of a mail is read, and the error for a forbidden header names the header', () => {
     expect(readHeaders({ 'X-Order': '5521' }, false)).toEqual({ 'X-Order': '5521' })
     expect(faultOf(() => readHeaders({ Bcc: 'a@a.example' }, false))).toMatchObject([
       400,
@@ -135,7 +135,7 @@ describe('the service reads the unsubscribe setting of a mail', () => {
     expect(readUnsubscribe(undefined)).toBeNull()
   })
 
-  test('the unsubscribe setting is refused if one part is wrong, even if the other part is right', () => {
+  test('the unsubscribe setting is refused if its URL or its mail address is wrong, even if the other is right', () => {
     expect(fault({ url: 'http://a.example/u', mailto: 'leave@a.example' })).toEqual([
       400,
       'unsubscribe.url must be an https URL of at most 900 characters',
@@ -152,7 +152,7 @@ describe('the service reads the time at which a mail is sent', () => {
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
   const RANGE = [400, 'sendAt must lie in the future, at most 366 days ahead']
 
-  test('the sending time is absent for a mail that is sent at once', () => {
+  test('a mail without a time of sending is sent at once', () => {
     expect(readSendAt(undefined)).toBeNull()
   })
 

@@ -60,7 +60,7 @@ test('each recipient counts once against the send quota, and a send request beyo
   expect((await used(agent.project.id)).used).toBe(20)
 })
 
-test('the send quota is exact for concurrent sends on several processes, and affects only its own project', async () => {
+test('the send quota is exact for concurrent sends on several processes, and one project’s sends do not reduce another project’s quota', async () => {
   const [agent, neighbour] = [await service.newAgent(), await service.newAgent()]
   const second = startApi(service.config, service.database.url, silentLog)
   try {
@@ -119,7 +119,7 @@ test('if a mail exceeds the send quota, several calls with one Idempotency-Key a
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
 })
 
-test('a call beyond the send quota does not affect concurrent calls within the quota', async () => {
+test('a call that exceeds the send quota does not make concurrent calls within the quota fail', async () => {
   const agent = await service.newAgent()
   const wanted = [1, 1, 30, ...Array(10).fill(1), 30, 2]
   const answers = await Promise.all(

@@ -51,7 +51,7 @@ async function messageOf(messageId: string) {
 }
 
 describe('the API answers a send call', () => {
-  test('the answer to a send call shows the mail and its thread, but not the text', async () => {
+  test('the response to a send call contains the mail and its thread, but not the text of the mail', async () => {
     const { status, body } = await agent.post(SEND, { ...MAIL, cc: ['Bob <bob@example.com>'] })
     expect([status, body]).toEqual([
       201,
@@ -70,7 +70,7 @@ describe('the API answers a send call', () => {
     expect(await messageOf(body.messageId)).toMatchObject({ in_reply_to: [], reference_ids: [] })
   })
 
-  test('the answer to a send call has the time and the label of a scheduled mail, in UTC', async () => {
+  test('for a mail that is sent later, the response to the send call has the time in UTC and the label scheduled', async () => {
     const sendAt = new Date(Date.now() + 3_600_000)
     const body = await sendMail(agent, { sendAt: sendAt.toISOString().replace('Z', '+00:00') })
     expect(body).toMatchObject({
@@ -80,12 +80,12 @@ describe('the API answers a send call', () => {
     })
   })
 
-  test('the answer to a send call has the label of a mail that waits for its owner', async () => {
+  test('for a mail that must wait for its owner’s approval, the response to the send call has the label of waiting mail', async () => {
     const held = await sendMail(await heldAgent(service))
     expect([held.labels, held.deliveryStatus]).toEqual([['sent', 'held'], 'held'])
   })
 
-  test('with ANSWERS=full, the answer to a send call or a reply contains the text', async () => {
+  test('with the setting ANSWERS=full, the response to a send call or a reply contains the mail’s text', async () => {
     await using full = await startTestService({
       smtp: false,
       workers: false,
@@ -111,7 +111,7 @@ test('the fields to, cc and bcc of a mail may name at most 50 recipients togethe
 })
 
 describe('the service refuses a recipient of a mail', () => {
-  test('the answer names a refused recipient with the reason, and the other recipients get the mail', async () => {
+  test('the response names each refused recipient with the reason, and the other recipients get the mail', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com', 'eve@example.com')
     const body = await sendMail(own, {
@@ -125,7 +125,7 @@ describe('the service refuses a recipient of a mail', () => {
     expect((await sendMail(own, { to: ['bob@example.com'] })).refused).toBeUndefined()
   })
 
-  test('a mail fails if all its recipients are refused, even if two fields name the same recipient', async () => {
+  test('if every recipient of a mail is refused, the mail fails, even if two fields name the same recipient', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com', 'eve@example.com')
     const twice = { ...MAIL, cc: MAIL.to, bcc: ['eve@example.com'] }
@@ -136,7 +136,7 @@ describe('the service refuses a recipient of a mail', () => {
     ])
   })
 
-  test('a rule that refuses a recipient for replies does not apply to new mail, and a rule for new mail does not apply to replies', async () => {
+  test('a rule against a recipient of replies does not affect new mail, and a rule against a recipient of new mail does not affect replies', async () => {
     const own = await service.newAgent()
     const { messageId } = await sendMail(own)
     const rule = { type: 'BLOCK', value: 'ada@example.com' }
@@ -153,7 +153,7 @@ describe('the service refuses a recipient of a mail', () => {
   })
 })
 
-test('a mail beyond the daily limit is refused until the next day, and the error tells how many seconds remain', async () => {
+test('a mail that exceeds the daily limit is refused until the next day, and the error tells how many seconds remain', async () => {
   const own = await service.newAgent()
   for (let n = 0; n < 4; n++) await sendMail(own, { to: people(50) })
   const before = Date.now() / 1000
@@ -183,7 +183,7 @@ test('a project whose storage is full cannot send mail', async () => {
 })
 
 describe('an agent replies to a message', () => {
-  test('a reply to the project’s own mail goes to the recipients of that mail, in its thread', async () => {
+  test('a reply to a mail that the project itself sent goes to that mail’s recipients, in the same thread', async () => {
     const { messageId, threadId } = await sendMail(agent, { cc: ['bob@example.com'] })
     const { status, body } = await reply(messageId)
     expect([status, body]).toEqual([
@@ -209,7 +209,7 @@ describe('an agent replies to a message', () => {
     expect(toAll.body.cc).toEqual(['bob@example.com'])
   })
 
-  test('a reply has a subject of at most 998 characters, without half a surrogate pair at the end', async () => {
+  test('the subject of a reply has at most 998 characters, and a surrogate pair that this limit cuts is replaced', async () => {
     const { messageId } = await sendMail(agent, { subject: `${'x'.repeat(993)}😀` })
     const { body } = await reply(messageId)
     expect(body.subject).toBe(`Re: ${'x'.repeat(993)}\ufffd`)
@@ -225,7 +225,7 @@ describe('an agent replies to a message', () => {
     }
   })
 
-  test('a reply may wait for its sending time, and for the approval of its owner', async () => {
+  test('a reply may be scheduled for a later time, and may wait for its owner’s approval', async () => {
     const sendAt = new Date(Date.now() + 3_600_000).toISOString()
     const { messageId } = await sendMail(agent)
     expect((await reply(messageId, { sendAt })).body).toMatchObject({
@@ -247,7 +247,7 @@ test('a mail may have its own List-Unsubscribe header only if the unsubscribe fi
   expect(body.message).toEndWith('must not stand beside unsubscribe')
 })
 
-test('the calendar file of an invitation is its first attachment, and its text is extracted later', async () => {
+test('the calendar file of an invitation is the mail’s first attachment, and the service extracts its text later', async () => {
   const file = { filename: 'a.txt', contentType: 'text/plain', content: btoa('x') }
   const event = { start: '2030-05-01', end: '2030-05-03' }
   const { messageId, event: shown } = await sendMail(agent, { event, attachments: [file] })
@@ -273,7 +273,7 @@ test('the calendar file of an invitation is its first attachment, and its text i
 })
 
 describe('a call uses an Idempotency-Key that an earlier call has used', () => {
-  test('a repeated call gets the first answer, even if the original message was deleted meanwhile', async () => {
+  test('a repeated send call gets the first response, even if the message that it answers was deleted meanwhile', async () => {
     const { messageId } = await sendMail(agent)
     const first = await reply(messageId, {}, keyed('deleted'))
     await agent.delete(messagePath(messageId))
@@ -281,7 +281,7 @@ describe('a call uses an Idempotency-Key that an earlier call has used', () => {
     expect((await reply(messageId, {}, keyed('other'))).status).toBe(404)
   })
 
-  test('a repeated call gets the first answer again, with its refused recipients and its status', async () => {
+  test('a repeated send call gets the first response again, with the same refused recipients and status', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com')
     const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -291,7 +291,7 @@ describe('a call uses an Idempotency-Key that an earlier call has used', () => {
     expect(await own.post(SEND, mail, keyed('k'))).toMatchObject({ status: 201, body: first.body })
   })
 
-  test('a repeated Idempotency-Key is a conflict if the mail, the kind of call or the original message differs', async () => {
+  test('an Idempotency-Key that is used again causes a conflict if the mail, the kind of call or the answered message differs', async () => {
     const own = await service.newAgent()
     const [one, two] = [await sendMail(own), await sendMail(own)]
     await reply(one.messageId, {}, keyed('k'), own)
@@ -302,7 +302,7 @@ describe('a call uses an Idempotency-Key that an earlier call has used', () => {
     expect((await agent.post(SEND, MAIL, keyed('k'))).status).toBe(201)
   })
 
-  test('a repeated call gets the first answer, even if the daily limit was reached meanwhile', async () => {
+  test('a repeated send call gets the first response, even if the daily limit was reached meanwhile', async () => {
     const own = await service.newAgent()
     const mail = { ...MAIL, to: people(50) }
     const twins = await Promise.all([1, 2, 3, 4, 5, 6].map(() => own.post(SEND, mail, keyed('k'))))
@@ -347,7 +347,7 @@ test('a send call for a project that is deleted at the same time is refused like
   expect(errorOf(end!)).toEqual([401, 'unauthorized', 'Invalid API key'])
 })
 
-test('a reply in a thread that is deleted at the same time is refused because its original message is gone', async () => {
+test('if a thread is deleted while a reply in the thread is being sent, the reply is refused because its original message is gone', async () => {
   const { messageId } = await sendMail(agent)
   const { thread_row: threadRow } = await messageOf(messageId)
   const deletion = 'delete from threads where row = $1'

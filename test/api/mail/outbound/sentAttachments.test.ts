@@ -115,7 +115,7 @@ test('a reply delivers its attachments to another local inbox, and search finds 
   }
 })
 
-test('a message attached to a mail is sent as message/rfc822, or as plain bytes if the attached message is invalid', async () => {
+test('if a message is attached to a mail, it is sent as message/rfc822, or as plain bytes if its format is invalid', async () => {
   const agent = await service.newAgent()
   const plain = 'Subject: inner\r\nMessage-ID: <inner@example.com>\r\n\r\nHello\r\n'
   const rough = 'Subject: inner\n\nGrüße\n'

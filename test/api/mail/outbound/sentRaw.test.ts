@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('the original of a mail that was just sent has the same bytes as the delivered copies', async () => {
+test('the stored original of a mail that was just sent has the same bytes as the copies that the recipients got', async () => {
   const agent = await service.newAgent()
   const html = '<p>Boundaries differ each time they are drawn.</p>'
   const sent = await Promise.all(Array.from({ length: 8 }, () => sendMail(agent, { html })))

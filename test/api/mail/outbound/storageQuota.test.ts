@@ -82,7 +82,7 @@ test('the operator changes the storage limit of one project', async () => {
   })
 })
 
-test('mail of another project waits while the storage of its recipient is full, as mail from outside does', async () => {
+test('while the recipient’s storage is full, mail from another project of the service waits, as mail from outside does', async () => {
   const [full, other] = [await service.newAgent(), await service.newAgent()]
   expect((await send(full)).status).toBe(201)
   await setLimit(full, 1)
@@ -98,7 +98,7 @@ test('mail of another project waits while the storage of its recipient is full, 
   expect((await other.get('/v0/messages?labels=received')).body.count).toBe(1)
 })
 
-test('over HTTP, a full inbox keeps the mail from no other recipient, and gets the mail when it has room again', async () => {
+test('if one recipient of an HTTP send call has a full inbox, the others get the mail, and the full inbox gets it when it has room', async () => {
   const [full, other] = [await service.newAgent(), await service.newAgent()]
   expect((await send(full)).status).toBe(201)
   await setLimit(full, 1)
@@ -135,7 +135,7 @@ test('the stored size of a project is always correct, whoever stores or deletes 
   }
 })
 
-test('a project may have at most 1,000 open streams and waits, and another project can still open a stream', async () => {
+test('a project may have at most 1,000 open event streams and waits, and this limit does not affect another project', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { url, pool } = service.database
   const feed = startEventFeed(url, pool, silentLog)

@@ -48,7 +48,7 @@ test('MCP tools list and remove suppressed addresses', async () => {
   )
 })
 
-test('the text of each list tells a host without structured results how to get the next page', async () => {
+test('the text of each list result tells an MCP host without structured results how to get the next page', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   for (const value of ['a@x.example', 'b@x.example']) {
