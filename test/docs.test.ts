@@ -23,7 +23,7 @@ test(`the README file has at most ${README_LINES_MAX} lines`, () => {
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
 })
 
-test('every item of a numbered list begins on a line of its own', () => {
+test('in the documentation, every item of a numbered list begins on its own line', () => {
   const merged = pages.flatMap((page) =>
     prose(page)
       .split('\n')
@@ -59,7 +59,7 @@ const headings = (path: string): string[] =>
       .replaceAll(' ', '-'),
   )
 
-test('every file path that a documentation page names exists', () => {
+test('every file path in the documentation exists', () => {
   const missing = pages
     .filter((page) => page !== 'CHANGELOG.md')
     .flatMap((page) =>
@@ -85,7 +85,7 @@ test('the page docs/settings.md names every variable that the service reads', ()
   for (const name of names) expect([name, settings.includes(`\`${name}\``)]).toEqual([name, true])
 })
 
-test('a page of docs/ links to every example', () => {
+test('every example is linked from a page of docs/', () => {
   const guides = pages.filter((page) => page.startsWith('docs/')).map(read)
   const examples = git('ls-files', 'examples/*.ts').trim().split('\n')
   expect(examples.length).toBeGreaterThan(5)
@@ -97,7 +97,7 @@ test('a page of docs/ links to every example', () => {
   }
 })
 
-test('a documentation page names every command of package.json', () => {
+test('the documentation names every command of package.json', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const text = pages.map(read).join('\n')
   const unknown = Object.keys(scripts).filter(
@@ -107,7 +107,7 @@ test('a documentation page names every command of package.json', () => {
   expect(unknown).toEqual([])
 })
 
-test('every command that runs tests or measurements first installs the packages of test/clients', () => {
+test('every command of package.json that runs tests or measurements first installs the packages of test/clients', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const installs = (name: string): boolean =>
     /install --frozen-lockfile --cwd test\/clients/.test(scripts[`pre${name}`] ?? '') ||

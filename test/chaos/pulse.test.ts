@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { startPulses } from './pulse.ts'
 
-test('the longest silence of a part of the service can begin at the start of the measurement and last until its end', () => {
+test('the measured longest silence of a service part may begin when the measurement starts or last until its end', () => {
   let nowMs = 0
   const pulses = startPulses(() => nowMs)
   nowMs = 100

@@ -6,16 +6,16 @@ const choices = (seed: number, stream: string) => {
   return Array.from({ length: 50 }, () => random.int(1, 6))
 }
 
-test('a random generator with the same seed and stream makes the same choices each time', () => {
+test('the random generator of the chaos test repeats its choices if seed and stream are the same', () => {
   expect(choices(7, 'mail 0')).toEqual(choices(7, 'mail 0'))
 })
 
-test('a random generator with another seed or stream makes other choices', () => {
+test('the random generator of the chaos test makes other choices if seed or stream differs', () => {
   expect(choices(8, 'mail 0')).not.toEqual(choices(7, 'mail 0'))
   expect(choices(7, 'mail 1')).not.toEqual(choices(7, 'mail 0'))
 })
 
-test('a random whole number stays within its bounds and reaches both bounds', () => {
+test('random whole numbers stay within both bounds and reach both bounds', () => {
   const random = createRandom(1, '')
   const seen = new Set(Array.from({ length: 500 }, () => random.int(-1, 2)))
   expect([...seen].toSorted((a, b) => a - b)).toEqual([-1, 0, 1, 2])

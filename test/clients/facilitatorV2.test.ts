@@ -86,7 +86,7 @@ test('@x402/express starts with this service as its facilitator, and answers an 
   })
 })
 
-test('the SDK asks again about a pending settlement that has a transaction hash, and the payer pays only once', async () => {
+test('the x402 SDK asks again about a pending settlement that has a transaction hash, and the payer pays only once', async () => {
   const { url, client, served } = await open()
   const account = await newPayer(till.client)
   await till.client.setAutomine(false)
@@ -101,7 +101,7 @@ test('the SDK asks again about a pending settlement that has a transaction hash,
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('the SDK does not repeat a settlement that is pending without a transaction hash, and the payment settles later', async () => {
+test('the x402 SDK does not repeat a pending settlement without a transaction hash, and the payment settles later', async () => {
   const { url, client } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   expect((await fetch(url)).status).toBe(402)
@@ -140,7 +140,7 @@ test('a payer with a contract wallet (ERC-1271) pays a seller of x402 version 2'
   expect(await balanceOf(till, address)).toBe(990_000n)
 })
 
-test('a contract wallet of an allowed factory (ERC-6492) is deployed and pays', async () => {
+test('a contract wallet of an allowed factory (ERC-6492) is deployed by its first payment and pays', async () => {
   const { url } = await open()
   const wallet = futureWallet(payer.address)
   await fund(till.client, wallet.address, 1_000_000n)

@@ -38,7 +38,7 @@ const compile = (file: string) =>
 const execute = (file: string) =>
   run(process.execPath, [file], { KEY: agent.key, API: service.url })
 
-test('the types that openapi-typescript generates compile, and the type of a 404 response has its error code', async () => {
+test('the types from openapi-typescript compile, and the type of a 404 response contains the error code', async () => {
   await run(join(BIN, 'openapi-typescript'), [`${service.url}/openapi.json`, '-o', 'schema.d.ts'])
   writeFileSync(
     join(folder, 'types.ts'),

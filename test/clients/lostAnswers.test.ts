@@ -53,7 +53,7 @@ const reasonOf = async (response: Response) => [
 ]
 
 for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
-  test(`the ${name} paywall of a restarted seller answers only the request whose first response was lost`, async () => {
+  test(`after the seller restarts, the ${name} paywall serves a used payment only for the request whose first response was lost`, async () => {
     let served = 0
     const sell = () => new Response(`ha ${++served}`)
     const { account, headers } = await newPayment()
@@ -76,7 +76,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall gives a repeated request the same response, and runs the seller’s handler only once`, async () => {
+  test(`the ${name} paywall answers a repeated request with the same response, and runs the seller’s handler only once`, async () => {
     let served = 0
     await using shop = await open(price(), ({ method, target, body }) => {
       const headers = new Headers({ 'x-own': 'own', 'content-type': 'text/plain; charset=utf-8' })
@@ -117,7 +117,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(served).toBe(1)
   })
 
-  test(`the ${name} paywall serves the same request again after the seller’s handler has failed`, async () => {
+  test(`after the seller’s handler fails, the ${name} paywall serves the repeated request`, async () => {
     let served = 0
     await using shop = await open(price(), () => {
       served++
@@ -132,7 +132,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall sends a long response completely, and sells it only once`, async () => {
+  test(`the ${name} paywall sends a long response completely, and refuses to sell it again for the same payment`, async () => {
     const long = 'é'.repeat(200_000)
     let served = 0
     await using shop = await open(price(), () => {
@@ -149,7 +149,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(served).toBe(1)
   })
 
-  test(`the ${name} paywall gives a long request body completely to the handler, and runs the handler only once`, async () => {
+  test(`the ${name} paywall passes a long request body completely to the handler, and runs the handler only once`, async () => {
     const city = 'O'.repeat(90_000)
     const seen: string[] = []
     await using shop = await open(price(), ({ body }) => {
@@ -174,7 +174,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
   })
 }
 
-test('a paywall that is created anew for each request sells only one response for a payment', async () => {
+test('if a seller creates a new paywall object for each request, a payment still sells only one response', async () => {
   let served = 0
   const { headers } = await newPayment()
   for (let n = 0; n < 3; n++) {
@@ -184,7 +184,7 @@ test('a paywall that is created anew for each request sells only one response fo
   }
 })
 
-test('a payment that was redeemed more than ten minutes ago is not accepted again', async () => {
+test('a payment that was redeemed more than ten minutes ago gets no new response', async () => {
   let served = 0
   await using shop = await OUR_PAYWALLS.fetch(price(), () => new Response(`ha ${++served}`))
   const { headers } = await newPayment()

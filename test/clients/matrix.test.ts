@@ -76,7 +76,7 @@ const SELLERS: Record<string, readonly (1 | 2)[]> = {
   'x402-hono': [1],
 }
 
-test('the table SELLERS of this test names every seller with its x402 versions', () => {
+test('the table SELLERS of this test contains every seller with its x402 versions', () => {
   const offered = Object.entries(sellers).map(([name, { offers }]) => [name, offers])
   expect(Object.fromEntries(offered)).toEqual(SELLERS)
 })
@@ -93,7 +93,7 @@ for (const [sellerName, offers] of Object.entries(SELLERS)) {
   for (const [buyerName, buyer] of Object.entries(buyers)) {
     const version = versionPaid(buyer, offers)
     if (version === null) {
-      test(`the buyer ${buyerName} refuses the seller ${sellerName}, and is not charged`, async () => {
+      test(`the buyer ${buyerName} refuses to pay the seller ${sellerName}, and loses no money`, async () => {
         const account = await newPayer(till.client, 1_000_000n)
         const { url, served } = sellers[sellerName]!
         const before = served?.()

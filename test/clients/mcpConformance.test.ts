@@ -158,7 +158,7 @@ test.each([
   ['2026-07-28', 8],
   ['2025-11-25', 6],
 ])(
-  'all conformance scenarios of MCP revision %s pass, except those in the tables EXPECTED and IN_PART',
+  'all conformance tests of MCP revision %s pass, except for the tests listed in the tables EXPECTED and IN_PART',
   async (revision, least) => {
     const found = await failedChecks(revision)
     const known = new Set(Object.values(EXPECTED).flat())

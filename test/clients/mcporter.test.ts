@@ -60,7 +60,7 @@ for (const [server, tool] of some([
   ['underscore', 'mail_send'],
   ['stdio', 'mail_send'],
 ] as const)) {
-  test(`the host mcporter lists and calls tools of the server "${server}"`, async () => {
+  test(`the MCP host mcporter lists and calls tools of the server "${server}"`, async () => {
     const listed = await mcporter('list', server, '--json')
     expect(listed.code).toBe(0)
     expect(listed.answer.tools.map(({ name }: any) => name)).toContain(tool)
@@ -70,7 +70,7 @@ for (const [server, tool] of some([
   })
 }
 
-test('the host mcporter shows the service’s error for an invalid tool call', async () => {
+test('the MCP host mcporter shows the service’s error for an invalid tool call', async () => {
   const lost = await mcporter(
     ...['call', '--server', 'dotted', '--tool', 'mail.get_thread', '--output', 'json'],
     ...['--args', '{"threadId":"thd_0"}'],

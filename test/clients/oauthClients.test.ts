@@ -83,7 +83,7 @@ async function consentTo(said: { all: string }): Promise<void> {
 }
 
 test(
-  'the program mcp-remote registers, gets consent, and lists the tools',
+  'the program mcp-remote registers as an OAuth app, gets consent, and lists the tools',
   async () => {
     await using program = run(['node', REMOTE, `${service.url}/mcp`, String(await freePort())])
     const send = (message: object) => {
@@ -174,7 +174,7 @@ test(
 )
 
 test.each(['legacy', 'modern', 'auto'])(
-  'the command line of the MCP Inspector works with an API key in the protocol era %s',
+  'the command line of the MCP Inspector works with an API key and with the MCP protocol era %s',
   async (era) => {
     const program = run([
       ...INSPECTOR,

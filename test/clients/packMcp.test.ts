@@ -35,7 +35,7 @@ afterAll(async () => {
 })
 
 test(
-  'the command npx runs the packed MCP relay under Node, and a host gets its tools',
+  'the command npx runs the packed MCP relay under Node, and an MCP host gets the tools',
   async () => {
     const agent = await service.newAgent()
     const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))

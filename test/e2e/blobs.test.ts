@@ -93,7 +93,7 @@ test('a large mail is received, read and searched, and its contents are stored e
   }
 })
 
-test('if the object of a mail content is damaged or missing, the API returns content_lost, and the rest of the mail can be read', async () => {
+test('if the stored object of a mail is damaged or missing, the API returns content_lost, but the rest of the mail can be read', async () => {
   const agent = await service.newAgent()
   const before = new Set(bucket.names())
   await service.deliver(large(agent, 'Damaged'))
@@ -189,7 +189,7 @@ test('while the object store is unreachable, small mail is delivered, calls with
   expect((await fileOf(agent, late.messageId)).bytes.equals(FILE)).toBe(true)
 })
 
-test('a job that needs the object store while it is unreachable waits without losing attempts', async () => {
+test('if the object store is unreachable, a job that needs it waits without using up its attempts', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -258,7 +258,7 @@ test('a project export contains large contents, and the objects of deleted mail 
   expect(bucket.names()).toHaveLength(rows[0].n)
 })
 
-test('the report about a project’s erasure states until when objects remain, and names objects that remain longer', async () => {
+test('the erasure report of a project states until when stored objects remain, and names objects that remain longer', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Erased'))
   await waitForMessages(agent, 1)
@@ -276,7 +276,7 @@ test('the report about a project’s erasure states until when objects remain, a
   expect([late.until, late.description]).toEqual([null, expect.stringContaining('wait')])
 })
 
-test('a worker with BLOB_STORE removes unused objects, and the webhooks pool starts without the secret of the store', async () => {
+test('a worker with BLOB_STORE deletes unused objects, and the webhooks worker pool starts without the object store’s secret', async () => {
   const { pool, url } = service.database
   await createBlobs(pool, bucket.store).keep(FILE)
   await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
@@ -295,7 +295,7 @@ test('a worker with BLOB_STORE removes unused objects, and the webhooks pool sta
   await waitFor('the sweep', () => bucket.names().length < due)
 })
 
-test('the metrics count the answers of the object store', async () => {
+test('the metrics count the object store’s responses', async () => {
   const response = await fetch(`${service.url}/metrics`)
   const text = await response.text()
   expect(text).toMatch(

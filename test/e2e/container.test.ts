@@ -47,7 +47,7 @@ test('compose.yaml gives each part of the service only the secrets that this par
   }
 })
 
-test('the API and the listener take the address of a client from Caddy, so that their limits tell strangers apart', () => {
+test('the API and the SMTP listener trust Caddy’s header for the client address, so that rate limits tell clients apart', () => {
   const caddyfile = readFileSync(join(ROOT, 'deploy/caddy/Caddyfile'), 'utf8')
   expect(caddyfile).toContain('reverse_proxy /v0/inbound/* {$PURSER_INBOUND')
   for (const part of ['api', 'smtp'])
@@ -61,7 +61,7 @@ test('the API and the listener take the address of a client from Caddy, so that 
   expect(page).toMatch(/TRUSTED_PROXIES=127\.0\.0\.1.*>> \/etc\/purser\/common\.env/)
 })
 
-test('the profile caddy of compose.yaml copies the certificate of the mail domain to the folder of the SMTP listener', () => {
+test('the profile caddy of compose.yaml copies the mail domain’s certificate into the folder of the SMTP listener', () => {
   const { caddy, certificate, smtp } = compose.services
   expect([caddy.profiles, certificate.profiles]).toEqual([['caddy'], ['caddy']])
   for (const volume of [...caddy.volumes, ...certificate.volumes]) {

@@ -38,7 +38,7 @@ async function startPart(
   return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
 }
 
-test('when an API process is told to stop, it answers the requests that have begun, and then ends', async () => {
+test('if an API process is told to stop, it answers the requests that have begun, and then ends', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts')
@@ -134,7 +134,7 @@ test('when a worker is told to stop, it finishes its running jobs, runs each job
   expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
 })
 
-test('when the SMTP listener is told to stop, it keeps an unfinished message only if it has replied 250 to it', async () => {
+test('if the SMTP listener is told to stop, it keeps an unfinished message only if it has already replied 250', async () => {
   await using service = await startTestService({ smtp: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/smtp/main.ts')

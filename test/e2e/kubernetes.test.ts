@@ -61,7 +61,7 @@ const workloads: Document[] = ofKind('Deployment', 'StatefulSet', 'Job')
 const partOf = (workload: Document): string =>
   workload.spec.template.metadata.labels['app.kubernetes.io/component']
 
-test('the API and the listener believe the ingress, so that a stranger uses up no limit of all clients', () => {
+test('the API and the SMTP listener trust the ingress for the client address, so that one client cannot use up everyone’s rate limits', () => {
   const [{ data }] = ofKind('ConfigMap')
   const addressOf = createClientAddress(parseConfig(data, []).trustedProxies)
   // The pods of an ingress controller have private addresses.
@@ -88,7 +88,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     }
   })
 
-  test('a workload runs an existing program, and this program accepts the settings of its ConfigMap', () => {
+  test('a workload runs an existing program, and the program accepts the settings of the workload’s ConfigMap', () => {
     expect(existsSync(join(ROOT, container.args[0]))).toBe(true)
     if (RUNNER_NAMES.includes(part as RunnerName))
       expect(container.args.slice(1)).toEqual(['--pool', part])
@@ -135,7 +135,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(container.resources.limits.memory).toBeDefined()
   })
 
-  test('a workload has three probes, and only one of its pods may be disrupted at a time', () => {
+  test('a workload has three probes (startup, readiness, liveness), and only one of its pods may be disrupted at a time', () => {
     // A Kubernetes Job needs no probe, because it ends by itself.
     if (part === 'migrate') return expect(workload.kind).toBe('Job')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
@@ -149,7 +149,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
   })
 })
 
-test('a pod behind a Service waits before it stops, until no more connections are routed to it', () => {
+test('a pod behind a Kubernetes Service waits before it stops, until no new connections are routed to it', () => {
   const behind = ofKind('Service').map(({ spec }) => JSON.stringify(spec.selector))
   const routed = workloads.filter(({ spec }) =>
     behind.includes(JSON.stringify(spec.template.metadata.labels)),

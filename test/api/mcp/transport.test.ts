@@ -88,7 +88,7 @@ test('GET and DELETE on /mcp get status 405, because the server has no sessions,
   }
 })
 
-test('a known protocol version is accepted, and an unknown version gets the latest version', async () => {
+test('an MCP client with a known protocol version gets this version, and a client with an unknown version gets the latest version', async () => {
   const initialize = (protocolVersion: string) =>
     post({
       jsonrpc: '2.0',
@@ -212,7 +212,7 @@ test('each MCP call counts once against the same rate limit as REST calls, even 
   expect(last.headers.get('x-ratelimit-remaining')).toBe('0')
 })
 
-test('a cancelled MCP call does not affect other calls, and its own effect happens only once', async () => {
+test('if an MCP call is cancelled, other calls continue, and the cancelled call takes effect only once', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const messageId = await cancelUnderWay(mcp, agent, service.database)
   const labels = await waitFor('the label', async () => {

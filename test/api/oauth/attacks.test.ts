@@ -80,7 +80,7 @@ describe('the redirect URI of an authorization request must match a registered U
   })
 })
 
-test('all authorization errors except a wrong redirect URI go to the app together with iss, so that no app can mix up two authorization servers', async () => {
+test('every authorization error except a wrong redirect URI goes to the app with the parameter iss, so that no app confuses two servers', async () => {
   const faults: [changes: Record<string, string | null>, error: string][] = [
     [{ response_type: 'token' }, 'unsupported_response_type'],
     [{ code_challenge: null }, 'invalid_request'],
@@ -130,7 +130,7 @@ test('an authorization code is valid only for its own app, its own redirect URI 
   expect((await token(service.url, exchange)).status).toBe(200)
 })
 
-test('a client of OAuth 2.1 gets its tokens without repeating the redirect URI', async () => {
+test('a client of OAuth 2.1 gets tokens even if its token request does not repeat the redirect URI', async () => {
   for (const absent of [undefined, '']) {
     const { exchange } = await codeFor(service, agent)
     const { redirect_uri: _, ...form } = exchange
@@ -150,7 +150,7 @@ test('an authorization code expires after a minute', async () => {
   expect((await token(service.url, exchange)).body.error).toBe('invalid_grant')
 })
 
-test('a refresh token is valid only for the app that got it', async () => {
+test('a refresh token is valid only for the app that received this token', async () => {
   const { refresh } = await connect(service, agent)
   const { body } = await token(service.url, {
     grant_type: 'refresh_token',
@@ -184,7 +184,7 @@ describe('the service protects the consent that a person gives to an app', () =>
     expect((await owner.post(path, body)).status).toBe(200)
   })
 
-  test('consent is bound to the browser that made the authorization request, so a link that an attacker forwards has no effect', async () => {
+  test('only the browser that made the authorization request can give consent, so a link that an attacker forwards has no effect', async () => {
     const { id } = await open()
     const { browserCookie } = await open()
     const { cookie } = await signIn(service)

@@ -48,7 +48,7 @@ const CHALLENGE_FAULT = fault('code_challenge must be one of the method S256')
 const SCOPE_FAULT = ['invalid_scope', 'scope names none that an owner can give']
 
 describe('the service tells an app what is wrong with its authorization request', () => {
-  test('an app gets an error when state is too long or has other characters than visible ASCII', async () => {
+  test('an app gets an error if the parameter state is too long or has other characters than visible ASCII', async () => {
     for (const [state, expected] of [
       ['~'.repeat(2_000), WAITS],
       ['~'.repeat(2_001), fault('state must have at most 2000 characters')],
@@ -61,7 +61,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an app gets an error when response_type, code_challenge or code_challenge_method is absent, too long or of another kind', async () => {
+  test('an app gets an error if response_type, code_challenge or code_challenge_method is absent, too long or not supported', async () => {
     const cases: [changes: Changes, expected: (string | null)[]][] = [
       [{ response_type: null }, fault('response_type must be set')],
       [{ response_type: '' }, fault('response_type must be set')],
@@ -91,7 +91,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an app gets an error when scope is too long, unknown, or names only scopes that no owner can give', async () => {
+  test('an app gets an error if scope is too long or unknown, or if it names only scopes that no owner can grant', async () => {
     for (const [scope, expected] of [
       [null, WAITS],
       ['', WAITS],
@@ -106,7 +106,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an app gets an error when resource is not the MCP endpoint, or is given twice in different spellings', async () => {
+  test('an app gets an error if resource is not the MCP endpoint, or if two spellings of the MCP endpoint are given', async () => {
     const mcp = `${service.url}/mcp`
     const wrong = ['invalid_target', `resource must be ${mcp}`]
     expect(told(await ask({ resource: null }))).toEqual(WAITS)
@@ -130,7 +130,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an app gets its error with its state and the issuer, in a redirect that no cache stores', async () => {
+  test('an authorization error goes to the app with its state and the issuer, in a redirect that may not be cached', async () => {
     const { status, headers } = await ask({ scope: 'admin', state: 'x&y=1 ~' })
     expect([status, headers.get('cache-control')]).toEqual([303, 'no-store'])
     expect(answered(headers.get('location')!)).toMatchObject({
@@ -182,7 +182,7 @@ describe('a person sees an error page, and the service tells no app about the er
     )
   })
 
-  test('a person sees an error page when redirect_uri is absent and the app has registered two of them', async () => {
+  test('a person sees an error page if redirect_uri is absent and the app has registered two redirect URIs', async () => {
     const { body } = await register(service.url, { redirect_uris: [REDIRECT, `${REDIRECT}/2`] })
     const headers = await expectPage(
       await ask({ redirect_uri: null }, body.client_id),
@@ -217,7 +217,7 @@ describe('a person sees an error page, and the service tells no app about the er
   })
 })
 
-test('only one browser can use a request for consent, and this browser keeps its cookie for the next request', async () => {
+test('a consent request belongs to one browser, and this browser keeps the same cookie for its next request', async () => {
   const first = await ask({})
   expect(first.headers.get('location')).toMatch(/^\/console\/connect#oar_[0-9a-f]{24}$/)
   expect(first.headers.get('referrer-policy')).toBe('no-referrer')
@@ -229,7 +229,7 @@ test('only one browser can use a request for consent, and this browser keeps its
   expect(again.headers.get('location')).not.toBe(first.headers.get('location'))
 })
 
-test('the answer to an app adds its parameters to the query of the redirect URI, and leaves out absent values', () => {
+test('the redirect to an app adds the response parameters to the query of the redirect URI, and omits parameters without a value', () => {
   const iss = 'https://purser.example'
   const encoded = 'iss=https%3A%2F%2Fpurser.example'
   expect(redirectTo('https://app.example/cb', { code: 'a b', state: null }, iss)).toBe(

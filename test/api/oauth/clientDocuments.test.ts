@@ -108,7 +108,7 @@ test('an unusable client metadata document leads to an error page with the reaso
   }
 })
 
-test('redirect URIs that the app removed from its metadata document are refused after the next fetch', async () => {
+test('if an app removes a redirect URI from its metadata document, the URI is refused as soon as the document is fetched again', async () => {
   const url = publish('/changing')
   expect((await ask(url)).status).toBe(303)
   publish('/changing', { redirect_uris: ['https://app.example/elsewhere'] })
@@ -118,7 +118,7 @@ test('redirect URIs that the app removed from its metadata document are refused 
   expect((await ask(url)).status).toBe(400)
 })
 
-test('a client id is refused if two URL parsers could read its URL in different ways', async () => {
+test('a client id is refused if its URL is ambiguous, so that two URL parsers could read it in different ways', async () => {
   fetches = []
   for (const id of [
     `http://app.example:${port}/client.json`,
@@ -158,7 +158,7 @@ test('a client metadata document inside the private network is never fetched', a
   expect(fetches).toEqual([])
 })
 
-test('concurrent fetches of one client metadata document are combined into one fetch, and a flood of documents is refused', async () => {
+test('concurrent requests for one client metadata document cause only one fetch, and too many different documents are refused', async () => {
   fetches = []
   const url = publish('/together')
   const together = await Promise.all(Array.from({ length: 5 }, () => ask(url)))
@@ -182,7 +182,7 @@ test.each([
     'https://chatgpt.com/connector_platform_oauth_redirect',
   ],
 ])(
-  'the client id %s is accepted without registration, with its redirect URI %s',
+  'an app may use the client id %s without registration, but only with its own redirect URI %s',
   async (clientId, redirect_uri) => {
     const asked = (more: object) =>
       authorize(service.url, authorizationOf(service.url, clientId, { redirect_uri, ...more }))

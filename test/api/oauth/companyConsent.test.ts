@@ -28,7 +28,7 @@ describe.skipIf(!hasBrowser)('a person signs in with the company account to conn
     await provider?.[Symbol.asyncDispose]()
   })
 
-  test('the consent page opens again after the sign-in', async () => {
+  test('after a person signs in with a company account, the consent page opens again', async () => {
     await service.newAgent()
     const person = await signInAs(service, 'operator')
     const begun = await person.post('/company-account')

@@ -103,7 +103,7 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
     expect(answers[0]!.get('error')).toBe('access_denied')
   })
 
-  test('an owner who is not signed in pastes a sign-in link, and continues', async () => {
+  test('an owner who is not signed in pastes a sign-in link on the consent page, and can then give consent', async () => {
     const context = await browser.newContext({ viewport: { width: 390, height: 780 } })
     const page = await context.newPage()
     await page.goto(`${service.url}/oauth/authorize?${ask().query}`)

@@ -37,7 +37,7 @@ async function endOf(own: Agent): Promise<any> {
 }
 const toolNames = (answer: { body: any }) => answer.body.result.tools.map(({ name }: any) => name)
 
-test('an MCP call without a key is told the address of the OAuth metadata, and does not count as a call with a wrong API key', async () => {
+test('the response to an MCP call without a key names the URL of the OAuth metadata, and does not count as a wrong API key', async () => {
   await using limited = await startOAuthService({ env: { RATE_LIMIT_AUTH: '2' } })
   for (let n = 0; n < 5; n++) {
     const { status, headers } = await callMcp(limited.url, null)
@@ -48,7 +48,7 @@ test('an MCP call without a key is told the address of the OAuth metadata, and d
   }
 })
 
-test('all OAuth metadata documents name the same issuer, byte for byte', async () => {
+test('all OAuth metadata documents contain exactly the same issuer', async () => {
   for (const path of ['', '/mcp']) {
     const { body, headers } = await get(`/.well-known/oauth-protected-resource${path}`)
     expect(body).toMatchObject({
@@ -75,7 +75,7 @@ test('all OAuth metadata documents name the same issuer, byte for byte', async (
   ])
 })
 
-test('if the owner allows an app, it gets an authorization code and then tokens, and can act only for the chosen project', async () => {
+test('if the owner allows an app, the app gets an authorization code and then tokens, and has access only to the chosen project', async () => {
   const { body: client } = await register(service.url, {
     redirect_uris: [REDIRECT],
     client_name: 'Notes',
@@ -116,7 +116,7 @@ test('if the owner allows an app, it gets an authorization code and then tokens,
   })
 })
 
-test('an app is told that its owner denied consent, and gets no authorization code', async () => {
+test('if the owner denies consent, the app is told so and gets no authorization code', async () => {
   const { body: client } = await register(service.url)
   const { id, owner } = await requestConsent(
     service,
@@ -130,7 +130,7 @@ test('an app is told that its owner denied consent, and gets no authorization co
   })
 })
 
-test('a token refresh returns a new pair of tokens, and if the old refresh token is used later, all access of the app ends', async () => {
+test('a token refresh returns new tokens, and if the old refresh token is used later, the app loses all access', async () => {
   const { refresh, clientId, access } = await connect(service, agent)
   const renew = (refresh_token: string, more = {}) =>
     token(service.url, { grant_type: 'refresh_token', refresh_token, client_id: clientId, ...more })
@@ -150,7 +150,7 @@ test('a token refresh returns a new pair of tokens, and if the old refresh token
   }
 })
 
-test('a token refresh may reduce the scopes of the access token, but never add scopes to the consent', async () => {
+test('a token refresh may drop scopes of the access token, but cannot add scopes beyond the owner’s consent', async () => {
   const { refresh, clientId } = await connect(service, agent)
   const renew = (refresh_token: string, scope: string) =>
     token(service.url, { grant_type: 'refresh_token', refresh_token, client_id: clientId, scope })
@@ -163,7 +163,7 @@ test('a token refresh may reduce the scopes of the access token, but never add s
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
 })
 
-test('if a tool call needs another scope, the owner is asked for further consent, unless no consent can give the scope', async () => {
+test('if a tool call needs a further scope, the owner is asked for more consent, unless no consent can grant the scope', async () => {
   const { access } = await connect(service, agent, { scopes: ['mail:read'] })
   const { status, headers } = await callMcp(service.url, access, toolCall('mail_send'))
   expect(status).toBe(403)
@@ -179,7 +179,7 @@ test('if a tool call needs another scope, the owner is asked for further consent
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])
 })
 
-test('if the owner chose approval at consent, mail that the app sends waits for approval, whichever tool sends it', async () => {
+test('if the owner chose at consent that mail needs approval, every mail that the app sends waits for approval, whichever tool sends it', async () => {
   const own = await service.newAgent()
   const { access } = await connect(service, own, {
     holdsMail: true,
@@ -200,7 +200,7 @@ test('if the owner chose approval at consent, mail that the app sends waits for 
   expect((await own.post('/v0/messages/send', mail)).body.deliveryStatus).toBeUndefined()
 })
 
-test('the revocation of a refresh token disconnects the app, and the revocation of an unknown token is no error', async () => {
+test('the revocation of a refresh token ends the app’s access, and the revocation of an unknown token is no error', async () => {
   const own = await service.newAgent()
   const { access, refresh, clientId } = await connect(service, own)
   expect((await revoke(service.url, { token: 'lort-x', client_id: clientId })).status).toBe(200)
@@ -219,7 +219,7 @@ test('the revocation of a refresh token disconnects the app, and the revocation 
   })
 })
 
-test('the audit log names the reason if an app loses its access because it used a code or a refresh token again', async () => {
+test('if an app loses its access because it used a code or a refresh token twice, the audit log states this reason', async () => {
   const own = await service.newAgent()
   const again = await connect(service, own)
   expect((await token(service.url, again.exchange)).status).toBe(400)
@@ -286,7 +286,7 @@ test('the OAuth tokens end at once when the project is deleted, when the app is 
   expect((await callMcp(service.url, late.access)).status).toBe(401)
 })
 
-test('API keys still work if OAuth is enabled, an access token works only at /mcp, and an API key is not accepted as a refresh token', async () => {
+test('with OAuth enabled, API keys still work, access tokens work only at /mcp, and an API key is no refresh token', async () => {
   expect((await callMcp(service.url, agent.key)).status).toBe(200)
   expect(toolNames(await callMcp(service.url, agent.key))).toContain('mail.list_messages')
   const { access, clientId } = await connect(service, agent)
@@ -316,7 +316,7 @@ test('the service disables OAuth if its public URL has no TLS', async () => {
   expect(headers.get('www-authenticate')).toBe('Bearer realm="purser"')
 })
 
-test('an app that requests no scope gets the smallest set of scopes, and may leave out the parameter state', async () => {
+test('an app that requests no scope gets the smallest set of scopes, and the parameter state is optional', async () => {
   const { body: client } = await register(service.url)
   const asked = authorizationOf(service.url, client.client_id, {
     scope: null,
@@ -331,7 +331,7 @@ test('an app that requests no scope gets the smallest set of scopes, and may lea
   expect(Object.keys(answered(decided.redirectTo)).toSorted()).toEqual(['code', 'iss'])
 })
 
-test('an authorization code works only once, and its second use ends all access that its first use gave', async () => {
+test('an authorization code works only once, and its second use ends the access that the first use gave', async () => {
   const { exchange } = await codeFor(service, agent)
   const answers = await Promise.all([1, 2, 3].map(() => token(service.url, exchange)))
   const won = answers.filter(({ status }) => status === 200)

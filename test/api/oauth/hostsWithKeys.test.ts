@@ -127,7 +127,7 @@ test.each(Object.entries(HOSTS))(
   },
 )
 
-test('an MCP host that tries OAuth discovery first still connects with its API key', async () => {
+test('an MCP host that first looks for OAuth metadata can still connect with its API key', async () => {
   for (const path of [
     '/.well-known/oauth-protected-resource/mcp',
     '/.well-known/oauth-protected-resource',

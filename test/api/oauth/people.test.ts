@@ -89,7 +89,7 @@ test.each<[string, object, object]>([
   },
 )
 
-test('a change of a person ends no app of a project for which the person still decides', async () => {
+test('if a person’s name, role or projects change, apps stay connected to projects that the person still decides for', async () => {
   const operator = await signIn(service)
   const person = await signInAs(service, 'owner', [own.project.id])
   const app = await connect(service, own, { person })
@@ -152,7 +152,7 @@ test('an owner can connect, see and disconnect apps only for their own projects,
   expect((await viewer.get('/oauth/grants')).status).toBe(403)
 })
 
-test('a person who chooses a project that was deleted meanwhile can choose another one', async () => {
+test('if a person chooses a project that was deleted meanwhile, the choice is refused and the person can choose another project', async () => {
   const gone = await service.newAgent()
   const { body } = await register(service.url)
   const consent = await requestConsent(service, authorizationOf(service.url, body.client_id))

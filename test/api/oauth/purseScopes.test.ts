@@ -16,7 +16,7 @@ const metadata = async (url: string) =>
 const toolNames = ({ body }: { body: any }): string[] =>
   body.result.tools.map(({ name }: { name: string }) => name)
 
-test('a chat host gets no OAuth scope of the purse unless the operator offers this scope', async () => {
+test('an OAuth app gets no scope of the purse (the agent’s wallet) unless the operator offers this scope', async () => {
   await using service = await startOAuthService()
   expect((await metadata(service.url)).scopes_supported).not.toContain('purse:pay')
   const { body } = await register(service.url)
@@ -27,7 +27,7 @@ test('a chat host gets no OAuth scope of the purse unless the operator offers th
   expect(challenged.get('www-authenticate')).not.toContain('purse:')
 })
 
-test('a scope of the purse that the operator offers gives access to the purse tools until the offer ends', async () => {
+test('if the operator offers a purse scope to OAuth apps, the purse tools work until the operator withdraws the offer', async () => {
   await using offering = await startOAuthService({
     env: { OAUTH_PURSE_SCOPES: 'purse:read,purse:pay' },
   })
@@ -41,7 +41,7 @@ test('a scope of the purse that the operator offers gives access to the purse to
   expect([left.includes('purse_quote'), left.includes('purse_pay')]).toEqual([true, false])
 })
 
-test('the setting OAUTH_PURSE_SCOPES accepts only scopes of the purse', async () => {
+test('the setting OAUTH_PURSE_SCOPES accepts only scopes that belong to the purse', async () => {
   await expect(startOAuthService({ env: { OAUTH_PURSE_SCOPES: 'vault:read' } })).rejects.toThrow(
     'OAUTH_PURSE_SCOPES',
   )

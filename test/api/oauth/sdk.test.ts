@@ -74,7 +74,7 @@ async function consent(host: Host): Promise<string> {
 }
 
 test.each(['/mcp', '/mcp?names=underscore'])(
-  'the official MCP client connects to %s by itself: it gets metadata, registration, consent, tokens and a refresh',
+  'the official MCP client connects to %s without help: it reads metadata, registers, gets consent and tokens, and refreshes a token',
   async (path) => {
     const host = new Host()
     const first = transportOf(host, path)

@@ -45,7 +45,7 @@ const CODE = {
 }
 const REFRESH = { grant_type: 'refresh_token', refresh_token: `lort-${'0'.repeat(64)}` }
 
-test('the error of the token endpoint names each field that is absent or empty', async () => {
+test('the error of the OAuth token endpoint names each field that is absent or empty', async () => {
   const forms: [whole: Fields, names: string[]][] = [
     [CODE, ['grant_type', 'client_id', 'code_verifier', 'code']],
     [REFRESH, ['grant_type', 'client_id', 'refresh_token']],
@@ -73,7 +73,7 @@ test('the token endpoint reads fields of at most 1000 characters', async () => {
   )
 })
 
-test('an app with an unknown client id is told to register again, but an app that has a metadata document needs no registration', async () => {
+test('an app with an unknown client id is told to register again, unless its client id is the URL of a metadata document', async () => {
   const unknown = [401, 'invalid_client', 'client_id is unknown: register again']
   for (const client_id of [
     `oac_${'0'.repeat(24)}`,
@@ -89,7 +89,7 @@ test('an app with an unknown client id is told to register again, but an app tha
   expect(await refused({ ...REFRESH, ...document })).toEqual(GRANT_FAULT)
 })
 
-test('a token request or a revocation with a repeated parameter is refused, unless all but one are empty', async () => {
+test('a token or revocation request is refused if a parameter has two non-empty values', async () => {
   const { exchange } = await codeFor(service, agent)
   const post = async (path: string, pairs: [string, string][]) => {
     const response = await fetch(service.url + path, {
@@ -126,7 +126,7 @@ test('a token request or a revocation with a repeated parameter is refused, unle
   expect((await post('/oauth/token', whole)).status).toBe(200)
 })
 
-test('the token endpoint supports two grant types', async () => {
+test('the token endpoint supports the two grant types authorization_code and refresh_token', async () => {
   for (const grant_type of ['password', 'client_credentials', 'Refresh_Token', 'constructor']) {
     expect([grant_type, await refused({ ...CODE, client_id: clientId, grant_type })]).toEqual([
       grant_type,
@@ -135,7 +135,7 @@ test('the token endpoint supports two grant types', async () => {
   }
 })
 
-test('a token request may either omit the resource or name the MCP endpoint', async () => {
+test('a token request may omit the parameter resource, or set it to the MCP endpoint', async () => {
   const mcp = `${service.url}/mcp`
   const { exchange } = await codeFor(service, agent)
   const wrong = [400, 'invalid_target', `resource must be ${mcp}`]
@@ -157,7 +157,7 @@ test('a token request may either omit the resource or name the MCP endpoint', as
   expect((await token(service.url, { ...renewal, resource: `${mcp}/` })).status).toBe(200)
 })
 
-test('an app gets a bearer token for an hour, a refresh token, and the scopes that the owner gave', async () => {
+test('an app gets an access token for one hour, a refresh token, and the scopes that the owner granted', async () => {
   const { body } = await connect(service, agent, { scopes: ['mail:read', 'mail:send'] })
   expect(body).toEqual({
     access_token: expect.stringMatching(/^loat-[0-9a-f]{64}$/),
@@ -177,13 +177,13 @@ describe('an app refreshes its access token', () => {
   const scopeOf = async (scope: string) =>
     (await token(service.url, { ...renewal, scope })).body.scope
 
-  test('a token refresh keeps the scopes if it names no scope', async () => {
+  test('a token refresh that names no scope keeps all scopes', async () => {
     for (const scope of ['', ' ', 'offline_access', ' offline_access ']) {
       expect([scope, await scopeOf(scope)]).toEqual([scope, 'mail:read mail:send'])
     }
   })
 
-  test('an app learns how long its access token lasts, also shortly before its access ends', async () => {
+  test('a token response states how long the access token lasts, even if the owner’s grant ends before the usual hour', async () => {
     const { refresh, clientId: client_id } = await connect(service, agent)
     await service.database.pool.query(
       `update oauth_grants set expires_at = clock_timestamp() + interval '5 minutes' where client_id = $1`,
@@ -193,12 +193,12 @@ describe('an app refreshes its access token', () => {
     expect(body.expires_in).toBeWithin(280, 301)
   })
 
-  test('a token refresh keeps only the scopes that it names, however many spaces are between them', async () => {
+  test('a token refresh keeps only the scopes that the request names, and any number of spaces may separate the scopes', async () => {
     expect(await scopeOf('  mail:send   offline_access ')).toBe('mail:send')
     expect(await scopeOf('mail:read mail:read')).toBe('mail:read')
   })
 
-  test('a token refresh may not name another scope, nor use more than 1000 characters', async () => {
+  test('a token refresh may not name a scope beyond the grant, or a scope text of more than 1000 characters', async () => {
     expect(await refused({ ...renewal, scope: 'mail:read mail:manage' })).toEqual(SCOPE_FAULT)
     expect(await scopeOf('mail:read'.padEnd(1_000))).toBe('mail:read')
     expect(await refused({ ...renewal, scope: 'mail:read'.padEnd(1_001) })).toEqual([
@@ -208,7 +208,7 @@ describe('an app refreshes its access token', () => {
     ])
   })
 
-  test('a token refresh is refused if it contains an authorization code or an access token in place of the refresh token', async () => {
+  test('a token refresh is refused if an authorization code or an access token stands in place of the refresh token', async () => {
     const { access, clientId: client_id, exchange } = await connect(service, agent)
     for (const refresh_token of [access, exchange.code]) {
       expect(await refused({ ...REFRESH, client_id, refresh_token })).toEqual(GRANT_FAULT)

@@ -8,7 +8,7 @@ type Ready = { status: string; checks: Record<string, string> }
 const readyOf = async (url: string): Promise<Ready> =>
   (await (await fetch(`${url}/readyz`)).json()) as Ready
 
-test('a process whose event loop was blocked for a second reports the block', async () => {
+test('if a process’s event loop was blocked for a second, the process reports the block', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   // Earlier tests may have blocked the process, so this test waits until the process is free.
   await waitFor(

@@ -13,7 +13,7 @@ const ask = async (query: string) => {
   return { status: response.status, body: (await response.json()) as any }
 }
 
-test('while the RPC node is away, /readyz refuses, and /readyz?exclude=rpc takes requests', async () => {
+test('while the RPC node is unreachable, /readyz answers 503, and /readyz?exclude=rpc still answers as ready', async () => {
   const { pool } = service.database
   await pool.query(
     `insert into chain_status (rpc_error, checked_at) values ('away', clock_timestamp())`,
@@ -28,7 +28,7 @@ test('while the RPC node is away, /readyz refuses, and /readyz?exclude=rpc takes
   })
 })
 
-test('/readyz can leave out no other check than that of the RPC node', async () => {
+test('a query of /readyz can exclude the check of the RPC node, but no other check', async () => {
   for (const query of ['?exclude=database', '?exclude=', '?exclude=rpc&exclude=migrations']) {
     const { status, body } = await ask(query)
     expect([query, status]).toEqual([query, 400])

@@ -26,13 +26,13 @@ afterAll(async () => {
   closeServers()
 })
 
-test('no health report exists before the first checks', async () => {
+test('before the first health checks, there is no health report', async () => {
   const { status, body } = await service.platform.get(PATH)
   expect(status).toBe(404)
   expect(body.message).toBe('No report yet: POST /v0/platform/health makes one')
 })
 
-test('workers run new health checks, the report names a part without workers, and the last report is kept', async () => {
+test('a new health report contains new checks by the workers and names a part without workers, and the last report is kept', async () => {
   const { status, body } = await service.platform.post(PATH)
   expect(status).toBe(200)
   expect(body).toMatchObject({ complete: true, verdict: 'broken' })
@@ -61,7 +61,7 @@ test('workers run new health checks, the report names a part without workers, an
 const WHOLE = { sections: [], given: { service: [], mail: [], chain: [] } }
 const PART = { sections: [], given: { service: [], mail: [] } }
 
-test('concurrent callers share a health report, and the next caller gets a new one', async () => {
+test('callers at the same time share one health report, and a later caller gets a new report', async () => {
   const { pool } = service.database
   const ids = await Promise.all([1, 2, 3].map(() => requestReport(pool, PART)))
   const [reportId] = ids as [string]
@@ -82,7 +82,7 @@ test('the last ten health reports are kept', async () => {
   expect((await service.platform.get(PATH)).body).toMatchObject({ complete: true, verdict: 'ok' })
 })
 
-test('a worker that does not respond becomes a finding after half a minute', async () => {
+test('if a worker does not respond for half a minute, the health report says so', async () => {
   const { pool } = service.database
   const id = await requestReport(pool, PART)
   const { body: waiting } = await service.platform.get(PATH)
@@ -97,7 +97,7 @@ test('a worker that does not respond becomes a finding after half a minute', asy
   expect(body.findings.map(({ check }: { check: string }) => check)).toEqual(['payments workers'])
 })
 
-test('a second response of a worker changes nothing in the health report', async () => {
+test('a second response of the same worker does not change the health report', async () => {
   const { pool } = service.database
   const reportId = await requestReport(pool, PART)
   const finding = { area: 'chain', check: 'RPC', found: 'first', verdict: 'ok' } as const

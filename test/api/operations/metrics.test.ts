@@ -27,7 +27,7 @@ async function samples(): Promise<Map<string, number>> {
   )
 }
 
-test('the metrics count queued work by task and state', async () => {
+test('the metrics count the waiting jobs by task and state', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   const found = await samples()
@@ -37,7 +37,7 @@ test('the metrics count queued work by task and state', async () => {
   expect(found.get('purser_outbound_mails_pending')).toBe(1)
 })
 
-test('a metric about the RPC node has no value before a payment worker has reported', async () => {
+test('the metrics about the RPC node have no value until a payment worker has reported', async () => {
   const { pool } = service.database
   await pool.query('delete from chain_status')
   const names = ['purser_rpc_report_age_seconds', 'purser_chain_head']
@@ -53,7 +53,7 @@ test('a metric about the RPC node has no value before a payment worker has repor
   expect(await values()).toEqual([false, false])
 })
 
-test('a metric tells whether an SMTP listener takes mail, once a listener has reported', async () => {
+test('after an SMTP listener has reported, the metric purser_smtp_up tells whether it accepts mail', async () => {
   const { pool } = service.database
   const id = crypto.randomUUID()
   const up = async () => (await samples()).get('purser_smtp_up')
@@ -70,7 +70,7 @@ test('a metric tells whether an SMTP listener takes mail, once a listener has re
   expect(await up()).toBeUndefined()
 })
 
-test('a listener with a full disk does not hide another listener that takes mail', async () => {
+test('if one SMTP listener’s disk is full, the metric still shows that another listener accepts mail', async () => {
   const { pool } = service.database
   const [full, other] = [crypto.randomUUID(), crypto.randomUUID()]
   await reportListener(pool, { id: full, trouble: 'the disk is full' })
@@ -83,7 +83,7 @@ test('a listener with a full disk does not hide another listener that takes mail
   await pool.query('delete from smtp_listeners')
 })
 
-test('the metrics time HTTP requests by route, never by the requested path', async () => {
+test('the metrics record the time of HTTP requests by route, and never contain a requested path', async () => {
   const agent = await service.newAgent()
   await agent.get('/v0/messages/%3Cnobody%40example.com%3E')
   await agent.get('/v0/no/such/pathOfAStranger')
@@ -96,7 +96,7 @@ test('the metrics time HTTP requests by route, never by the requested path', asy
   expect(text).not.toContain('nobody')
 })
 
-test('/metrics requires the metrics token if the setting has a token', async () => {
+test('a request for /metrics needs the metrics token if the operator has set a token', async () => {
   for (const authorization of [undefined, 'Bearer wrong', `Bearer ${TOKEN}x`, TOKEN]) {
     const response = await scrape(authorization)
     expect([authorization, response.status]).toEqual([authorization, 401])

@@ -25,7 +25,7 @@ function makePart() {
   return part
 }
 
-test('a part of the service that cannot restart is retried after growing pauses, and the log reports the outage once', async () => {
+test('if a part of the service cannot restart, the supervisor retries after growing pauses, and logs the outage once', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')
@@ -47,7 +47,7 @@ test('a part of the service that cannot restart is retried after growing pauses,
   await supervised.stop()
 })
 
-test('the first start of a part is tried three times, but only once with settings that the part refuses', async () => {
+test('the supervisor tries the first start of a part three times, but only once if the part refuses its settings', async () => {
   const failing = makePart()
   failing.failure = new Error('killed')
   await expect(failing.start()).rejects.toThrow('killed')
@@ -58,7 +58,7 @@ test('the first start of a part is tried three times, but only once with setting
   expect(refusing.launches).toHaveLength(1)
 })
 
-test('a part of the service that was stopped on purpose is not started again, even between two start attempts', async () => {
+test('if a part of the service is stopped on purpose, the supervisor does not start it again, even between two attempts', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')

@@ -52,7 +52,7 @@ async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: strin
 const approve = (approvalId: string, sha256: string) =>
   till.service.platform.post(`${base}/${approvalId}/approve`, { sha256 })
 
-test('a purchase that the owner approved asks the seller for a new offer, and is paid once', async () => {
+test('after the owner approves a purchase, the service asks the seller for a new offer and pays once', async () => {
   const { asked, purchaseId } = await ask({ method: 'POST', body: { city: 'Berlin' } })
   expect(asked).toMatchObject({
     state: 'waiting',
@@ -87,7 +87,7 @@ test('a purchase is refused if the seller changes its offer after the approval',
   expect(seller.received).toEqual([])
 })
 
-test('an approval is refused if its hash belongs to other terms, to another project or to a mail', async () => {
+test('an approval of a payment is refused if its hash belongs to other payment terms, another project or a mail', async () => {
   const { asked } = await ask()
   expect((await approve(asked.approvalId, 'ab'.repeat(32))).status).toBe(409)
   const other = await till.service.newAgent()
@@ -104,7 +104,7 @@ test('an approval is refused if its hash belongs to other terms, to another proj
   expect(seller.received).toEqual([])
 })
 
-test('a payment that the owner rejects tells the agent why, and is never signed', async () => {
+test('if the owner rejects a payment, the agent gets the reason, and the payment is never signed', async () => {
   const { asked, purchaseId } = await ask()
   await till.service.platform.post(`${base}/${asked.approvalId}/reject`, {
     reason: 'Too expensive.',
@@ -138,7 +138,7 @@ test('an approval request for a payment expires if the owner does not decide', a
   expect((await approve(asked.approvalId, asked.sha256)).status).toBe(409)
 })
 
-test('the link in a notification mail shows the payment, and decides its approval request once', async () => {
+test('the link in a notification mail shows the payment, and can decide its approval request only once', async () => {
   const { pool } = till.service.database
   const { asked, purchaseId } = await ask()
   const { approvalTokens } = await import('../../../shared/approvalLink.ts')

@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 type Entry = Record<string, string | number | boolean | null>
 
-test('the accounting entries of sales, refunds, purchases and a sweep equal the chain after a reorganisation', async () => {
+test('after a chain reorganisation, the account books of sales, refunds, purchases and a sweep still match the chain', async () => {
   await using till = await startPurseTill()
   const { platform, url, database, config } = till.service
   const seller = await till.newSeller()
@@ -109,7 +109,7 @@ test('the accounting entries of sales, refunds, purchases and a sweep equal the 
   expect(await kinds()).toEqual(['payment', 'refund', 'refund'])
 })
 
-test('the account books export the entries of purchases as CSV, in pages', async () => {
+test('the account book of purchases is exported as CSV, in pages', async () => {
   await using till = await startPurseTill()
   const agent = await till.service.newAgent()
   await fundPurse(till, agent.project.id)

@@ -40,7 +40,7 @@ const store = async (host: string) => {
 }
 const request = { credential: 'weather', headers: { authorization: 'Bearer {{apiKey}}' } }
 
-test('a purchase sends the vault secret with each request, but its result does not contain the secret', async () => {
+test('each request of a purchase contains the vault secret, but the result of the purchase does not', async () => {
   await store(seller.host)
   const heard: (string | null)[] = []
   seller.ask = (asked) => {
@@ -72,14 +72,14 @@ test('a purchase sends the vault secret with each request, but its result does n
   expect(audit).toMatchObject({ count: 1, logs: [{ subject: 'weather' }] })
 })
 
-test('a purchase with a credential that is bound to another host sends nothing', async () => {
+test('a purchase with a credential of another host sends no request', async () => {
   await store('api.example.com')
   const { status, body } = await buyer.pay(seller.url, request)
   expect([status, (body as unknown as { error: string }).error]).toEqual([403, 'forbidden'])
   expect([seller.asked.length, seller.received.length]).toEqual([0, 0])
 })
 
-test('a purchase with a credential needs the scope vault:use and an existing credential', async () => {
+test('a purchase with a credential needs the scope vault:use, and the credential must exist', async () => {
   const { status } = await buyer.pay(seller.url, { ...request, credential: 'missing' })
   expect(status).toBe(404)
   await store(seller.host)
@@ -93,7 +93,7 @@ test('a purchase with a credential needs the scope vault:use and an existing cre
   expect(seller.asked).toEqual([])
 })
 
-test('a credential that is deleted during a payment is not sent again', async () => {
+test('if a credential is deleted during a purchase, the purchase does not send the credential again', async () => {
   await store(seller.host)
   seller.serve = async () => {
     await buyer.delete('/v0/vault/weather')
@@ -104,7 +104,7 @@ test('a credential that is deleted during a payment is not sent again', async ()
   expect(seller.received.length).toBe(1)
 })
 
-test('a vault secret keeps its quotes and backslashes in the arguments of an MCP tool', async () => {
+test('quotes and backslashes in a vault secret stay unchanged in the arguments of an MCP tool', async () => {
   await using mcp = startMcpSeller()
   const password = 'pa\\ss"word\\n'
   const put = (placement: string[]) =>

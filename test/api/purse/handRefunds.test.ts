@@ -85,7 +85,7 @@ const transfer = async (amountAtomic: bigint, to = payer.address): Promise<Hex> 
   return hash
 }
 
-test('a refund that the seller sent and named is verified on the chain, and gets a receipt and an event', async () => {
+test('if a seller pays a refund and names its transaction, the service verifies it on the chain, and creates a receipt and an event', async () => {
   const { seller, paymentId } = await sold()
   const { refundId, payTo: buyer } = await expectRefund(paymentId, '0.004')
   expect(buyer).toBe(payer.address.toLowerCase())
@@ -121,7 +121,7 @@ test('a refund that the seller sent and named is verified on the chain, and gets
   expect((await name(paymentId, refundId, txHash)).status).toBe(409)
 })
 
-test('a transfer proves one refund only, and it must have the right amount and payee and be made after the payment', async () => {
+test('a transfer proves only one refund, and must have the right amount and recipient and a time after the payment', async () => {
   await fund(till.client, payTo, 3_000n)
   const old = await transfer(3_000n)
   const { paymentId } = await sold()
@@ -149,7 +149,7 @@ test('a transfer proves one refund only, and it must have the right amount and p
   await refused(second.refundId, right, used)
 })
 
-test('refunds by a seller never exceed the payment, and the seller can withdraw a refund that was not sent', async () => {
+test('all refunds that a seller pays by hand never exceed the payment, and the seller can withdraw a refund that was not sent', async () => {
   const { paymentId } = await sold()
   const many = await Promise.all(
     Array.from({ length: 12 }, (_, n) =>
@@ -172,7 +172,7 @@ test('refunds by a seller never exceed the payment, and the seller can withdraw 
   expect((await name(paymentId, refundId, '0x12' as Hex)).status).toBe(400)
 })
 
-test('a refund whose block a reorganisation replaced is verified again, and is reported only once', async () => {
+test('if a reorganisation replaces the block of a refund, the service verifies the refund again, and reports it only once', async () => {
   const { seller, paymentId } = await sold()
   const { refundId } = await expectRefund(paymentId, '0.001')
   const snapshot = await till.client.snapshot()
@@ -198,7 +198,7 @@ test('a refund whose block a reorganisation replaced is verified again, and is r
   expect(rowCount).toBe(1)
 })
 
-test('a buyer with a purse at this service sees the refund of a payment, but the mandate does not regain the amount', async () => {
+test('a buyer with a purse at this service sees the refund of a payment, but the refund does not enlarge what the mandate still allows', async () => {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
   await changeProject(till.service.database.pool, seller.project.id, { payTo: address })

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { requeueLostPurchases } from '../../../sql/purse/purchases/purchaseJobs.ts'
 import { newBuyer, startPurseTill, startSeller } from '../../support/purse/purseScene.ts'
 
-test('a purchase that lost its job gets a new job after a minute, unless it waits for its owner', async () => {
+test('if the job of a purchase is lost, the purchase gets a new job after a minute, unless it waits for its owner', async () => {
   await using till = await startPurseTill({ parts: { pools: [] } })
   await using seller = startSeller(till)
   const buyer = await newBuyer(till)

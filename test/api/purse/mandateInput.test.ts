@@ -37,7 +37,7 @@ const faultOf = (given: Partial<Given>) => {
 }
 
 describe('the service reads the terms of a new mandate', () => {
-  test('a new mandate has the given terms, and defaults for the other terms', () => {
+  test('a new mandate (spending limit of an agent) has the given terms, and default values for the other terms', () => {
     expect(read()).toEqual({
       name: 'Tide tables',
       network: 'base',
@@ -73,7 +73,7 @@ describe('the service reads the terms of a new mandate', () => {
     }
   })
 
-  test('a new mandate needs a host or a resource at which it may pay', () => {
+  test('a new mandate must name a host or a resource where the agent may pay', () => {
     expect(faultOf({ hosts: [] })).toBe(
       'hosts or resources must name a place: without one the mandate allows nothing',
     )
@@ -102,7 +102,7 @@ describe('the service reads the times of a mandate', () => {
     '2027-01-01T10:00:00',
     'Friday',
     '',
-  ])('the times of a mandate may not be "%s"', (text) => {
+  ])('the times of a mandate must be valid, so the text "%s" is refused', (text) => {
     for (const field of ['validFrom', 'validUntil'] as const) {
       expect(faultOf({ [field]: text })).toBe(
         `${field} must be an ISO 8601 time with its zone, or a date`,
@@ -122,7 +122,7 @@ describe('the service reads the places at which a mandate may pay', () => {
     )
   })
 
-  test('a mandate lists resources as URLs of the public web without query and fragment', () => {
+  test('a mandate names resources as public web URLs without query and fragment', () => {
     expect(read({ resources: ['https://API.example.com/x'] }).resources).toEqual([
       'https://api.example.com/x',
     ])
@@ -140,7 +140,7 @@ describe('the service reads the places at which a mandate may pay', () => {
     ).toEqual(inside)
   })
 
-  test('a mandate lists payee addresses in lower case, or allows any address', () => {
+  test('a mandate stores payee addresses in lower case, or allows any address', () => {
     expect(read({ payees: [`0x${'A'.repeat(40)}`] }).payees).toEqual([`0x${'a'.repeat(40)}`])
     expect(read({ payees: null }).payees).toBeNull()
     for (const payee of [`0x${'a'.repeat(39)}`, 'a'.repeat(40), `0x${'g'.repeat(40)}`]) {
@@ -152,7 +152,7 @@ describe('the service reads the places at which a mandate may pay', () => {
 })
 
 describe('an owner changes a mandate', () => {
-  test('a change of a mandate keeps each term that it leaves out, and keeps the start time', () => {
+  test('a change of a mandate keeps each term that the change does not mention, and keeps the start time', () => {
     const { id, row, reservedAtomic, spentAtomic, releasedAtomic, createdAt, ...terms } = PRESENT
     expect(change({})).toEqual({ ...terms, validFrom: null })
   })
@@ -167,12 +167,12 @@ describe('an owner changes a mandate', () => {
     })
   })
 
-  test('a change of a mandate that sets the start to null makes the mandate valid from now on', () => {
+  test('if a change of a mandate sets the start time to null, the mandate is valid from now on', () => {
     const { validFrom } = change({ validFrom: null, validUntil: null })
     expect(Math.abs(validFrom!.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('after a change, the end of a mandate must be later than its start', () => {
+  test('a change of a mandate is refused unless the end time is later than the start time', () => {
     const faultOfChange = (given: Parameters<typeof change>[0]) => {
       try {
         return change(given) && 'read'
@@ -189,18 +189,18 @@ describe('an owner changes a mandate', () => {
     expect(changedTerms(reversed, { state: 'stopped' }, RULES).state).toBe('frozen')
   })
 
-  test('an owner stops a mandate, and lets it run again', () => {
+  test('an owner stops a mandate, and later makes the mandate active again', () => {
     expect(change({ state: 'active' }).state).toBe('active')
     expect(change({ state: 'stopped' }).state).toBe('frozen')
     expect(change({}).state).toBe('frozen')
   })
 
-  test('a change of a mandate may forbid that a price rises at all', () => {
+  test('a change of a mandate may set risePercent to 0, so that a seller’s price may not rise', () => {
     expect(change({ risePercent: 0 }).risePercent).toBe(0)
   })
 })
 
-test('the owner sees the amounts of a mandate in USDC, and the sum of its open payments', () => {
+test('the owner sees the amounts of a mandate in USDC, including the sum of its open payments', () => {
   expect(toMandateView(PRESENT)).toMatchObject({
     state: 'stopped',
     maxPerPayment: '0.05',

@@ -51,7 +51,7 @@ const refund = (paymentId: string, amount: string, key = `refund-${++keys}`) =>
     { 'idempotency-key': key },
   )
 
-test('a refund of a final payment is made once for each idempotency key, and refunds never exceed the payment', async () => {
+test('a refund of a final payment happens once for each idempotency key, and all refunds together never exceed the payment', async () => {
   const { seller, address, paymentId } = await soldOnce()
   expect((await refund(paymentId, '0.004')).body).toMatchObject({
     message: 'The payment is not final yet: ask again later',
@@ -84,7 +84,7 @@ test('a refund of a final payment is made once for each idempotency key, and ref
   expect(rows[0].data).toMatchObject({ refundOf: paymentId, payTo: payer.address.toLowerCase() })
 })
 
-test('a refund requires an owner, a payment to the purse, and enough balance in the purse', async () => {
+test('a refund needs an owner, a payment that the purse received, and enough free balance in the purse', async () => {
   const { seller, paymentId } = await soldOnce()
   await makeFinal(seller, paymentId)
   const path = `/v0/payments/${paymentId}/refund`
@@ -106,7 +106,7 @@ test('a refund requires an owner, a payment to the purse, and enough balance in 
   expect((await refund('pay_000000000000000000000000', '0.01')).status).toBe(404)
 })
 
-test('a sweep leaves the amount of open signatures in the purse, and a project with a purse balance cannot be deleted', async () => {
+test('a sweep (emptying of a purse) leaves the amount of open payments, and a project whose purse holds money cannot be deleted', async () => {
   await using seller = startSeller(till)
   seller.serve = async () => new Response('no', { status: 400 })
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })

@@ -37,7 +37,7 @@ const aDayLater = ({ project }: Buyer) =>
     [project.id],
   )
 
-test('a purse pays the balance above its maximum to a payout address that was set a day before', async () => {
+test('a purse pays the balance above its maximum to the payout address, one day after this address was set', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 5_000_000n })
   const set = await change(buyer, { max: '2', payoutAddress: OWNER })
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
@@ -101,7 +101,7 @@ test('an invalid change of the payout settings gets an error that names the fiel
   }
 })
 
-test('a purse with a rotated key pays from a new address, and all money at the old address moves there', async () => {
+test('after a key rotation, a purse pays from a new address, and all money at the old address moves to the new address', async () => {
   await using seller = startSeller(till)
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
   await buyer.giveMandate({ hosts: [seller.host] })

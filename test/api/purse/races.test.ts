@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(usdc) * 1e6))
 
-test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit`, async () => {
+test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandates`, async () => {
   const buyer = await newBuyer(till)
   // The mandate of 0.10 USDC is not a multiple of the price 0.003, so in the end less than one payment is left of it.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
@@ -100,7 +100,7 @@ test('parallel payments never exceed the balance of the purse', async () => {
   expect(signed.length).toBe(3)
 })
 
-test('if a mandate is reduced while payments are made, it allows no new payment, and payments that are already signed stay valid', async () => {
+test('if a mandate is reduced while payments run, new payments are refused, and payments that are already signed stay valid', async () => {
   const buyer = await newBuyer(till)
   const id = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '1' })
   const { promise: narrowed, resolve } = Promise.withResolvers<void>()

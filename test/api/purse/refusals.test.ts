@@ -67,7 +67,7 @@ describe('a purse refuses unacceptable payments', () => {
     })
   }
 
-  test('a mandate with a misspelt limit is refused, because the limit would otherwise have no effect', async () => {
+  test('a mandate with a misspelt limit is refused, because the service would otherwise ignore the limit', async () => {
     const path = `/v0/platform/projects/${buyer.project.id}/mandates`
     const given = { name: 'm', hosts: ['a.example.com'], maxPerPayment: '1', maxPerDay: '1' }
     const { body } = await till.service.platform.post(path, given)
@@ -157,7 +157,7 @@ describe('a purse refuses unacceptable payments', () => {
     await refused('not_in_mandate')
   })
 
-  test('a purse refuses a new payee address at a known host, unless the mandate names this payee', async () => {
+  test('a purse refuses a new payee address at a known host, unless the mandate names this address', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.payTo = `0x${'ab'.repeat(20)}`
     const { body } = await buyer.pay(seller.url)
@@ -165,7 +165,7 @@ describe('a purse refuses unacceptable payments', () => {
     expect(seller.received.length).toBe(1)
   })
 
-  test('a purse refuses a price that has risen by more than the mandate allows, even if it has risen in small steps', async () => {
+  test('a purse refuses a price that rose by more than the mandate allows, even if the price rose in small steps', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.amount = '12001'
     const { body } = await buyer.pay(seller.url)
@@ -176,13 +176,13 @@ describe('a purse refuses unacceptable payments', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('waiting')
   })
 
-  test('a purse does not sign a price above the mandate’s askAbove, but waits for the owner', async () => {
+  test('if a price is above the mandate’s limit askAbove, the purse waits for the owner and does not sign', async () => {
     await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.009' })
     const { body } = await buyer.pay(seller.url)
     expect(body).toMatchObject({ state: 'waiting', payment: null })
   })
 
-  test('a purse refuses more payments a minute than a mandate allows', async () => {
+  test('a purse refuses a payment if the mandate’s number of payments in a minute is used up', async () => {
     await buyer.giveMandate({ hosts: [seller.host], paymentsPerMinute: 1 })
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     const { body } = await buyer.pay(seller.url)
@@ -190,7 +190,7 @@ describe('a purse refuses unacceptable payments', () => {
   })
 })
 
-test('a purse signs a payment for at most 120 seconds, and chooses the cheapest offer that it can pay', async () => {
+test('a signed payment is valid for at most 120 seconds, and the purse chooses the cheapest offer that it can pay', async () => {
   seller.ask = () =>
     seller.challenge([
       { network: 'eip155:8453', amount: '1' },
@@ -202,7 +202,7 @@ test('a purse signs a payment for at most 120 seconds, and chooses the cheapest 
   expect(body.payment!.validBefore).toBeLessThanOrEqual(Math.floor(Date.now() / 1000) + 120)
 })
 
-test('a purchase request follows no redirect, neither before nor after the payment', async () => {
+test('a purchase follows no HTTP redirect, neither before nor after the payment', async () => {
   seller.ask = () => Response.redirect('https://elsewhere.example/', 302)
   expect((await buyer.pay(seller.url)).body).toMatchObject({
     state: 'answered',
@@ -215,7 +215,7 @@ test('a purchase request follows no redirect, neither before nor after the payme
   expect(body).toMatchObject({ state: 'answered', status: 307, payment: { state: 'open' } })
 })
 
-test('a resource without a price is returned without a payment, and nothing is signed for a quote', async () => {
+test('if a resource has no price, a purchase returns the resource without a payment; a quote never signs a payment', async () => {
   const { body: quote } = await buyer.post('/v0/purse/quote', { url: seller.url })
   expect(quote).toMatchObject({ state: 'quoted', terms: { amountUsdc: '0.01' }, payment: null })
   seller.ask = () => new Response('free')

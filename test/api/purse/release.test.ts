@@ -56,7 +56,7 @@ const sums = async () => {
   return { reservedUsdc, openUsdc, spentUsdc, releasedUsdc }
 }
 
-test('an unused signature reserves its amount until a final block is later than its expiry, and then releases the amount', async () => {
+test('an unused signed payment reserves its amount until a final block is later than its expiry; then the amount is free again', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
@@ -86,7 +86,7 @@ async function balanceBlock(): Promise<number> {
   return (body as { balanceBlock: number }).balanceBlock
 }
 
-test('if a seller takes the money without serving content, this is recorded, whoever sent the authorization to the chain', async () => {
+test('if a seller takes the money without serving content, the service records this, whoever sent the payment to the chain', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)
@@ -120,7 +120,7 @@ test('a purse ignores the seller’s own claim that a payment has settled', asyn
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('a seller that has not answered gets the same signed payment again, and the purse signs no second payment', async () => {
+test('if a seller did not answer, the purse sends the same signed payment again and signs no second payment', async () => {
   let calls = 0
   seller.serve = async (payment) => {
     if (++calls === 1) return new Response('away', { status: 503 })
@@ -135,14 +135,14 @@ test('a seller that has not answered gets the same signed payment again, and the
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('a second 402 response after the payment ends the purchase, and the purse signs no other payment', async () => {
+test('if the seller sends a second 402 response after the payment, the purchase ends, and the purse signs no other payment', async () => {
   seller.serve = async () => seller.challenge([{ amount: '9999' }])
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
   expect(seller.received.length).toBe(1)
 })
 
-test('if the purse is stopped, signed payments that are not settled yet are cancelled, and the mandate regains their amounts', async () => {
+test('if the purse is stopped, its signed but unsettled payments are cancelled on the chain, and the mandate regains their amounts', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)
@@ -167,7 +167,7 @@ test('if the purse is stopped, signed payments that are not settled yet are canc
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('a payment that the seller settles before the purse is stopped counts as settled', async () => {
+test('if the seller settles a payment before the owner stops the mandate, the payment counts as settled', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)
@@ -179,7 +179,7 @@ test('a payment that the seller settles before the purse is stopped counts as se
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
 
-test('many unused payments do not keep the service from seeing that a newer payment is settled', async () => {
+test('even with many unused payments, the service notices that a newer payment is settled', async () => {
   const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120

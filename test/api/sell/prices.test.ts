@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readPrices } from '../../../api/sell/prices.ts'
 import { normalPath } from '../../../api/sell/sellPath.ts'
 
-test('a pattern matches the normal form of the path that it names', () => {
+test('a path pattern in the price file matches every spelling that has the same normal form', () => {
   const { of, all } = readPrices(
     JSON.stringify({
       '/münchen/*': '0.01',
@@ -28,7 +28,7 @@ test('a pattern matches the normal form of the path that it names', () => {
   ])
 })
 
-test('another spelling of a dear path is not sold at the lower price of a later pattern', () => {
+test('another spelling of an expensive path is refused, and not sold at the lower price of a later pattern', () => {
   const { of } = readPrices(
     JSON.stringify({ '/reports/**': '0.05', '/Weather': '0.03', '/tips/': '0.01', '/**': '0.01' }),
   )
@@ -55,6 +55,6 @@ test('another spelling of a dear path is not sold at the lower price of a later 
   }
 })
 
-test('a path that differs from the only sold path in its case is not for sale', () => {
+test('if only the path /Weather is for sale, the path /weather is not for sale', () => {
   expect(readPrices('{"/Weather": "0.03"}').of('/weather')).toBeNull()
 })

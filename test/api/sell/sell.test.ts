@@ -85,7 +85,7 @@ const buy = async (path: string, init: RequestInit = {}) => {
 }
 const payments = async () => (await seller.get('/v0/payments')).body.count as number
 
-test('the paywall charges the price of a path, and the origin server gets only paid requests', async () => {
+test('the paywall charges the price of a path, and only paid requests reach the origin server', async () => {
   const offer = await fetch(`${url}/weather?city=Berlin`)
   expect(offer.status).toBe(402)
   expect(((await offer.json()) as any).accepts[0].maxAmountRequired).toBe('10000')
@@ -126,7 +126,7 @@ test('the origin server gets neither the payment header nor a hop-by-hop header'
   expect([headers.get('x-kept'), headers.get('host')]).toEqual(['k', new URL(origin.url).host])
 })
 
-test('the origin server gets no header by which a buyer could name another path or address', async () => {
+test('the paywall removes request headers in which a buyer could name another path or client address', async () => {
   // Some frameworks serve the path in X-Original-URL or X-Rewrite-URL in place of the path that the buyer paid for.
   const forged = {
     'x-original-url': '/reports/2026',
@@ -141,7 +141,7 @@ test('the origin server gets no header by which a buyer could name another path 
   for (const name of Object.keys(forged)) expect([name, headers.get(name)]).toEqual([name, null])
 })
 
-test('the paywall streams response bodies, and serves a byte range after payment', async () => {
+test('the paywall streams response bodies, and can sell a byte range', async () => {
   const gate = Promise.withResolvers<void>()
   origin.answer = () =>
     new Response(
@@ -184,7 +184,7 @@ test('a request body reaches the origin server unchanged', async () => {
   })
 })
 
-test('if the origin server fails after the payment, the same payment header gets the content later for free', async () => {
+test('if the origin server fails after the payment, the buyer later gets the content for the same payment header', async () => {
   const before = await payments()
   origin.answer = () => new Response('broken', { status: 500 })
   const { response, header } = await buy('/weather')
@@ -198,7 +198,7 @@ test('if the origin server fails after the payment, the same payment header gets
   expect(await payments()).toBe(before + 1)
 })
 
-test('if the origin server gives no response, the buyer gets status 504, and the same payment header gets the content later', async () => {
+test('if the origin server does not respond, the buyer gets status 504, and later gets the content for the same payment header', async () => {
   await using slow = (await sell([`${origin.url}/weather`, '0.01', '--timeout', '1'])).process
   const [, at = ''] = await printed(slow, /at (http:\S+)/)
   const before = await payments()
@@ -238,7 +238,7 @@ const raw = (target: string, headers = ''): Promise<number> =>
     socket.on('error', reject)
   })
 
-test('a request for a path that two servers could read in different ways gets status 400', async () => {
+test('a request gets status 400 if two servers could read its path in different ways', async () => {
   const targets: [string, number][] = [
     ['/weather', 402],
     ['/%77eather', 402],
@@ -270,7 +270,7 @@ test('a request for a path that two servers could read in different ways gets st
   expect(origin.seen).toEqual([])
 })
 
-test('the fixed part of a path pattern (glob) is not for sale itself, and a payment for it is refused', async () => {
+test('if a path pattern (glob) is for sale, its fixed first part is not, and a payment for this part is refused', async () => {
   await using other = (await sell([origin.url, '--prices', join(folder, 'globs.json')])).process
   const [, at = ''] = await printed(other, /at (http:\S+)/)
   expect((await fetch(`${at}/files/`)).status).toBe(402)
@@ -280,7 +280,7 @@ test('the fixed part of a path pattern (glob) is not for sale itself, and a paym
   expect([paid.status, await payments(), origin.seen]).toEqual([404, before, []])
 })
 
-test('the paywall may listen on an IPv6 address, which it writes in brackets', async () => {
+test('the paywall may listen on an IPv6 address, which its URL shows in brackets', async () => {
   await using other = (await sell([`${origin.url}/weather`, '0.01', '--host', '::1'])).process
   const [, at = ''] = await printed(other, /at (http:\S+)/)
   expect(at).toStartWith('http://[::1]:')
@@ -291,7 +291,7 @@ test('the paywall refuses a WebSocket request and states the reason', async () =
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
 })
 
-test('the paywall ignores an upgrade to HTTP/2, and sells the response over HTTP/1.1', async () => {
+test('the paywall ignores a request to upgrade to HTTP/2, and sells the response over HTTP/1.1', async () => {
   // The clients of Java and curl ask for this upgrade. A server may ignore it (RFC 9110 §7.8).
   const headers =
     'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'

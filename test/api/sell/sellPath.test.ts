@@ -11,7 +11,7 @@ test.each([
   ['/a.b/..c', '/a.b/..c'],
   ['/a;b=1/..c;d', '/a;b=1/..c;d'],
 ])(
-  'the canonical form of the path %s is %s, and reading this form again does not change it',
+  'the canonical form of the path %s is %s, and does not change if it is made canonical again',
   (given, wanted) => {
     expect(normalPath(given)).toBe(wanted)
     expect(normalPath(wanted)).toBe(wanted)
@@ -36,7 +36,7 @@ test.each([
   '/a/.;',
   '/a/;x/b',
   '//a',
-])('the path %s is refused', (given) => {
+])('the paywall refuses a request for the path %s', (given) => {
   expect(() => normalPath(given)).toThrow(PathError)
 })
 
@@ -65,7 +65,7 @@ test.each([
   ['seven places', '{"/a":"0.0000001"}', /must be decimal USDC/],
   ['an unknown field', '{"/a":{"amount":"1","prise":"2"}}', /"\/a"/],
   ['two amounts for one registered path', '{"/a/*.x":"1","/a/*.y":"2"}', /must have one amount/],
-])('a price file is refused if it has the fault "%s"', (_, json, message) => {
+])('a price file with this fault is refused: "%s"', (_, json, message) => {
   expect(() => readPrices(json)).toThrow(PriceError)
   expect(() => readPrices(json)).toThrow(message)
 })

@@ -16,7 +16,7 @@ afterAll(async () => {
   rmSync(DATA_DIR, { recursive: true, force: true })
 })
 
-test('a mail client that resets its connection is no outage of the database in the log', async () => {
+test('if a mail client resets its connection, the log does not report a database outage', async () => {
   const port = await freePort()
   await using smtp = startProcess('api/smtp/main.ts', {
     ...{ DATABASE_URL: database.url, DATA_DIR, MAIL_DOMAIN: 'mail.test' },

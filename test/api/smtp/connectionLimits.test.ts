@@ -18,7 +18,7 @@ test('an IPv6 /64 network may open as many SMTP connections as one IP address, a
   expect(admitted('2001:db8:1::1')).toBe(true)
 })
 
-test('if a new SMTP connection needs room, the longest idle connection of the network with the most connections is closed', () => {
+test('if a new SMTP connection needs room, the connection that is idle longest is closed in the network with the most connections', () => {
   const limits = new ConnectionLimits({ max: 4, perAddressMax: 10 })
   const ended: string[] = []
   const enter = (address: string, name: string, activeMs: number) => {
@@ -36,7 +36,7 @@ test('if a new SMTP connection needs room, the longest idle connection of the ne
   expect(ended).toEqual(['idle'])
 })
 
-test('if an SMTP connection reports its end twice, only one place becomes free', () => {
+test('if the end of an SMTP connection is reported twice, the limit frees only one place', () => {
   const limits = new ConnectionLimits({ max: 1, perAddressMax: 1 })
   const guest = limits.enter('10.0.0.1', never)!
   limits.leave(guest)

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
 
-test('while PostgreSQL is unreachable, known addresses accept mail, unknown addresses get 451, and all mail arrives later', async () => {
+test('while PostgreSQL is unreachable, mail to known addresses is accepted, unknown addresses get 451, and all mail arrives later', async () => {
   await using service = await startTestService({ proxied: true })
   const agent = await service.newAgent()
   const port = service.smtp!.port

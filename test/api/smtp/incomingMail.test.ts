@@ -31,7 +31,7 @@ function mails() {
   return { begin, ended }
 }
 
-test('if the total limit on bytes is exceeded, the network with the most bytes loses its slowest incomplete mail', async () => {
+test('if incomplete mails use too many bytes in total, the network with the most bytes loses its slowest mail', async () => {
   const { begin, ended } = mails()
   await begin('small', '10.0.1.1', 1)
   await begin('greedy slow', '10.0.2.1', 2)
@@ -42,7 +42,7 @@ test('if the total limit on bytes is exceeded, the network with the most bytes l
   expect((await mail.bytes()).equals(Buffer.alloc(3 * MB, 'newcomer'))).toBe(true)
 })
 
-test('if one network alone reaches the total limit, no mail of another network is ended', async () => {
+test('if one network alone uses up the total limit, no mail of another network is interrupted', async () => {
   const { begin, ended } = mails()
   await begin('other', '10.0.1.1', 4)
   const { isTaken } = await begin('alone', '10.0.2.1', 5)
@@ -59,7 +59,7 @@ test('the incomplete mails of one network stay below the byte limit for a networ
   expect(ended).toEqual([])
 })
 
-test('a small mail stays in memory, and is taken even if its network has reached its limit', async () => {
+test('a small mail stays in memory, and is accepted even if its network has reached its limit', async () => {
   const { begin } = mails()
   await begin('large', '10.0.1.1', 5)
   const small = await begin('small', '10.0.1.1', 1 / 16)
@@ -68,7 +68,7 @@ test('a small mail stays in memory, and is taken even if its network has reached
   expect(await small.mail.write(Buffer.from('!'))).toBe(false)
 })
 
-test('a large mail that arrives in parts is read whole and in order', async () => {
+test('a large mail that arrives in parts is complete and in the right order when it is read', async () => {
   const { begin } = mails()
   const { mail } = await begin('a', '10.0.1.1', 1 / 32)
   const parts = ['b', 'c', 'd'].map((letter) => Buffer.alloc(MB / 16, letter))
@@ -77,7 +77,7 @@ test('a large mail that arrives in parts is read whole and in order', async () =
   expect((await mail.bytes()).equals(whole)).toBe(true)
 })
 
-test('a listener removes the incomplete mails of ended listeners, and keeps those of running listeners', () => {
+test('a listener deletes the incomplete mails of listeners that no longer run, and keeps those of running listeners', () => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-incoming-'))
   folders.push(folder)
   // Linux gives no process a number above 2^22.

@@ -27,7 +27,7 @@ test('the listener reads a large mail at a limited rate, so that small mails ove
   expect([item!.subject, answered]).toEqual(['small', false])
 })
 
-test('a fault of the disk gets a temporary SMTP reply that names no file', async () => {
+test('if the disk fails, the SMTP client gets a temporary error reply that names no file', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
   const { port } = service.smtp!

@@ -44,7 +44,7 @@ test('the number of SMTP connections of an IP address is limited, and a closed c
   await waitForMessages(agent, 1)
 })
 
-test('unfinished mails of one IP address leave room for mails of other IP addresses', async () => {
+test('unfinished mails of one IP address cannot use up the space for mails of other IP addresses', async () => {
   await using own = await startTestService({ workers: false })
   const agent = await own.newAgent()
   const { port } = own.smtp!
@@ -89,7 +89,7 @@ testWhole('four addresses with unfinished messages leave room for a fifth', asyn
   await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
 })
 
-test('idle SMTP connections of ten IP addresses are closed to make room for a new connection', async () => {
+test('idle SMTP connections from ten IP addresses are closed if a new connection needs room', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MAX_CONNECTIONS: '20', SMTP_MAX_CONNECTIONS_PER_IP: '10' },
@@ -156,7 +156,7 @@ test('an SMTP client that guesses inbox addresses is disconnected', async () => 
   expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('421')
 })
 
-test('endless and invalid SMTP commands end the connection, and the listener goes on to serve others', async () => {
+test('endless or invalid SMTP commands end only their own connection, and the listener still serves other clients', async () => {
   const agent = await service.newAgent()
   {
     await using talk = await talkSmtp(service.smtp!.port)

@@ -4,7 +4,7 @@ import { cutEveryRoundTrip, proxyThrough } from '../../support/process/cuts.ts'
 import { messagePath, startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-test('a mail that got the reply 250 arrives once, whichever database round trip of the listener loses its connection', async () => {
+test('after the SMTP reply 250, a mail arrives exactly once, whichever database round trip of the listener is cut', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({ pools: ['inbound'], through: { smtp: through } })
   for (const moment of MOMENTS) {

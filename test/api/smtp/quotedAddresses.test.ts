@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const JOHN = '"john doe"@example.com'
 
-test('mail is sent to an address with a quoted local part, and unnecessary quotation marks are removed', async () => {
+test('mail can be sent to an address with a quoted local part, and the service removes unnecessary quotation marks', async () => {
   const agent = await service.newAgent()
   const to = [JOHN, 'Ann <"ann.lee"@example.com>']
   const sent = await sendMail(agent, { to })
@@ -47,7 +47,7 @@ test('an agent answers a mail whose sender address has a quoted local part', asy
   expect([reply.status, reply.body.to]).toEqual([201, [JOHN]])
 })
 
-test('an address with other characters inside a quoted local part is refused', async () => {
+test('an address is refused if its quoted local part contains characters that are not allowed', async () => {
   const agent = await service.newAgent()
   for (const to of [
     '"v@x.test v"@example.com',

@@ -16,7 +16,7 @@ const times = (count: number, run: () => void) => {
 }
 
 describe('a network sends mails', () => {
-  test('a network may send its number of mails in each minute, and does not take from other networks', () => {
+  test('each network may send a fixed number of mails a minute, and one network does not use up another network’s number', () => {
     const { clock, made } = rates({ messagesPerIp: 2 })
     made.count(ONE, [])
     expect(made.takesFrom(ONE)).toBe(true)
@@ -28,7 +28,7 @@ describe('a network sends mails', () => {
     expect(made.takesFrom(ONE)).toBe(true)
   })
 
-  test('an IPv6 site may send four times as many mails as each of its networks', () => {
+  test('an IPv6 site may send four times as many mails as each network of the site', () => {
     const { made } = rates({ messagesPerIp: 2 })
     const address = (network: number) => `2001:db8:1:${network}::1`
     for (let network = 1; network <= 3; network++) times(2, () => made.count(address(network), []))
@@ -37,14 +37,14 @@ describe('a network sends mails', () => {
     expect([made.takesFrom(address(5)), made.takesFrom('2001:db8:2:1::1')]).toEqual([false, true])
   })
 
-  test('a limit of 0 limits nothing', () => {
+  test('a rate limit of 0 means that mails are not limited', () => {
     const { made } = rates()
     times(500, () => made.count(ONE, ['inbox']))
     expect([made.takesFrom(ONE), made.takesFor('inbox')]).toEqual([true, true])
   })
 })
 
-test('an inbox receives its number of mails in each minute, from all networks together', () => {
+test('each inbox receives at most a fixed number of mails a minute from all networks together', () => {
   const { clock, made } = rates({ messagesPerInbox: 2 })
   made.count(ONE, ['inbox', 'second'])
   expect(made.takesFor('inbox')).toBe(true)
@@ -58,7 +58,7 @@ test('an inbox receives its number of mails in each minute, from all networks to
   expect(made.takesFor('inbox')).toBe(true)
 })
 
-test('a network guesses addresses after a hundred unknown recipients in ten minutes', () => {
+test('after a hundred unknown recipients in ten minutes, the listener treats a network as guessing addresses', () => {
   const { clock, made } = rates()
   times(99, () => made.countUnknown(ONE))
   expect(made.isGuessing(ONE)).toBe(false)

@@ -67,7 +67,7 @@ test('a silent SMTP client is disconnected, both between commands and within a m
   expect((await waitForMessages(agent, 1)).map(({ subject }: any) => subject)).toEqual(['whole'])
 })
 
-test('an SMTP client that sends single bytes slowly is disconnected, and delays no other client', async () => {
+test('an SMTP client that sends single bytes slowly is disconnected, and does not delay other clients', async () => {
   const agent = await service.newAgent()
   const startMs = performance.now()
   await using slow = await writing(agent.address)
@@ -117,7 +117,7 @@ test('an HTTP client that sends single bytes slowly, or nothing, is disconnected
   expect(performance.now() - startMs).toBeGreaterThan(CONNECTION_MS - SILENT_MS)
 })
 
-test('a stop of the listener does not wait for an HTTP client that sends single bytes slowly', async () => {
+test('the listener can stop without waiting for an HTTP client that sends single bytes slowly', async () => {
   const { smtp: settings } = service.config
   const limits = { ...settings, maxConnectionsPerIp: 1 }
   const own = await startListener({ config: { ...service.config, smtp: limits } })
@@ -132,7 +132,7 @@ test('a stop of the listener does not wait for an HTTP client that sends single 
   expect(performance.now() - startMs).toBeWithin(CLOSE_MS - 50, CONNECTION_MS)
 })
 
-test('mail over HTTP may take longer to arrive than a client may stay silent', async () => {
+test('a mail over HTTP may take longer in total than the time for which a client may be silent', async () => {
   const patience = { ...PATIENCE, silentMs: 1_000 }
   const own = await startListener({ patience })
   const agent = await service.newAgent()

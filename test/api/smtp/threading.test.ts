@@ -53,7 +53,7 @@ test('a reply that arrives before its parent joins the same thread', async () =>
   expect(threads.sibling).toBe(threads.child!)
 })
 
-test('the References header joins no thread of another inbox, and reveals nothing about it', async () => {
+test('the References header joins no thread of another inbox, and does not reveal whether such a thread exists', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await mail(one, 'secret')
   const [secret] = await waitForMessages(one, 1)
@@ -85,7 +85,7 @@ test('concurrent messages of one conversation form one thread', async () => {
   expect(body.threads[0].messageCount).toBe(12)
 })
 
-test('a message with a 2,000-character identifier or a self-reference is stored', async () => {
+test('a message is stored even if it has an identifier of 2,000 characters or refers to itself', async () => {
   const agent = await service.newAgent()
   const long = `<${'x'.repeat(1_980)}@example.com>`
   await mail(agent, 'long', { references: long })
@@ -94,7 +94,7 @@ test('a message with a 2,000-character identifier or a self-reference is stored'
   expect(threads.long).not.toBe(threads.self!)
 })
 
-test('a reply without reference headers joins a thread of the same subject and people within 30 days', async () => {
+test('a reply without In-Reply-To and References joins a thread with the same subject and people within 30 days', async () => {
   const agent = await service.newAgent()
   await mail(agent, 'offer', { subject: 'Offer  no. 7' })
   await waitForMessages(agent, 1)

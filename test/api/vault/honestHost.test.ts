@@ -162,7 +162,7 @@ const notes = (secret: string): Record<string, object> => ({
 })
 
 for (const [name, secret] of Object.entries(SECRET_OF)) {
-  test(`with the secret of ${name}, a request with a placeholder in a note reaches no host, and the refusal names the placement`, async () => {
+  test(`with the secret of ${name}, a placeholder in a note reaches no host, and the error names the placement (allowed places)`, async () => {
     for (const [how, request] of Object.entries(notes(secret))) {
       const { status, body } = await use(name, request)
       expect([how, received, published.join().includes(SECRET)]).toEqual([how, [], false])
@@ -181,7 +181,7 @@ test('if a request contains encoded braces, the service sends them unchanged, be
   expect(JSON.stringify(received)).not.toContain(SECRET)
 })
 
-test('the service fills a secret in only at its allowed places, and fills metadata in at any place', async () => {
+test('the service fills in a secret only at its allowed places, but fills in metadata at any place', async () => {
   const auth = { Authorization: 'Bearer {{ apiKey }}' }
   expect((await use('api', { url: url('/'), headers: auth })).body.state).toBe('answered')
   expect(received[0]!.headers.authorization).toBe(`Bearer ${SECRET}`)
@@ -216,7 +216,7 @@ const read = async (name: string, request: object) => {
 }
 const auth = { authorization: 'Bearer {{apiKey}}' }
 
-test('a use of a secret with a Range header is refused, and a partial response is returned without its body', async () => {
+test('a request that uses a secret with a Range header is refused, and the body of a partial response is not returned', async () => {
   let learned = ''
   for (let at = 0; at < 400; at += 100) {
     const headers = { ...auth, Range: `bytes=${at}-${at + 11}` }
@@ -241,7 +241,7 @@ test('a use of a secret with a Range header is refused, and a partial response i
   }
 })
 
-test('an agent cannot read an echoed secret piece by piece if its credential has allowedPaths and allowedMethods', async () => {
+test('an agent cannot read a secret piece by piece from a server’s echo if the credential has allowedPaths and allowedMethods', async () => {
   // SECURITY.md describes the leak that remains if a credential has no allowedPaths and allowedMethods.
   expect(await read('api', { url: url('/echo?offset=0'), headers: auth })).toHaveLength(12)
   const bounds = { allowedPaths: ['/v1/charges'], allowedMethods: ['POST'] }
@@ -272,7 +272,7 @@ test('an agent cannot read an echoed secret piece by piece if its credential has
   }
 })
 
-test('an owner may allow a secret in a query parameter, in the path, in a nested JSON member or anywhere in the body', async () => {
+test('an owner may allow a secret in a query parameter, in the path, in a nested JSON field or anywhere in the body', async () => {
   const put = (placement: string[]) =>
     agent.put(path('own'), {
       ...{ type: 'API_KEY', data: { key: SECRET, secret: 'another secret' }, placement },

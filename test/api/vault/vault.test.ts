@@ -14,7 +14,7 @@ const path = vaultPath
 const SECONDS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/
 const MILLISECONDS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-test('a credential is stored, read, listed, overwritten and deleted', async () => {
+test('a credential can be stored, read, listed, overwritten and deleted', async () => {
   const owner = await service.newAgent()
   const body = {
     type: 'API_KEY',
@@ -176,7 +176,7 @@ test('the vault stores the data and metadata of a credential up to their maximum
   expect(body).toMatchObject({ data, metadata })
 })
 
-test('the name of a credential can have any script (alphabet), slashes, blanks, emoji and 128 characters', async () => {
+test('a credential’s name can have letters of any alphabet, slashes, blanks, emoji and up to 128 characters', async () => {
   const names = [
     'a/b/c',
     'x/versions',
@@ -308,7 +308,7 @@ test('vault operations require their scopes, and do not find credentials of anot
   expect((await reader.get('/v0/vault')).body.count).toBe(0)
 })
 
-test('a vault request may have an empty body together with a JSON Content-Type', async () => {
+test('a vault request without a body may have a JSON Content-Type', async () => {
   await agent.put(path('nobody'), { type: 'CUSTOM', data: { backupCodes: ['a'] } })
   expect((await agent.post(path('nobody', '/totp/backup'))).body).toEqual({
     code: 'a',
@@ -318,7 +318,7 @@ test('a vault request may have an empty body together with a JSON Content-Type',
   expect([status, body.message]).toEqual([400, 'The body must be a JSON object'])
 })
 
-test('credentials with the names . and .. are reached by a query parameter', async () => {
+test('credentials with the names . and .. can be read with the name in a query parameter', async () => {
   const body = (key: string) => ({ type: 'API_KEY', data: { key } })
   for (const name of ['.', '..', '-', '?&=#']) {
     const at = (rest = '') => `/v0/vault/-${rest}?name=${encodeURIComponent(name)}`

@@ -49,7 +49,7 @@ test('a TOTP credential shows its current code, but never its secret', async () 
   expect(item).not.toHaveProperty('data')
 })
 
-test('a credential of any type can have a field totp with an otpauth URI and its own parameters', async () => {
+test('a credential of any type can have a field totp, which holds an otpauth URI with its own parameters', async () => {
   const totp = `otpauth://totp/ACME:ada?secret=${SECRET}&digits=8&period=60&algorithm=SHA512`
   await agent.put(path('login'), { type: 'LOGIN', data: { password: 'p', totp } })
   const got = await agent.get(path('login'))
@@ -72,7 +72,7 @@ test('a field data.secret is an ordinary field in a credential that is not of ty
   ])
 })
 
-test('the text that marks a hidden TOTP secret cannot be stored as a secret', async () => {
+test('the service refuses the placeholder that it shows for a hidden TOTP secret, so a client cannot store it as a secret', async () => {
   await agent.put(path('back'), { type: 'TOTP', data: { secret: SECRET } })
   const { data } = (await agent.get(path('back'))).body
   expect((await agent.put(path('back'), { type: 'TOTP', data })).status).toBe(400)
@@ -105,7 +105,7 @@ test('only the operations get, totp and backup change lastUsedAt of a credential
   expect(Date.parse(await lastUsedAt())).toBe(before)
 })
 
-test('backup codes move one by one from unused to used, which changes neither the version nor the rotation time', async () => {
+test('backup codes move one by one from unused to used, and this changes neither the credential’s version nor its rotation time', async () => {
   await agent.put(path('codes'), {
     type: 'LOGIN',
     data: { password: 'p', backupCodes: ['a-1', 'b 2', 'ü3'], usedBackupCodes: ['z'] },

@@ -43,7 +43,7 @@ async function readPages(owner: Agent, query: string) {
   return { items, sizes }
 }
 
-test('the vault list shows each credential once, in one page or many, even if several were created in the same millisecond', async () => {
+test('the vault list shows each credential once in any number of pages, even if several were created in the same millisecond', async () => {
   const owner = await service.newAgent()
   await fill(owner, 250)
   const all = (await owner.get('/v0/vault')).body
@@ -73,7 +73,7 @@ test('a project has at most 10,000 credentials, and in a full vault a credential
   expect((await store('new')).status).toBe(200)
 })
 
-test('a page of the vault list ends when its metadata reach the size limit, and then has a nextPageToken', async () => {
+test('a page of the vault list ends early if its metadata reach the size limit, and then has a nextPageToken', async () => {
   const owner = await service.newAgent()
   await fill(owner, 1_200, { note: 'x'.repeat(16_000) })
   const { items, sizes } = await readPages(owner, '')
@@ -83,7 +83,7 @@ test('a page of the vault list ends when its metadata reach the size limit, and 
   expect(Math.max(...sizes) * 16_000).toBeLessThan(9 * 1024 * 1024)
 })
 
-test('the parameter expiringWithin selects expired credentials and credentials that expire soon, the soonest first', async () => {
+test('the filter expiringWithin finds credentials that are expired or expire soon, and lists the soonest first', async () => {
   const owner = await service.newAgent()
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
   for (const [name, days] of [

@@ -70,7 +70,7 @@ const signAws = (name: string, more: object = {}) =>
     request: { url: 'https://api.example.com/v1/k', ...more },
   })
 
-test('with PATCH an API key can narrow but not widen the bounds of a credential, and the console can widen them', async () => {
+test('PATCH with an API key can narrow but not widen a credential’s bounds (where it may be used); the console can widen them', async () => {
   await store('patch', { ...KEY, ...WIDE })
   expect(boundsOf(await agent.patch(path('patch'), NARROW))).toEqual(NARROW)
   for (const wider of [...WIDER, { allowedPaths: null }, { placement: null }]) {
@@ -82,7 +82,7 @@ test('with PATCH an API key can narrow but not widen the bounds of a credential,
   expect(outcome(wildcard)).toEqual(OWNERS_ALONE)
 })
 
-test('a PUT with an API key cannot widen a bound of a withheld credential, and does not change bounds that it omits', async () => {
+test('a PUT with an API key cannot widen the bounds of a withheld credential, and keeps bounds that the request omits', async () => {
   await store('put', { ...KEY, ...NARROW, reveal: 'owner' })
   for (const wider of [...WIDER, { metadata: { uri: 'https://evil.test' }, allowedHosts: null }]) {
     const answer = await agent.put(path('put'), { ...KEY, ...NARROW, ...wider })
@@ -95,7 +95,7 @@ test('a PUT with an API key cannot widen a bound of a withheld credential, and d
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })
 
-test('a PUT with an API key cannot widen a bound that the owner has set, but can set any bound of a secret of the agent itself', async () => {
+test('a PUT with an API key cannot widen bounds that the owner set, but can set any bounds of the agent’s own secret', async () => {
   await store('bounded', { ...KEY, allowedHosts: ['a.test'] })
   expect((await store('bounded', { ...KEY, allowedHosts: ['b.test'] })).allowedHosts).toEqual([
     'b.test',
@@ -109,7 +109,7 @@ test('a PUT with an API key cannot widen a bound that the owner has set, but can
   ])
 })
 
-test('a restore with an API key does not bring back a bound that was wider, but a restore by the owner does', async () => {
+test('if an API key restores an old version of a credential, wider old bounds do not return; if the owner restores it, they return', async () => {
   await store('restore', { ...KEY, ...WIDE })
   await agent.patch(path('restore'), { allowedHosts: ['api.example.com'] })
   await agent.patch(path('restore'), { allowedHosts: [] })
@@ -126,7 +126,7 @@ test('a restore with an API key does not bring back a bound that was wider, but 
   expect(boundsOf(ofOwner)).toEqual({ ...WIDE, allowedHosts: ['*.example.com', 'evil.test'] })
 })
 
-test('a restore with an API key keeps the owner’s bounds, even if the agent has stored a version in between', async () => {
+test('a restore with an API key keeps the owner’s bounds, even if the agent stored another version in between', async () => {
   await store('between', { ...KEY, allowedHosts: ['a.test', 'b.test'] })
   await owner.put(ownersPath('between'), { ...KEY, allowedHosts: ['b.test'] })
   expect((await agent.put(path('between'), { ...KEY, ...WIDE })).status).toBe(403)
@@ -159,7 +159,7 @@ test('an AWS request is signed only for the allowed hosts, methods and paths, an
   expect((await signAws('aws')).status).toBe(403)
 })
 
-test('a PUT of the same secret cannot be distinguished from a PUT of another secret', async () => {
+test('after a PUT, the agent cannot tell whether the stored secret was the same or another one', async () => {
   const content = { ...KEY, reveal: 'owner' }
   const item = async () => {
     const { body } = await agent.get('/v0/vault')
@@ -179,7 +179,7 @@ test('a PUT of the same secret cannot be distinguished from a PUT of another sec
   expect(new Set(rotations).size).toBe(rotations.length)
 })
 
-test('the bounds of a credential are checked and shown in their canonical form', async () => {
+test('the service checks and shows a credential’s bounds in their canonical form', async () => {
   const body = await store('form', {
     ...KEY,
     allowedHosts: ['A.test'],

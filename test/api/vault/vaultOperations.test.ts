@@ -55,7 +55,7 @@ async function refusal(call: Promise<unknown>): Promise<[number, string]> {
   throw new Error('it was not refused')
 }
 
-test('vault operations called as functions return the same results as the API', async () => {
+test('calls of the vault functions inside the program give the same results as the API', async () => {
   const { vault, caller } = await setUp('vault:read', 'vault:write')
   const data = { password: 'p', totp: 'JBSWY3DPEHPK3PXP', backupCodes: ['a'] }
   expect(await storeCredential(vault, caller, 'n', { type: 'LOGIN', data })).toMatchObject({
@@ -77,7 +77,7 @@ test('vault operations called as functions return the same results as the API', 
   expect(rows).toEqual([{ actor: caller.keyPrefix, request_id: 'req_of_a_face' }])
 })
 
-test('vault operations called as functions check the scopes, names and content themselves', async () => {
+test('the vault functions inside the program check scopes, names and content themselves', async () => {
   const none = await setUp()
   const read = (call: (vault: any, caller: Caller, ...rest: any[]) => Promise<unknown>) =>
     refusal(call(none.vault, none.caller, 'n', 1))

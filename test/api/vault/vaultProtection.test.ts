@@ -25,7 +25,7 @@ const OWNERS_ALONE = [
     'allowedPaths or placement',
 ]
 
-test('the console can reveal a withheld credential, but no operation reveals it to an API key', async () => {
+test('the console can reveal a withheld credential (hidden from the agent), but no operation reveals it to an API key', async () => {
   const agent = await service.newAgent()
   await agent.put(path('bank'), login())
   expect((await agent.get(path('bank'))).status).toBe(200)
@@ -57,7 +57,7 @@ test('the console can reveal a withheld credential, but no operation reveals it 
   expect((await agent.get(path('bank'))).body.data.password).toBe('correct horse')
 })
 
-test('the allowed hosts of a credential come from metadata.uri, or from allowedHosts in canonical form', async () => {
+test('a credential’s allowed hosts come from metadata.uri, or from allowedHosts in canonical form', async () => {
   const agent = await service.newAgent()
   const put = async (more: object) =>
     (await agent.put(path('n'), login(more))).body.allowedHosts as string[]
@@ -92,7 +92,7 @@ test('the allowed hosts of a credential come from metadata.uri, or from allowedH
   expect((await agent.put(path('n'), login({ allowedHosts: many }))).status).toBe(400)
 })
 
-test('an API key can narrow the allowed hosts, the console can widen them, and a restore keeps the owner’s hosts', async () => {
+test('an API key can only narrow the allowed hosts, the console can widen them, and a restore keeps the hosts that the owner set', async () => {
   const agent = await service.newAgent()
   const hostsOf = async () => (await agent.get('/v0/vault')).body.credentials[0].allowedHosts
   await agent.put(path('n'), login({ allowedHosts: ['*.example.com', 'a.test'] }))

@@ -18,7 +18,7 @@ const store = async (name: string, type: string, data: object, more: object = {}
   expect((await agent.put(path(name), { type, data, ...more })).status).toBe(200)
 const sign = (name: string, input: object) => agent.post(path(name, '/sign'), input)
 
-test('a withheld key makes HMAC-SHA256 and Ed25519 signatures that equal the examples of RFC 4231 and RFC 8032', async () => {
+test('a withheld key can still make HMAC-SHA256 and Ed25519 signatures, which equal the examples of RFC 4231 and RFC 8032', async () => {
   const reveal = { reveal: 'owner' }
   await store('mac', 'CUSTOM', { hmacKey: '0b'.repeat(20) }, reveal)
   const given = { algorithm: 'hmac-sha256', field: 'hmacKey', keyEncoding: 'hex', text: 'Hi There' }
@@ -37,7 +37,7 @@ test('a withheld key makes HMAC-SHA256 and Ed25519 signatures that equal the exa
   expect((await agent.get(path('ssh'))).status).toBe(403)
 })
 
-test('an AWS request to an allowed host is signed, and the result has a placeholder in place of the session token', async () => {
+test('an AWS request to an allowed host is signed, and the result contains a placeholder instead of the session token', async () => {
   const data = {
     accessKeyId: 'AKIDEXAMPLE',
     secretAccessKey: 's'.repeat(40),
@@ -72,7 +72,7 @@ test('an AWS request to an allowed host is signed, and the result has a placehol
   expect((await sign('aws', given('https://evil.test/k'))).status).toBe(403)
 })
 
-test('an AWS request with a body and without a method is signed as a POST, as a use sends it', async () => {
+test('an AWS request with a body and no method is signed as a POST, because the service sends such a request as a POST', async () => {
   const data = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 's'.repeat(40) }
   await store('sqs', 'AWS', data, { allowedHosts: ['*.amazonaws.com'], allowedMethods: ['POST'] })
   const url = 'https://sqs.us-east-1.amazonaws.com/'

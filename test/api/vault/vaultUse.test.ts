@@ -74,7 +74,7 @@ async function use(name: string, request: object, headers = {}): Promise<Answer>
 const outcome = ({ status, body }: Answer) => [status, body.message]
 const code = async (name: string) => (await agent.get(path(name, '/totp'))).body.code
 
-test('a use of a secret fills placeholders in path, query, headers and body, and masks the secret in an echoed response', async () => {
+test('a request with a secret fills placeholders in path, query, headers and body, and masks the secret if the response repeats it', async () => {
   await store('bank')
   answer = (request, response, body) => {
     response.writeHead(201, `Hello ${encodeURIComponent(SECRET)}`, {
@@ -123,7 +123,7 @@ test('a use of a secret fills placeholders in path, query, headers and body, and
   expect([again.status, again.body]).toEqual([200, body])
 })
 
-test('a use of a secret adds an event, and an audit log entry with host, method, path and status', async () => {
+test('each use of a secret adds an event, and an audit log entry with host, method, path and status', async () => {
   const owner = await service.newAgent()
   await store('n', {}, owner)
   answer = (_request, response) => response.writeHead(418).end()
@@ -156,7 +156,7 @@ test('a use of a secret adds an event, and an audit log entry with host, method,
   ])
 })
 
-test('if private networks are allowed, a use of a secret over http reaches only the same machine', async () => {
+test('if private networks are allowed, a request with a secret may use plain http only to the same machine', async () => {
   const local = createServer((request, response) => {
     response.end(`${request.url} ${request.headers['x-key']}`)
   }).listen(0, '127.0.0.1')
@@ -181,12 +181,12 @@ test('if private networks are allowed, a use of a secret over http reaches only 
   local.close()
 })
 
-test('without ALLOW_PRIVATE_NETWORKS, a use of a secret over http is refused for every host', () => {
+test('without ALLOW_PRIVATE_NETWORKS, a request with a secret over plain http is refused for every host', () => {
   const request = { method: 'GET', url: 'http://127.0.0.1/', headers: {}, body: null } as const
   expect(() => checkUseRequest(request, { allowLoopback: false })).toThrow('must be an https URL')
 })
 
-test('a withheld credential can be used, but not at another host, over another scheme or with a key of another scope', async () => {
+test('a withheld credential can be used, but not at another host, with another URL scheme or by an API key without the scope', async () => {
   await store('held', { reveal: 'owner' })
   answer = (_request, response) => response.end(SECRET)
   expect((await use('held', { url: url() })).body.response.body).toBe('[masked]')
@@ -223,7 +223,7 @@ test('a withheld credential can be used, but not at another host, over another s
   }
 })
 
-test('a request is refused if a secret has characters that its place cannot contain, and the Idempotency-Key can be used again', async () => {
+test('if a secret has characters that its place cannot contain, the request is refused and its Idempotency-Key stays usable', async () => {
   await store('lines', {
     type: 'CUSTOM',
     data: { key: 'a\r\nX-Evil: 1', wide: 'ключ-ключ', cvc: '12' },
@@ -269,7 +269,7 @@ test('a request is refused if a secret has characters that its place cannot cont
   ).toHaveLength(7)
 })
 
-test('three uses of a secret with one Idempotency-Key send one request, and a different request with it gets status 409', async () => {
+test('three uses of a secret with one Idempotency-Key send one request, and another request with this key gets status 409', async () => {
   await store('once')
   answer = (_request, response) => response.end('done')
   const request = { url: url('/pay'), body: 'x={{password}}' }
@@ -305,7 +305,7 @@ test('a use of a secret at a slow server gets status 202, and its response can b
   expect((await agent.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
 })
 
-test('no row, job or log entry contains the secret of a use, and the stored request and response are encrypted', async () => {
+test('no database row, job or log entry contains the used secret in plain text, and the stored request and response are encrypted', async () => {
   await store('quiet')
   answer = (_request, response) => response.end('a readable answer')
   const own = { url: url('/p'), headers: { 'x-own': 'words of the agent' }, body: '{{password}}' }
@@ -325,7 +325,7 @@ test('no row, job or log entry contains the secret of a use, and the stored requ
   }
 })
 
-test('a use of a secret fails if the connection is refused, has an unknown outcome if it is cut, and omits a response body that is too large', async () => {
+test('a use of a secret fails if the connection is refused, is unknown if it is cut, and omits a response body that is too large', async () => {
   await store('none', { allowedHosts: ['bank.example:1', host()] })
   const refused = await use('none', { url: 'https://bank.example:1/' })
   expect(refused.body).toMatchObject({ state: 'failed', response: null })

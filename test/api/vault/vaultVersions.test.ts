@@ -131,7 +131,7 @@ test('a restore of an old version does not bring back used backup codes', async 
   })
 })
 
-test('a restore of an old version does not bring back backup codes that a version in between used', async () => {
+test('a restore of an old version does not bring back backup codes that were used in a version in between', async () => {
   const data = { password: 'p', backupCodes: ['a', 'b', 'c'] }
   await agent.put(path('between'), { type: 'LOGIN', data })
   await agent.put(path('between'), { type: 'LOGIN', data: { ...data, password: 'q' } })
@@ -145,7 +145,7 @@ test('a restore of an old version does not bring back backup codes that a versio
   })
 })
 
-test('concurrent writers of one credential get distinct versions without gaps, each stored as written', async () => {
+test('concurrent writers of a credential get version numbers without gaps or repeats, each with the content that its writer sent', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => store(owner, 'crowd', n)))
   const versions = answers.map(({ status, body }) => (status === 200 ? body.version : status))
@@ -177,7 +177,7 @@ test('concurrent restores and overwrites of a credential store only complete con
   }
 })
 
-test('after concurrent deletions and writes there is either a complete credential or none, and no rows are left over', async () => {
+test('after concurrent deletions and writes, a credential is either complete or absent, and no rows are left over', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(
     Array.from({ length: 90 }, (_, n) =>
@@ -217,7 +217,7 @@ test('a credential stored again after its deletion starts at version 1', async (
   expect(await numbers(agent, 'anew')).toEqual([1])
 })
 
-test('a credential row that was copied or changed does not decrypt, and a new version can still be stored', async () => {
+test('a credential row that was copied or changed in the database cannot be decrypted, but a new version can still be stored', async () => {
   const [owner, thief] = [await service.newAgent(), await service.newAgent()]
   const { pool } = service.database
   await store(owner, 'prize', 1)

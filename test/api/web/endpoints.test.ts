@@ -52,7 +52,7 @@ describe.skipIf(!hasBrowser)('an owner manages endpoints at the console', () => 
     await page.getByRole('row', { name: urlPattern }).getByText('0.03 USDC').waitFor()
   })
 
-  test('a new price keeps the lines and blanks of a description, and an owner edits the description line by line', async () => {
+  test('a new price does not change the line breaks and blanks of a description, and an owner edits the description line by line', async () => {
     const { agent, urlPattern, one } = await register()
     const description = ' Tea\r\nfor one\nor two '
     await agent.patch(one, { description })

@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 test.skipIf(!hasBrowser)(
-  'an owner enters a URL and a price, sees the 402 response, buys, and sees the money arrive',
+  'an owner enters a URL and a price, sees the 402 response, buys with test money, and sees the money arrive',
   async () => {
     await using console = await openConsole(browser, till.service, { width: 1440 })
     const { page } = console

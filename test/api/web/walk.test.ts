@@ -227,7 +227,7 @@ const WALKS: Record<string, (walk: Walk) => Promise<void>> = {
 describe.skipIf(!hasBrowser)('a person works at the console by the keyboard alone', () => {
   for (const { width, dark } of LOOKS) {
     for (const [name, walk] of Object.entries(WALKS)) {
-      test(`a person completes the task ${name} by keyboard at ${width} px, ${dark ? 'dark' : 'light'}`, async () => {
+      test(`a person completes the task ${name} with the keyboard at ${width} px, ${dark ? 'dark' : 'light'}`, async () => {
         await using console = await openConsole(browser, service, { width, dark })
         const agent = await service.newAgent()
         const { page } = console

@@ -165,12 +165,12 @@ function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   }
 }
 
-test('the auditor of the chaos run finds no mistake in a faultless run', () => {
+test('the auditor (which checks a chaos test run) finds no mistake in a faultless run', () => {
   const { ledger, evidence } = faultlessRun()
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor accepts both outcomes of an operation whose answer was lost', () => {
+test('the auditor of the chaos test accepts both outcomes of an operation if the answer was lost', () => {
   const { ledger, evidence } = faultlessRun()
   ledger.mailsIn.push({
     ...mailIn(),
@@ -187,7 +187,7 @@ test('the auditor accepts both outcomes of an operation whose answer was lost', 
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor accepts a repeated mail if its Message-ID, Idempotency-Key and content are the same', () => {
+test('the auditor of the chaos test accepts a repeated mail if Message-ID, Idempotency-Key and content are the same', () => {
   const { ledger, evidence } = faultlessRun()
   evidence.sunk.push({ ...evidence.sunk[0]!, beganMs: 200 }, { ...evidence.sunk[0]!, beganMs: 300 })
   evidence.mailFaults = { killedMs: [150], cutMs: [250] }
@@ -613,7 +613,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
 }
 
 for (const [name, [breakRule, findings]] of Object.entries(BROKEN)) {
-  test(`the auditor reports a contradiction if ${name}`, () => {
+  test(`the auditor of the chaos test reports a contradiction if ${name}`, () => {
     const run = faultlessRun()
     breakRule(run)
     expect(audit(run.ledger, run.evidence)).toEqual(findings)

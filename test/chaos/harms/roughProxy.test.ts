@@ -27,7 +27,7 @@ function greet(port: number) {
   return client
 }
 
-test('a new connection is forwarded to the current target of the proxy', async () => {
+test('the test proxy forwards a new connection to its current target', async () => {
   const [one, two] = [await startNamed('one'), await startNamed('two')]
   await using proxy = await startRoughProxy(one.port)
   const first = greet(proxy.port)
@@ -39,7 +39,7 @@ test('a new connection is forwarded to the current target of the proxy', async (
   for (const part of [one, two]) part.close()
 })
 
-test('the proxy breaks a connection in the middle of its answer', async () => {
+test('the test proxy can break a connection in the middle of a response', async () => {
   const server = await startNamed('a long answer')
   await using proxy = await startRoughProxy(server.port)
   proxy.breaking = () => ({ way: 'answer', afterBytes: 6 })
@@ -49,7 +49,7 @@ test('the proxy breaks a connection in the middle of its answer', async () => {
   server.close()
 })
 
-test('bytes that the proxy holds back arrive after the release', async () => {
+test('bytes that the test proxy holds back arrive after the test releases them', async () => {
   const server = await startNamed('late')
   await using proxy = await startRoughProxy(server.port)
   proxy.hold()
@@ -62,7 +62,7 @@ test('bytes that the proxy holds back arrive after the release', async () => {
   server.close()
 })
 
-test('the proxy can cut one connection or all connections, as the caller chooses', async () => {
+test('the test proxy can cut one connection or all connections, as the test chooses', async () => {
   const server = await startNamed('here')
   await using proxy = await startRoughProxy(server.port)
   const clients = [greet(proxy.port), greet(proxy.port), greet(proxy.port)]

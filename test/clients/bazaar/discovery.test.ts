@@ -122,7 +122,7 @@ test('the public list refuses a wrong query parameter and names it', async () =>
   }
 })
 
-test('the public list leaves out a seller that takes no payments, and an endpoint whose seller has opted out', async () => {
+test('the public list omits sellers that take no payments, and endpoints whose seller has opted out', async () => {
   const { pool } = till.service.database
   await changeProject(pool, agent.project.id, { paymentsEnabled: false })
   expect((await bazaar().listResources()).items).toEqual([])

@@ -54,7 +54,7 @@ const values: unknown[] = [
   Object.fromEntries([['__proto__', 'a']]),
 ]
 
-test('the service accepts a value if and only if the JSON Schema validator of @x402/extensions accepts it', () => {
+test('for every tested schema, the service accepts a value exactly if the JSON Schema validator of @x402/extensions accepts it', () => {
   for (const schema of schemas) {
     expect([schema, schemaFault(schema)]).toEqual([schema, null])
     const validate = ajv.compile(schema)

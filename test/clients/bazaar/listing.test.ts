@@ -88,7 +88,7 @@ const CALLS: [string, string, Record<string, unknown>][] = [
 ]
 
 for (const [name, path, input] of CALLS) {
-  test(`the library @x402/extensions accepts ${name} in the service’s challenge and in its refusal`, async () => {
+  test(`the library @x402/extensions accepts ${name} in the service’s challenge and in the service’s refusal`, async () => {
     await using shop = await startReceiver(status(402, CHALLENGE))
     const urlPattern = path.startsWith('/') ? `http://127.0.0.1:${shop.port}${path}` : path
     const put = await agent.put(PATH, { urlPattern, priceUsdc: '0.01', ...WEATHER, input })
@@ -277,7 +277,7 @@ const DOCUMENT = {
   },
 }
 
-test('an OpenAPI document describes the call of a URL, and the seller’s own description overrides the document', async () => {
+test('an OpenAPI document describes how to call a URL, and the seller’s own description overrides the document', async () => {
   await using receiver = await startReceiver((request, response) => {
     const { path } = request
     if (path === '/openapi.json') response.end(JSON.stringify(DOCUMENT))

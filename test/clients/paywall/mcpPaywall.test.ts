@@ -116,7 +116,7 @@ test('an MCP tool without arguments can have a price', async () => {
   expect(paid.content[0].text).toBe('Noise.')
 })
 
-test('while the service is unreachable, the payer of an MCP tool gets no challenge and does not pay again', async () => {
+test('while the service is unreachable, the payer of an MCP tool gets no challenge, and therefore does not pay again', async () => {
   away = true
   try {
     const { isError, structuredContent } = await ask({ 'x402/payment': 'e30=' })

@@ -88,7 +88,7 @@ for (const [key, form] of [
   })
 }
 
-test('a paid MCP tool that failed serves the same call later for the same payment', async () => {
+test('if a paid MCP tool of x402 version 2 failed, the same call with the same payment succeeds later', async () => {
   const account = await newPayer(till.client)
   const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
   const payment = await wallet.createPaymentPayload((await ask()).structuredContent)

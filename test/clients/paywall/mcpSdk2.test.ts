@@ -60,7 +60,7 @@ async function connect(headers: Record<string, string> = {}, mode: Mode = 'auto'
 }
 
 test.each(['legacy', 'auto'] as const)(
-  'a tool of the MCP SDK 2 serves a payment once, and gives the payer the lost answer again (%s)',
+  'a tool of the MCP SDK 2 serves a payment once, and a repeated call gets the same answer again (mode %s)',
   async (mode) => {
     calls = 0
     const ask = await connect({}, mode)
@@ -78,7 +78,7 @@ test.each(['legacy', 'auto'] as const)(
   },
 )
 
-test('a caller with other credentials does not get the answer of the payer', async () => {
+test('if a caller with other credentials copies a payment, the caller does not get the payer’s answer', async () => {
   const mine = await connect({ authorization: 'Bearer mine' })
   const others = await connect({ authorization: 'Bearer other' })
   const account = await newPayer(till.client)

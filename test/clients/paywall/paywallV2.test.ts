@@ -124,7 +124,7 @@ test('if a request has the same payment in both payment headers, the payment is 
   ])
 })
 
-test('a request with an unreadable PAYMENT-SIGNATURE header gets status 402', async () => {
+test('a request gets status 402 if its PAYMENT-SIGNATURE header cannot be read', async () => {
   const garbage = ['x', '', 'e30=', 'bnVsbA==', '%%%', encodeHeader({ x402Version: 2 })]
   for (const header of [...garbage, 'A'.repeat(12_000)]) {
     const response = await bring({ 'payment-signature': header })
@@ -145,7 +145,7 @@ test('a request with a refused payment gets a new offer and the reason of the re
   )
 })
 
-test('a failed settlement is answered with the reason of its failure and a new offer', async () => {
+test('if a settlement fails, the response has the reason of the failure and a new offer', async () => {
   const payment = await sign(await newPayer(till.client))
   expect((await bring({ 'payment-signature': payment })).status).toBe(200)
   const response = await bring({ 'payment-signature': payment }, '?of=another')
@@ -158,7 +158,7 @@ test('a failed settlement is answered with the reason of its failure and a new o
   expect(response.headers.get('payment-required')).toBeString()
 })
 
-test('a pending payment gets no new offer, and the paywall serves the same payment later', async () => {
+test('a request with a pending payment gets no new offer, and the paywall serves the same payment later', async () => {
   await using slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '300' } })
   const owner = await slow.newSeller()
   const resource = 'https://api.example.com/report'

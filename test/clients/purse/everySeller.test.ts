@@ -28,7 +28,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-test('the purse can buy once from every seller, and the chain shows each payment', async () => {
+test('a purse (the agent’s wallet) can buy once from every seller, and the chain shows each payment', async () => {
   const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
   for (const [name, { url, served }] of Object.entries(sellers)) {
     const before = served?.() ?? 0
@@ -71,7 +71,7 @@ test('a purse of one instance of the service buys from a seller of another insta
   ])
 })
 
-test('the client throws an error that gives the reason when a purchase is refused', async () => {
+test('if a purchase is refused, the client throws an error with the reason', async () => {
   const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
   const { url } = Object.values(sellers)[0]!
   const refused = client.fetch(url, { maxAmount: '0.000001' })

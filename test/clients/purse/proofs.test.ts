@@ -81,7 +81,7 @@ function offerSignIn(changes: Record<string, unknown> = {}): void {
   }
 }
 
-test('a purse signs in at a seller that it has paid before, and does not pay again', async () => {
+test('a purse signs in with its wallet at a seller that it has paid before, and does not pay again', async () => {
   offerSignIn()
   const first = await buyer.pay(seller.url)
   expect([first.body.state, signIns]).toEqual(['answered', []])
@@ -101,7 +101,7 @@ const BAD: [string, () => Record<string, unknown>][] = [
   ['with a line break in its statement', () => ({ statement: 'Hello\nURI: https://bank.example' })],
 ]
 for (const [what, changes] of BAD) {
-  test(`a purse does not sign in with a challenge ${what}, and pays instead`, async () => {
+  test(`a purse does not sign in with a sign-in challenge ${what}, and pays instead`, async () => {
     const first = await buyer.pay(seller.url)
     await buyer.settled(first.body.purchaseId, 'spent')
     offerSignIn(changes())
@@ -221,19 +221,19 @@ type Proved = PurchaseView & {
   }
 }
 
-test('a receipt and an offer that the key of the seller’s host signed are valid', async () => {
+test('a receipt and an offer are valid if the key of the seller’s host signed them', async () => {
   const { payment } = await proving()
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'valid', sellerOfferVerdict: 'valid' })
   expect(payment.sellerReceipt.split('.').length).toBe(3)
 })
 
-test('a receipt and an offer that the payee’s key signed are valid', async () => {
+test('a receipt and an offer are valid if the payee’s key signed them', async () => {
   seller.terms.payTo = account.address
   const { payment } = await proving({ signer: 'payee' })
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'valid', sellerOfferVerdict: 'valid' })
 })
 
-test('a valid signature by a key that is neither the host’s nor the payee’s gets the verdict other_signer', async () => {
+test('a valid signature gets the verdict other_signer if the signing key belongs neither to the host nor to the payee', async () => {
   const { payment } = await proving({ signer: 'stranger' })
   expect(payment).toMatchObject({
     sellerReceiptVerdict: 'other_signer',
@@ -246,7 +246,7 @@ test('a receipt that names another payer gets the verdict mismatch', async () =>
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'mismatch', sellerOfferVerdict: 'valid' })
 })
 
-test('a malformed receipt counts as invalid, and a receipt with an unreadable key counts as unchecked', async () => {
+test('a malformed receipt counts as invalid, and a receipt whose key cannot be read counts as unchecked', async () => {
   const receipts: [string, string][] = [
     ['invalid', 'no.receipt.at-all'],
     [

@@ -119,12 +119,12 @@ test('a purse pays for a tool of a server that speaks only MCP 2026-07-28', asyn
   expect(spent.payment).toMatchObject({ paidWithoutContent: false })
 })
 
-test('a call of an MCP tool without a price gets its result and costs nothing', async () => {
+test('a call of an MCP tool without a price returns the result and costs nothing', async () => {
   const { body } = await buyer.pay(url, { tool: { name: 'free' } })
   expect(body).toMatchObject({ state: 'answered', status: 200, payment: null })
 })
 
-test('if an MCP tool fails after the payment, its purchase is recorded as paid without content', async () => {
+test('if an MCP tool fails after the payment, the purchase is recorded as paid but without content', async () => {
   fail = true
   const tool = { name: 'weather2', arguments: { city: 'Bergen' } }
   const { body } = await buyer.pay(url, { tool })
@@ -134,7 +134,7 @@ test('if an MCP tool fails after the payment, its purchase is recorded as paid w
   expect(spent.payment).toMatchObject({ paidWithoutContent: true })
 })
 
-test('a purchase costs nothing if the tool does not exist, or if the server does not speak MCP', async () => {
+test('a purchase of an MCP tool costs nothing if the tool does not exist, or if the server does not speak MCP', async () => {
   const missing = await buyer.pay(url, { tool: { name: 'missing' } })
   expect(missing.body).toMatchObject({ state: 'answered', payment: null })
   using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') })

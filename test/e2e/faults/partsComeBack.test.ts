@@ -122,7 +122,7 @@ test.each(killed.map((parts) => [parts.join(', '), parts] as const))(
   },
 )
 
-test('the log reports the end and the restart of each part of the service in few lines, without a stack trace', () => {
+test('the log reports that each part of the service ended and restarted, in few lines without a stack trace', () => {
   const lines = service
     .stderr()
     .trim()

@@ -17,7 +17,7 @@ const LOGIN = {
   metadata: { username: 'ada' },
 }
 
-test('the vault tools store, list, read and delete secrets, and compute codes, as REST does', async () => {
+test('the vault tools store, list, read and delete secrets, and compute one-time codes, with the same results as REST', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const name = 'git/hub ü'
@@ -125,7 +125,7 @@ test('the errors of vault tools say how to fix a call and never contain a secret
   }
 })
 
-test('an API key with only the read scope and one with only the write scope each see only the vault tools of their scope', async () => {
+test('an API key with only the vault’s read scope or only its write scope sees only the vault tools of this scope', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()
@@ -138,7 +138,7 @@ test('an API key with only the read scope and one with only the write scope each
   expect(await failTool(mcp, 'vault_get', { name: 'theirs' })).toStartWith('not_found: ')
 })
 
-test('MCP tools use a secret and sign with a secret, but do not show it', async () => {
+test('MCP tools can use a secret and sign with a secret, but never return the secret', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const uri = 'https://bank.example'

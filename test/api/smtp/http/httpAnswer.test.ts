@@ -11,17 +11,20 @@ test.each([
   [499, 503],
   [452, 503],
   [450, 503],
-])('the SMTP reply %i becomes the HTTP status %i', (reply, status) => {
-  expect(toRefusal(new SmtpReply(reply, 'text'))).toMatchObject({ status, message: 'text' })
-})
+])(
+  'an SMTP reply with the code %i becomes an HTTP response with the status %i',
+  (reply, status) => {
+    expect(toRefusal(new SmtpReply(reply, 'text'))).toMatchObject({ status, message: 'text' })
+  },
+)
 
-test('an error whose text the mail service must not see becomes no refusal', () => {
+test('an internal error, whose text the mail provider must not see, is not turned into an HTTP refusal', () => {
   const refusal = new HttpRefusal(401, 'text')
   expect(toRefusal(refusal)).toBe(refusal)
   for (const error of [new Error('secret'), 'secret', null]) expect(toRefusal(error)).toBeNull()
 })
 
-test('only a refusal with the status 503 asks the mail service to come again', async () => {
+test('only a refusal with the status 503 has a Retry-After header, which asks the mail provider to send the mail again', async () => {
   const bodies: unknown[] = []
   const waits: (string | null)[] = []
   for (const status of [503, 413, 418]) {

@@ -21,7 +21,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const keysOf = (db = pool) => new InboundKeys(db, SECRETS)
 
-test('a key of the operator delivers for every domain, and needs no database', async () => {
+test('an inbound key from the operator’s settings may deliver mail for every domain, and needs no database', async () => {
   const ended = new pg.Pool({ connectionString: database.url })
   await ended.end()
   const keys = keysOf(ended)
@@ -31,7 +31,7 @@ test('a key of the operator delivers for every domain, and needs no database', a
   await expect(keys.find('a.example#1')).rejects.toThrow()
 })
 
-test('the key of a domain delivers for its domain only, with a secret from each key of the operator', async () => {
+test('an inbound key of a domain delivers mail for this domain only, and has one secret for each key of the operator', async () => {
   const { keyId } = await newInboundSecret(pool, 'a.example')
   expect(await keysOf().find(keyId)).toEqual({
     secrets: SECRETS.map(({ secret }) => domainSecret(secret, keyId)),
@@ -40,7 +40,7 @@ test('the key of a domain delivers for its domain only, with a secret from each 
   expect(await keysOf().find('a.example#99')).toBeNull()
 })
 
-test('a domain’s key is refused after its revocation, and a new version of the key is found', async () => {
+test('an inbound key of a domain is refused after its revocation, and the domain’s new key is accepted', async () => {
   const keys = keysOf()
   const [first, other] = [
     await newInboundSecret(pool, 'b.example'),
@@ -55,7 +55,7 @@ test('a domain’s key is refused after its revocation, and a new version of the
   expect((await keys.find(other.keyId))?.domain).toBe('c.example')
 })
 
-test('a key is valid until it expires', async () => {
+test('an inbound key is valid until its expiry time', async () => {
   const keys = keysOf()
   const { keyId } = await newInboundSecret(pool, 'd.example')
   const expireIn = (interval: string) =>
@@ -70,7 +70,7 @@ test('a key is valid until it expires', async () => {
   expect(await keysOf().find(keyId)).toBeNull()
 })
 
-test('a key in memory stays valid while the database is unreachable', async () => {
+test('an inbound key that the process already has in memory stays valid while the database is unreachable', async () => {
   const own = new pg.Pool({ connectionString: database.url })
   const keys = keysOf(own)
   const { keyId } = await newInboundSecret(pool, 'e.example')

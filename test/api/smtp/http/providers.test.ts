@@ -26,7 +26,7 @@ const newSecret = async () => {
 const mailOf = (id: string) =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\nHi.\r\n`
 
-test('a caller with the inbound secret of a domain delivers mail to that domain only, and the secret is shown once', async () => {
+test('an inbound secret (for mail over HTTP) of a domain delivers mail to that domain only, and is shown once', async () => {
   const agent = await service.newAgent()
   const { keyId, secret } = await newSecret()
   const send = (to: string[]) =>
@@ -49,7 +49,7 @@ test('a caller with the inbound secret of a domain delivers mail to that domain 
   })
 })
 
-test('if a domain gets a new inbound secret, the previous one stays valid for a day, and a revoked secret is refused at once', async () => {
+test('after a domain gets a new inbound secret, the previous secret is valid for a day, and a revoked secret is refused at once', async () => {
   await using own = await startTestService({ env: INBOUND_ENV })
   const agent = await own.newAgent()
   const at = own.smtp!.httpPort!
@@ -83,7 +83,7 @@ test('an unknown domain gets no inbound secret, and without INBOUND_SECRETS no d
   expect((await closed.platform.post(INBOUND)).status).toBe(409)
 })
 
-test('the Cloudflare worker hands over mail, rejects mail that the service refuses permanently, and fails on other errors', async () => {
+test('the Cloudflare worker delivers mail to the service, rejects mail that the service refuses permanently, and fails on other errors', async () => {
   const agent = await service.newAgent()
   const { keyId, secret } = await newSecret()
   const env = {
@@ -110,7 +110,7 @@ test('the Cloudflare worker hands over mail, rejects mail that the service refus
   await expect(run(agent.address, mailOf('wrong'), wrong)).rejects.toThrow('Purser answered 401')
 })
 
-test('Postmark’s webhook delivers mail at its secret URL, its SPF result is stored separately, and a repeat adds no second mail', async () => {
+test('Postmark’s webhook delivers mail at its secret URL; its SPF result is stored separately, and a repeat adds no second mail', async () => {
   const agent = await service.newAgent()
   const { postmarkUrl } = await newSecret()
   const url = new URL(postmarkUrl)

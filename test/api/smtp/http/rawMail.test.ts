@@ -32,7 +32,7 @@ const send = (raw: RawMail) => handOver(port, signedRequest(raw))
 const mailOf = (id: string, text = 'Hi.') =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\n${text}\r\n`
 
-test('a mail over HTTP reaches the inbox byte for byte, and the provider’s SPF result is shown apart from the check of the service itself', async () => {
+test('a mail over HTTP is stored byte for byte, and the provider’s SPF result is shown apart from the service’s own check', async () => {
   const mail = Buffer.from(mailOf('first', 'Gr\xfc\xdfe\0'), 'latin1')
   const { status, body } = await send({ to: [agent.address], mail, spf: 'pass' })
   expect({ status, body }).toEqual({
@@ -48,7 +48,7 @@ test('a mail over HTTP reaches the inbox byte for byte, and the provider’s SPF
   expect(Buffer.from(await raw.arrayBuffer()).equals(mail)).toBe(true)
 })
 
-test('an allow rule relies only on the checks of this service, whatever the mail provider reports about SPF', async () => {
+test('an allow rule uses only the service’s own checks, whatever SPF result the mail provider reports', async () => {
   const own = await service.newAgent()
   await own.post('/v0/email-rules', {
     type: 'ALLOW',
@@ -123,7 +123,7 @@ test('an HTTP delivery with an invalid envelope gets status 400 and a message th
   }
 })
 
-test('mail over HTTP may have any envelope sender that the SMTP listener accepts, such as the long address of a forwarder', async () => {
+test('mail over HTTP may have any envelope sender that SMTP accepts, such as a forwarder’s long address', async () => {
   const own = await service.newAgent()
   const senders = [
     `ada+caf_=${own.address.replace('@', '=')}=${'x'.repeat(60)}@gmail.com`,

@@ -128,7 +128,7 @@ const received = (id: string, action: object = { type: 'SNS', encoding: 'BASE64'
   content: mailOf(id).toString('base64'),
 })
 
-test('a mail inside an SES notification arrives once, byte for byte, and the SPF result of SES is stored apart', async () => {
+test('a mail in an Amazon SES notification arrives once, byte for byte, and the SPF result of SES is stored separately', async () => {
   const body = sns(received('inline'), { fields: { Subject: 'Amazon SES' } })
   expect((await post(body)).status).toBe(200)
   expect((await post(body)).status).toBe(200)
@@ -143,7 +143,7 @@ test('a mail inside an SES notification arrives once, byte for byte, and the SPF
   expect(Buffer.from(await raw.arrayBuffer()).equals(mailOf('inline'))).toBe(true)
 })
 
-test('a mail of SES is read from its S3 bucket, a missing object or an unreachable bucket gives 503, and a foreign bucket gives 400', async () => {
+test('SES mail is read from its S3 bucket; a missing object or unreachable bucket gives 503, and an unknown bucket gives 400', async () => {
   const action = (objectKey: string, bucketName = 'mail') => ({ type: 'S3', bucketName, objectKey })
   await bucket.store.put('large', mailOf('stored'))
   expect((await post(sns(received('', action('purser/large'))))).status).toBe(200)
@@ -159,7 +159,7 @@ test('a mail of SES is read from its S3 bucket, a missing object or an unreachab
   await bucket.proxy.mend()
 })
 
-test('a notification without a signature of SNS is refused, and no mail is fetched for a foreign SNS topic', async () => {
+test('an SES notification without a valid SNS signature is refused, and no mail is fetched for an unknown SNS topic', async () => {
   const stranger = newRsaCertificate('sns.amazonaws.com')
   const forged: [what: string, body: string, status: number][] = [
     ['another key', sns(received('a'), { key: stranger.key }), 401],
@@ -242,7 +242,7 @@ test('the service confirms an SNS subscription only if its URL belongs to SNS', 
   expect((await post(sns('x', { type: 'UnsubscribeConfirmation' }))).status).toBe(200)
 })
 
-test('while the certificate of SNS cannot be fetched, a notification gets status 503 and no mail is lost', async () => {
+test('while the certificate of SNS cannot be fetched, a notification gets status 503, so that no mail is lost', async () => {
   const SigningCertURL = 'https://sns.eu-west-1.amazonaws.com/away.pem'
   const body = sns(received('away'), { fields: { SigningCertURL } })
   expect((await post(body)).status).toBe(503)
@@ -250,7 +250,7 @@ test('while the certificate of SNS cannot be fetched, a notification gets status
   expect((await post(body)).status).toBe(200)
 })
 
-test('an answer of SNS that proves nothing is not kept as the certificate of its URL', async () => {
+test('if the URL of an SNS certificate returns something else, the service does not keep the response, and fetches it again later', async () => {
   const SigningCertURL = 'https://sns.eu-west-1.amazonaws.com/late.pem'
   const body = sns(received('late'), { fields: { SigningCertURL } })
   answers.set(SigningCertURL, 'Please come again.')
@@ -267,7 +267,7 @@ test('an SES notification is refused if its SES rule does not encode mail in Bas
   ])
 })
 
-test('bounces and complaints that SES reports take effect on the sent copy that they are about', async () => {
+test('a bounce or complaint that SES reports affects exactly the sent mail that it is about', async () => {
   const suppressed = async (one: Agent) =>
     (await one.get('/v0/suppressions')).body.suppressions.map(({ address, reason }: any) => [
       address,

@@ -67,7 +67,7 @@ function heldPool() {
   return { pool, held }
 }
 
-test('a blocked sender is refused although the first read of the rules failed', async () => {
+test('the listener refuses a blocked sender even if it could not read the email rules at first', async () => {
   const projectId = await newProject(database.pool)
   const inbox = await addressOf(database.pool, projectId)
   const rule = { type: 'BLOCK', scope: 'RECEIVE', value: 'foe@example.com' } as const
@@ -109,7 +109,7 @@ async function withBook(
   }
 }
 
-test('an inbox that is deleted during a lookup does not stay in the copy of the listener', async () => {
+test('if an inbox is deleted during a lookup, the listener’s copy of the addresses does not keep the inbox', async () => {
   const { pool, held } = heldPool()
   await withBook(pool, async ({ book, spool, projectId, address }) => {
     // The copy of the listener lacks a new inbox until its notification arrives.
@@ -127,7 +127,7 @@ test('an inbox that is deleted during a lookup does not stay in the copy of the 
   })
 })
 
-test('a deleted inbox becomes unknown although the read of its address failed', async () => {
+test('if reading a deleted inbox fails, the listener reads again and no longer knows the inbox', async () => {
   const { pool, state } = shakyPool()
   await withBook(pool, async ({ spool, projectId, address }) => {
     state.failures = 1

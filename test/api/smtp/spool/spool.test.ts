@@ -32,7 +32,7 @@ const all = (spool: Spool, size: SpooledSize) =>
   spool.read(spool.arrivals(size, 0, 1_000).map(({ id }) => id))
 
 describe('the service copies its spool of accepted mail', () => {
-  test('a copy of the spool, made while the listener runs, has the earlier mails with the same source keys', async () => {
+  test('a copy of the spool (disk queue of accepted mail), made while the listener runs, has all earlier mails with the same source keys', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
@@ -51,7 +51,7 @@ describe('the service copies its spool of accepted mail', () => {
     await spool.close()
   })
 
-  test('the copy of the spool is readable only by the owner of the file', async () => {
+  test('only the owner of the file can read the copy of the spool (disk queue of accepted mail)', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.copyTo(folder)
     await spool.close()
@@ -59,7 +59,7 @@ describe('the service copies its spool of accepted mail', () => {
   })
 })
 
-test('the spool stores complete mails of many concurrent connections, and a failed mail does not affect the next mail', async () => {
+test('the spool stores complete mails of many concurrent connections, and one failed mail does not damage the next', async () => {
   const spool = new Spool(folder)
   const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
   await Promise.all(texts.map((text) => spool.accept(mail(text))))
@@ -78,7 +78,7 @@ test('the spool stores complete mails of many concurrent connections, and a fail
   await spool.close()
 })
 
-test('if a spool of accepted mail is closed and opened again, it still has all its mails', async () => {
+test('if the spool (disk queue of accepted mail) is closed and opened again, it still has all its mails', async () => {
   const spool = new Spool(folder)
   const accepted = spool.accept(mail('one'))
   await spool.close()
@@ -88,7 +88,7 @@ test('if a spool of accepted mail is closed and opened again, it still has all i
   await again.close()
 })
 
-test('a deleted inbox address is unknown to the spool at once', async () => {
+test('after an inbox address is deleted, the spool’s list of known addresses lacks this address at once', async () => {
   const spool = new Spool(folder)
   spool.addresses.update({ add: ['a@mail.test', 'b@mail.test'] })
   expect(spool.addresses.find(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')
@@ -103,7 +103,7 @@ test('a deleted inbox address is unknown to the spool at once', async () => {
   await spool.close()
 })
 
-test('a small mail in the spool moves to the database while a large mail in the spool waits', async () => {
+test('a small mail can move from the spool to the database while a large mail still waits in the spool', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const { rows } = await pool.query('select email_address from projects where id = $1', [
@@ -145,7 +145,7 @@ describe('the inboxes and networks take turns when their spooled mail moves to t
   })
   const BATCH = { count: 10, maxBytes: 100_000_000 }
 
-  test('mail for another inbox moves to the database before a flood into one inbox, and the flood gets a lower priority', async () => {
+  test('if one inbox is flooded with mail, mail for another inbox moves to the database first, and the flood gets a lower priority', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) {
@@ -182,7 +182,7 @@ describe('the inboxes and networks take turns when their spooled mail moves to t
     await spool.close()
   })
 
-  test('no spooled mail is forgotten when SQLite reuses a row number', async () => {
+  test('the spool loses no mail when SQLite reuses a row number', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     const seen: string[] = []

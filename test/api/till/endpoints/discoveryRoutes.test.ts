@@ -32,7 +32,7 @@ const get = (path: string) => createClient(service.url, null).get(`/v0/x402/disc
 const resourcesOf = (items: { resource: string }[]) => items.map(({ resource }) => resource)
 const ALL = [FIRST, OLD, SERVER]
 
-test('an item has the newest version of its challenge, and only the words that its seller gave', async () => {
+test('an entry in the public list of paid resources has the newest x402 challenge, and only words that the seller wrote', async () => {
   const { body, headers } = await get('resources')
   expect(headers.get('cache-control')).toBe('public, max-age=60')
   expect(body.items).toMatchObject([
@@ -56,7 +56,7 @@ test('an item has the newest version of its challenge, and only the words that i
   ])
 })
 
-test('the list and the search have the items that match every filter', async () => {
+test('both the public list and its search return only entries that match every filter', async () => {
   for (const [query, found] of [
     ['', ALL],
     ['type=http', [FIRST, OLD]],
@@ -89,7 +89,7 @@ test('the list and the search have the items that match every filter', async () 
   }
 })
 
-test('the list has pages by cursor and by offset, and the last page has no cursor', async () => {
+test('the public list has pages by cursor and by offset, and the last page has no cursor', async () => {
   const page = async (query: string) => {
     const { items, pagination } = (await get(`resources?${query}`)).body
     return { found: resourcesOf(items), ...pagination }
@@ -108,7 +108,7 @@ test('the list has pages by cursor and by offset, and the last page has no curso
   expect(await page('limit=1000')).toMatchObject({ limit: 100 })
 })
 
-test('the search has pages, and ends with the last match or after it', async () => {
+test('the search of the public list has pages, and the page with the last match has no cursor', async () => {
   const page = async (query: string) => {
     const { resources, pagination } = (await get(`search?query=t&${query}`)).body
     return [resourcesOf(resources), pagination.cursor]

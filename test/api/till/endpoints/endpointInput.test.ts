@@ -52,7 +52,7 @@ describe('the service reads the URL of an endpoint', () => {
     })
   })
 
-  test('the URL of an endpoint may name an MCP tool, which the service does not call', () => {
+  test('the URL of an endpoint may name an MCP tool (mcp://tool/…), which the service does not call', () => {
     const tool = 'mcp://tool/report'
     expect(readUrlPattern(tool, false)).toEqual({ url: tool, matchKey: tool })
   })
@@ -79,12 +79,12 @@ describe('the service reads a URL that it will call itself', () => {
   const read = (text: string, allowPrivate = false) =>
     readOutboundUrl('webhookUrl', text, allowPrivate)
 
-  test('a URL that the service calls keeps its query and loses its fragment', () => {
+  test('if the service calls a URL, it keeps the query and removes the fragment', () => {
     expect(read('HTTPS://API.Example:443/a?x=1#y')).toBe('https://api.example/a?x=1')
     expect(read('http://127.0.0.1:9/a', true)).toBe('http://127.0.0.1:9/a')
   })
 
-  test('a URL that the service calls has at most 2,048 characters, and so has its normal form', async () => {
+  test('a URL that the service calls has at most 2,048 characters, and its normal form has the same limit', async () => {
     const base = 'https://api.example/?q='
     const longest = base + 'x'.repeat(2_048 - base.length)
     expect(read(longest)).toBe(longest)
@@ -129,7 +129,7 @@ describe('the service reads the price of an endpoint', () => {
 })
 
 describe('the service reads the chain on which an endpoint is paid', () => {
-  test('the chain of an endpoint is absent, or is the chain of this service in either x402 spelling', async () => {
+  test('an endpoint’s field network may be absent, or may name the service’s chain in either x402 spelling', async () => {
     for (const network of [undefined, 'base-sepolia', 'eip155:84532'])
       expect(readNetwork(network, 'base-sepolia')).toBe('base-sepolia')
     for (const [network, reason] of [
@@ -145,7 +145,7 @@ describe('the service reads the chain on which an endpoint is paid', () => {
     }
   })
 
-  test('the chain of the service is the one that the payment workers reported, or the devnet before their first report', async () => {
+  test('the service’s chain is the chain that the payment workers reported, or before that the devnet if the devnet is on', async () => {
     const { pool } = database
     const unknown = '503 No payment worker has connected to the chain yet'
     for (const status of [async () => {}, () => recordRpcTrouble(pool, 'no answer')]) {
@@ -161,7 +161,7 @@ describe('the service reads the chain on which an endpoint is paid', () => {
 })
 
 describe('the service reads a change of an endpoint', () => {
-  test('a change of an endpoint contains only the given fields', async () => {
+  test('a change of an endpoint contains only the fields that the request gives', async () => {
     expect(await readChange(services(), {})).toEqual({})
     const secret = 'x'.repeat(16)
     expect(
@@ -177,14 +177,14 @@ describe('the service reads a change of an endpoint', () => {
     expect(await readChange(services(), none)).toEqual(none)
   })
 
-  test('a description of an endpoint is cut after 500 characters, and not inside a character', async () => {
+  test('an endpoint’s description is cut after 500 characters, and never inside a character', async () => {
     const cut = async (description: string) =>
       (await readChange(services(), { description })).description
     expect(await cut('x'.repeat(501))).toBe('x'.repeat(500))
     expect(await cut(`${'x'.repeat(499)}😀`)).toBe('x'.repeat(499))
   })
 
-  test('a URL in a change of an endpoint may be a private address only where the service allows private networks', async () => {
+  test('the webhook URL of an endpoint may be a private address only if the service allows private networks', async () => {
     const change = { webhookUrl: 'http://127.0.0.1:9/' }
     expect(await readChange(services({ allowPrivateNetworks: true }), change)).toEqual(change)
     expect(await faultOf(() => readChange(services(), change))).toStartWith(
@@ -192,7 +192,7 @@ describe('the service reads a change of an endpoint', () => {
     )
   })
 
-  test('a webhook secret of an endpoint has 16 to 256 visible ASCII characters', () => {
+  test('the webhook secret of an endpoint must have 16 to 256 visible ASCII characters', () => {
     const fits = (webhookSecret: string) =>
       Value.Check(t.Object(ENDPOINT_FIELDS), { webhookSecret })
     for (const length of [16, 256]) expect(fits('~'.repeat(length))).toBe(true)
@@ -200,7 +200,7 @@ describe('the service reads a change of an endpoint', () => {
       expect([secret, fits(secret)]).toEqual([secret, false])
   })
 
-  test('a change of an endpoint is refused if it sets a secret without a webhook, or if there are too many endpoints', async () => {
+  test('a request is refused if it sets a webhook secret without a webhook, or if the project has too many endpoints', async () => {
     const throwing = (error: Error) => () => orBadRequest(() => Promise.reject(error))
     expect(await faultOf(throwing(new SecretWithoutWebhookError()))).toBe(
       '400 webhookSecret must come with a webhookUrl',

@@ -39,7 +39,7 @@ const ended = (one: string) =>
     return body.trial?.endedAt == null ? null : body.trial
   })
 
-test('a trial shows the 402 of an endpoint, and its purchase pays once and leads to a payment, a receipt and a webhook', async () => {
+test('a trial of an endpoint shows the 402 response; the trial’s purchase pays once and leads to a payment, a receipt and a webhook', async () => {
   const webhookUrl = new URL('/hook', shop.url).href
   const one = await register(shop.url, { webhookUrl })
   expect((await seller.get(`${one}/trial`)).body).toEqual({ canBuy: true, trial: null })
@@ -89,7 +89,7 @@ test('the trial of an endpoint that is unreachable or sends no x402 challenge fa
   expect(await ended(open)).toMatchObject({ state: 'failed', status: null })
 })
 
-test('a trial is refused if its input is invalid, or if its endpoint is another project’s or an MCP tool', async () => {
+test('the trial of an endpoint is refused if the input is invalid, or if the endpoint is an MCP tool or belongs to another project', async () => {
   const one = await register(shop.url)
   const wrong = await seller.post(`${one}/trial`, { buy: 'yes' })
   expect([wrong.status, wrong.body.message]).toEqual([400, 'buy must be true or false'])

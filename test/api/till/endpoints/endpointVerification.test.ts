@@ -89,7 +89,7 @@ for (const [name, verdict, answer, detail, asked] of rows) {
   })
 }
 
-test('an endpoint whose 402 names only the payTo of somebody else is checked again within one hour', async () => {
+test('if the 402 response of an endpoint names only somebody else’s payTo address, the service checks the endpoint again within one hour', async () => {
   const { pool } = service.database
   await using receiver = await startReceiver(status(402, v1))
   const [{ payTo: named }] = JSON.parse(v1).accepts

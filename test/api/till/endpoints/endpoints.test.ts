@@ -26,7 +26,7 @@ const put = (owner: Agent, more: Record<string, unknown> = {}) =>
 const resourceOf = (owner: Agent, url: string) =>
   findEndpointByResource(service.database.pool, owner.project.id, parseResourceUrl(url).matchKey)
 
-test('an endpoint without a network gets the network of the chain to which the payment workers are connected', async () => {
+test('an endpoint registered without a network gets the chain to which the payment workers are connected', async () => {
   const env = { RPC_URL: 'http://127.0.0.1:1' }
   await using apart = await startWebhookService({ env, pools: [] })
   const owner = await apart.newAgent()
@@ -190,7 +190,7 @@ describe('a seller registers or changes an endpoint with PUT', () => {
 })
 
 describe('a seller changes and deletes an endpoint', () => {
-  test('an endpoint is changed by PATCH', async () => {
+  test('a PATCH request changes an endpoint', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body
     const path = `${PATH}/${endpointId}`
@@ -219,7 +219,7 @@ describe('a seller changes and deletes an endpoint', () => {
     expect(await owner.post(`${PATH}/${endpointId}/rotate-secret`)).toMatchObject({ status: 404 })
   })
 
-  test('an endpoint does not exist after its deletion, and its URL can be registered again', async () => {
+  test('after its deletion, an endpoint does not exist any more, and its URL can be registered again', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body
     expect((await owner.delete(`${PATH}/${endpointId}`)).status).toBe(204)
@@ -244,7 +244,7 @@ describe('a seller changes and deletes an endpoint', () => {
   })
 })
 
-test('another project, or a key without the scope, can neither see nor change the endpoints of a project', async () => {
+test('another project, or an API key without the scope, can neither see nor change an endpoint', async () => {
   await using receiver = await startReceiver()
   const stranger = await service.newAgent()
   const endpoint = await register(agent, receiver.url)

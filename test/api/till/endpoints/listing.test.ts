@@ -104,7 +104,7 @@ const refused: [string, object, RegExp][] = [
 ]
 
 for (const [name, body, message] of refused) {
-  test(`the service refuses metadata for the public list of endpoints: ${name}`, async () => {
+  test(`metadata for the public list of endpoints are refused in this case: ${name}`, async () => {
     const before = await put({})
     const { endpointId } = before.body
     for (const answer of [await put(body), await seller.patch(`${PATH}/${endpointId}`, body)]) {
@@ -115,7 +115,7 @@ for (const [name, body, message] of refused) {
   })
 }
 
-test('an MCP tool without an input schema, or with an OpenAPI document, is refused as an endpoint', async () => {
+test('an MCP tool is refused as an endpoint if it has no input schema or has an OpenAPI document', async () => {
   const tool = 'mcp://tool/weather'
   const none = await put({ input: { method: 'GET' } }, tool)
   expect(none.body.message).toMatch(/^input\.inputSchema must be an object/)
@@ -123,7 +123,7 @@ test('an MCP tool without an input schema, or with an OpenAPI document, is refus
   expect(body.message).toMatch(/^openApiUrl must come with a URL/)
 })
 
-test('metadata that are too long for an x402 challenge, also together with stored metadata, are refused', async () => {
+test('metadata are refused if they, with the stored metadata, are too long for an x402 challenge', async () => {
   const half = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`key${n}`, 'value']))
   expect((await put(input({ queryParams: half }))).status).toBe(200)
   const { status, body } = await put({ output: { example: half } })
@@ -132,7 +132,7 @@ test('metadata that are too long for an x402 challenge, also together with store
   await put({ output: null })
 })
 
-test('if a request omits a part of the metadata, this part stays unchanged, and null removes it', async () => {
+test('if a request omits a part of the metadata, this part stays unchanged, and the value null removes a part', async () => {
   const queryParams = { city: null, list: [null] }
   await put({ serviceName: 'Weather', tags: ['a', 'A', 'b'], ...input({ queryParams }) })
   const { body } = await put({ serviceName: null })

@@ -49,14 +49,14 @@ function faultOf(body: Body, given: Given = {}): string {
 }
 
 describe('a request body has the fields of a listing', () => {
-  test('a body contains a listing if it has one of the fields of a listing, even with the value null or false', () => {
+  test('a request body contains a listing (metadata for the public list) if one of its fields is set, even to null or false', () => {
     expect(hasListing({})).toBe(false)
     expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)
     for (const name of Object.keys(LISTING_FIELDS)) expect(hasListing({ [name]: null })).toBe(true)
     for (const discoverable of [true, false]) expect(hasListing({ discoverable })).toBe(true)
   })
 
-  test('a listing has words of 1 to 32 printable ASCII characters, and at most 5 tags', () => {
+  test('the name and the tags of a listing have 1 to 32 printable ASCII characters each, and a listing has at most 5 tags', () => {
     const fits = (body: object) => Value.Check(t.Object(LISTING_FIELDS), body)
     const word = 'x'.repeat(32)
     for (const body of [
@@ -76,13 +76,13 @@ describe('a request body has the fields of a listing', () => {
 })
 
 describe('the service reads the listing of an endpoint', () => {
-  test('if the fields of a listing are absent, nothing changes', () => {
+  test('if a request has no fields of the listing, the stored listing does not change', () => {
     expect(read({})).toEqual({})
     expect(read({ discoverable: true })).toEqual({})
     expect(read({}, { before: stored({ tags: ['a'] }, { input: INPUT }) })).toEqual({})
   })
 
-  test('a listing has the given fields, with each tag only once, whatever its case', () => {
+  test('a listing has the fields that the request gives, and tags that differ only in letter case are kept once', () => {
     const output = { type: 'json', example: { tempC: 7 } }
     const words = { serviceName: 'Weather', iconUrl: 'https://api.example/icon.png' }
     expect(read({ ...words, tags: ['Sun', 'rain', 'sun'], input: INPUT, output })).toEqual({
@@ -91,7 +91,7 @@ describe('the service reads the listing of an endpoint', () => {
     expect(read({ tags: [] })).toEqual({ metadata: { tags: [] } })
   })
 
-  test('fields of a listing that the request sets to null are removed', () => {
+  test('a listing field that the request sets to null is removed', () => {
     const none = {
       serviceName: null,
       tags: null,
@@ -104,7 +104,7 @@ describe('the service reads the listing of an endpoint', () => {
     expect(read({ openApiUrl: null })).toEqual({ openApiUrl: null })
   })
 
-  test('a listing with an invalid field is refused with the name of the field', () => {
+  test('if a field of a listing is invalid, the error names the field', () => {
     for (const [body, fault] of [
       [{ iconUrl: 'icon.png' }, 'iconUrl must be an http or https URL of ASCII characters'],
       [{ iconUrl: 'http://127.0.0.1/' }, 'iconUrl must name a host, and no IP address'],
@@ -122,7 +122,7 @@ describe('the service reads the listing of an endpoint', () => {
 })
 
 describe('a listing names the server of an MCP tool', () => {
-  test('the server URL is accepted only if the endpoint is an MCP tool', () => {
+  test('the field mcpUrl (URL of the MCP server) is accepted only if the endpoint is an MCP tool', () => {
     const given = { url: TOOL }
     expect(read({ mcpUrl: 'https://mcp.example/#x' }, given)).toEqual({
       metadata: { mcpUrl: 'https://mcp.example/' },
@@ -135,7 +135,7 @@ describe('a listing names the server of an MCP tool', () => {
     expect(read(local, { ...given, allowPrivate: true })).toEqual({ metadata: local })
   })
 
-  test('the server URL is required while the MCP tool is in the public list', () => {
+  test('the URL of the MCP server is required while the MCP tool is in the public list', () => {
     const fault =
       'discoverable must come with mcpUrl for an MCP tool: an agent looks for its server'
     const mcpUrl = 'https://mcp.example/'
@@ -151,7 +151,7 @@ describe('a listing names the server of an MCP tool', () => {
     expect(faultOf({ tags: ['a'] }, { url: TOOL, before: stored({}, null, true) })).toBe(fault)
   })
 
-  test('the listing of an MCP tool must describe the input of a tool', () => {
+  test('the listing of an MCP tool must describe the tool’s input, not the input of an HTTP request', () => {
     expect(read({ input: TOOL_INPUT }, { url: TOOL })).toEqual({ metadata: { input: TOOL_INPUT } })
     expect(faultOf({ input: INPUT }, { url: TOOL })).toStartWith('input')
     expect(faultOf({ input: TOOL_INPUT })).toStartWith('input')
@@ -170,7 +170,7 @@ describe('a listing names an OpenAPI document', () => {
     expect(read({ openApiUrl: local }, { allowPrivate: true })).toEqual({ openApiUrl: local })
   })
 
-  test('as long as an OpenAPI document is stored, the examples are checked with it, and the seller’s own fields override it', () => {
+  test('while an OpenAPI document is stored, the examples must match it, but the seller’s own fields override it', () => {
     const schema = { queryParams: { type: 'object', required: ['city'] } }
     const document: Metadata = { input: { method: 'GET', schema, queryParams: {} } }
     const before = stored({}, document)
@@ -193,7 +193,7 @@ describe('a listing must fit in the header of an x402 challenge', () => {
   const fault =
     'input, output, tags, serviceName and iconUrl must be shorter: a challenge stands in a header of 2,990 characters'
 
-  test('the size limit of a challenge applies to the new and the stored listing fields together', () => {
+  test('new and stored listing fields together must fit the size limit of an x402 challenge', () => {
     expect(read({ input: long(300) }).metadata).toBeDefined()
     expect(faultOf({ input: long(1_900) })).toBe(fault)
     const output = { example: { text: 'x'.repeat(400) } }
@@ -203,7 +203,7 @@ describe('a listing must fit in the header of an x402 challenge', () => {
     expect(read({ output, input: null }, { before }).metadata).toBeDefined()
   })
 
-  test('the size limit of a challenge is not checked if the listing fields stay unchanged', () => {
+  test('if the listing fields do not change, their size is not checked', () => {
     expect(read({ discoverable: true }, { before: stored({ input: long(1_900) }) })).toEqual({})
   })
 })

@@ -50,13 +50,13 @@ const REFUSED =
   /^400 The endpoint was unreachable from the internet at 2026-01-05T10:00:00.000Z \(ECONNREFUSED\)\. POST/
 
 describe('a challenge for an endpoint', () => {
-  test('a challenge is refused if the endpoint is paused', async () => {
+  test('a request for an x402 challenge is refused if the endpoint is paused', async () => {
     expect(await check('paused')).toBe(
       `400 The endpoint is paused: PATCH /v0/sellers/endpoints/${id} with active true lets it sell again`,
     )
   })
 
-  test('a challenge asks for no check if the endpoint was reached, or if there is no endpoint', async () => {
+  test('a request for an x402 challenge starts no check if the endpoint was reached before, or if there is no endpoint', async () => {
     await set(UNREACHABLE)
     for (const verification of ['verified', 'failed', null]) {
       expect(await check(verification)).toBe('reachable')
@@ -66,7 +66,7 @@ describe('a challenge for an endpoint', () => {
     expect(await queued()).toBe(false)
   })
 
-  test('a challenge uses the verdict that came meanwhile, without another check of a new endpoint', async () => {
+  test('if a check ends meanwhile, a request for an x402 challenge uses its verdict and starts no second check', async () => {
     await set(VERIFIED)
     expect(await check('pending')).toBe('reachable')
     await set(UNREACHABLE)
@@ -74,14 +74,14 @@ describe('a challenge for an endpoint', () => {
     expect(await queued()).toBe(false)
   })
 
-  test('a challenge is refused if the endpoint was deleted meanwhile', async () => {
+  test('a request for an x402 challenge is refused if the endpoint was deleted meanwhile', async () => {
     await set('deleted_at = now()')
     expect(await check('pending')).toBe(
       '400 resource must match a registered, active endpoint of the project',
     )
   })
 
-  test('a challenge makes a worker check an unreachable endpoint, and waits for the verdict', async () => {
+  test('a request for an x402 challenge of an unreachable endpoint makes a worker check the endpoint, and waits for the verdict', async () => {
     await set(UNREACHABLE)
     const answer = check('unreachable')
     await waitFor('the check', queued)
@@ -89,7 +89,7 @@ describe('a challenge for an endpoint', () => {
     expect(await answer).toBe('reachable')
   })
 
-  test('a challenge waits until the pause after the last check of an unreachable endpoint is over', async () => {
+  test('if an unreachable endpoint was checked recently, the request for a challenge waits for the pause between checks, then for a check', async () => {
     await set(`${UNREACHABLE}, check_provoked_at = ${ago(1_800)}`)
     const answer = check('unreachable')
     await waitFor('the check', queued)
@@ -97,13 +97,13 @@ describe('a challenge for an endpoint', () => {
     expect(await answer).toMatch(REFUSED)
   })
 
-  test('a challenge does not wait longer than five seconds for a check that has not started', async () => {
+  test('a request for an x402 challenge waits at most five seconds for a check that has not started', async () => {
     await set(`${UNREACHABLE}, check_queued_at = ${ago(5_200)}`)
     expect(await check('unreachable')).toMatch(REFUSED)
     expect(await queued()).toBe(true)
   })
 
-  test('a challenge succeeds while the check of the endpoint itself runs', async () => {
+  test('a request for an x402 challenge succeeds while a check of its endpoint is running', async () => {
     const running = `check_queued_at = ${ago(6_000)}, check_started_at = clock_timestamp()`
     await set(`${UNREACHABLE}, ${running}`)
     expect(await check('unreachable')).toBe('reachable')
@@ -114,7 +114,7 @@ describe('a seller has an endpoint checked again', () => {
   const checkAgain = (target: { projectId: string; id: string }) =>
     checkAnew({ pool } as never, target)
 
-  test('the request waits for the end of the check', async () => {
+  test('a request to check an endpoint again waits for the end of the check', async () => {
     const checked = checkAgain({ projectId, id })
     await waitFor('the check', queued)
     await set(VERIFIED)
@@ -122,14 +122,14 @@ describe('a seller has an endpoint checked again', () => {
     expect((await findEndpointCheck(pool, id))?.status).toBe('verified')
   })
 
-  test('the request ends if the endpoint is deleted meanwhile', async () => {
+  test('a request to check an endpoint again ends if the endpoint is deleted meanwhile', async () => {
     const checked = checkAgain({ projectId, id })
     await waitFor('the check', queued)
     await set('deleted_at = now()')
     await checked
   })
 
-  test('an endpoint of another project is not found', async () => {
+  test('a request to check an endpoint of another project is refused as not found', async () => {
     const stranger = await newProject(pool)
     for (const target of [
       { projectId: stranger, id },

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-test('an MCP tool is registered, counts as verified because its project vouches for it, and is sold', async () => {
+test('an MCP tool is registered as an endpoint, counts as verified because its project vouches for it, and can be sold', async () => {
   const { status, body } = await seller.put(PATH, { urlPattern: TOOL, priceUsdc: '0.01' })
   expect([status, body.urlPattern]).toEqual([201, TOOL])
   expect(body.verification).toEqual({
@@ -99,7 +99,7 @@ test('a request to register an invalid URL of an MCP tool gets status 400 and a 
   )
 })
 
-test('an MCP tool is in the public list only if the URL of its server is known, because agents look for the server', async () => {
+test('an MCP tool appears in the public list only if its server URL is known, because agents need the server to call the tool', async () => {
   const urlPattern = 'mcp://tool/hidden'
   const put = { urlPattern, priceUsdc: '0.01', discoverable: true }
   const MESSAGE =

@@ -33,7 +33,7 @@ const verdict = (id: string, wanted: string) =>
   })
 const nowhere = async () => `http://127.0.0.1:${await freePort()}/report`
 
-test('the challenge of a new endpoint that is unreachable waits for the first check, and is refused with its result', async () => {
+test('the first challenge of a new unreachable endpoint waits for the first check, and is refused with the result of the check', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   const { status: code, body } = await challenge(resource)
@@ -42,7 +42,7 @@ test('the challenge of a new endpoint that is unreachable waits for the first ch
   expect(body.message).toContain(`POST ${PATH}/${id}/verify`)
 })
 
-test('a challenge succeeds when the seller’s server is back a moment after the last refusal', async () => {
+test('a challenge succeeds as soon as the seller’s server is reachable again, even right after a refusal', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   await verdict(id, 'unreachable')
@@ -98,7 +98,7 @@ for (const [name, check] of [
   ['a payer', async () => {}],
   ['its seller', (purser: Purser, id: string) => purser.sellers.verify(id)],
 ] as const) {
-  test(`a paywall that this service could not reach sells again as soon as ${name} sends a request`, async () => {
+  test(`if the service could not reach a paywall, the paywall sells again as soon as ${name} sends a request`, async () => {
     const port = await freePort()
     const resource = `http://127.0.0.1:${port}/report`
     const purser = new Purser({ apiKey: seller.key, baseUrl: till.service.url })
@@ -120,7 +120,7 @@ for (const [name, check] of [
   })
 }
 
-test('an endpoint still sells if its check fails although it was reachable', async () => {
+test('an endpoint can still sell if a check reached it but failed', async () => {
   await using receiver = await startReceiver(status(500))
   const resource = `http://127.0.0.1:${receiver.port}/report`
   await verdict(await register(resource), 'failed')

@@ -58,7 +58,7 @@ const withInfo = (change: object) => ({
   info: { ...DECLARED.info, input: { ...(DECLARED.info.input as object), ...change } },
 })
 
-test('a payment without a bazaar declaration gets no header', async () => {
+test('a payment without a bazaar declaration (metadata for the x402 list) gets no extension header', async () => {
   const endpoint = await listed({ metadata: METADATA })
   for (const payment of [
     ...[undefined, null, {}, { extensions: null }, { extensions: {} }],
@@ -92,7 +92,7 @@ describe('a bazaar declaration is rejected', () => {
     },
   )
 
-  test('a bazaar declaration is rejected if the resource has no endpoint, or its endpoint is not discoverable', async () => {
+  test('a bazaar declaration is rejected if the resource has no endpoint, or if its endpoint is not discoverable', async () => {
     expect(await answerTo(DECLARED, null)).toEqual({
       status: 'rejected',
       rejectedReason:
@@ -108,7 +108,7 @@ describe('a bazaar declaration is rejected', () => {
 })
 
 describe('a bazaar declaration is compared with the public list', () => {
-  test('the declaration of the listed endpoint succeeds, whatever path parameters it has', async () => {
+  test('a bazaar declaration that equals the listing of the endpoint succeeds, whatever its path parameters are', async () => {
     const endpoint = await listed({ metadata: METADATA })
     for (const declared of [DECLARED, withInfo({ pathParams: { day: '7' } })]) {
       expect(await answerTo(declared, endpoint)).toEqual({ status: 'success' })
@@ -116,7 +116,7 @@ describe('a bazaar declaration is compared with the public list', () => {
     expect(await isChecked(endpoint)).toBe(false)
   })
 
-  test('the declaration that a check found in the 402 of the endpoint succeeds', async () => {
+  test('a bazaar declaration succeeds if a check found the same declaration in the endpoint’s 402 response', async () => {
     const { id } = await listed()
     const verdict = { id, url: URL_PATTERN, status: 'verified', detail: '' } as const
     const seen = { bazaar: DECLARED }
@@ -125,7 +125,7 @@ describe('a bazaar declaration is compared with the public list', () => {
     expect(await answerTo(DECLARED, endpoint)).toEqual({ status: 'success' })
   })
 
-  test('another declaration, or one for an endpoint without metadata, makes a worker check the endpoint', async () => {
+  test('a bazaar declaration that differs from the endpoint’s metadata, or an endpoint without metadata, leads to a check by a worker', async () => {
     const described = await listed({ metadata: METADATA })
     const other = withInfo({ queryParams: { city: 'Quito' } })
     expect(await answerTo(other, described)).toEqual({ status: 'processing' })

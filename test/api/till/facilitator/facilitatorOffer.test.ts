@@ -95,7 +95,7 @@ async function offerOf(reading: Promise<FacilitatorOffer>) {
 }
 
 describe('the facilitator reads the payment requirements of a seller', () => {
-  test('the requirements must have the same x402 version as the payment', async () => {
+  test('the payment requirements must have the same x402 version as the payment', async () => {
     expect(await reasonOf(readV1())).toBe('accepted')
     expect(await reasonOf(readV2())).toBe('accepted')
     expect(await reasonOf(read(payment(1), V2))).toBe('invalid_payment_requirements')
@@ -106,7 +106,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
     }
   })
 
-  test('the requirements are not read if the payment has an unknown version, but are read if it is malformed in another way', async () => {
+  test('the payment requirements are not read if the payment’s x402 version is unknown, but are read if the payment is malformed otherwise', async () => {
     const malformed = (reason: 'invalid_x402_version' | 'invalid_payload', x402Version: 1 | 2) =>
       ({ ok: false, x402Version, reason, detail: '' }) as const
     const unknown = malformed('invalid_x402_version', 1)
@@ -115,7 +115,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
     expect(await reasonOf(read(malformed('invalid_payload', 2), V2))).toBe('accepted')
   })
 
-  test('the requirements are refused with the reason of their first fault', async () => {
+  test('payment requirements with several faults are refused with the reason of the first fault', async () => {
     const faults: [Json, string][] = [
       [{ scheme: 'upto', network: 'base' }, 'unsupported_scheme'],
       [{ network: 'base', asset: PAY_TO }, 'invalid_network'],
@@ -139,7 +139,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
     }
   })
 
-  test('the requirements of version 2 name USDC and EIP-3009 in `extra`, or nothing', async () => {
+  test('payment requirements of x402 version 2 may omit `extra`, or must name USDC and EIP-3009 there', async () => {
     const cases: [Json, string][] = [
       [{}, 'accepted'],
       [{ name: 'USDC', version: '2', assetTransferMethod: 'eip3009' }, 'accepted'],
@@ -160,7 +160,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
     }
   })
 
-  test('the requirements must ask for at least the minimum price of the service', async () => {
+  test('payment requirements must ask for at least the minimum price of the service', async () => {
     expect(await reasonOf(readV1({ maxAmountRequired: '999' }))).toBe(
       'invalid_payment_requirements',
     )
@@ -171,7 +171,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
 })
 
 describe('a seller names the paid resource in the requirements', () => {
-  test('the resource that the seller names is the paid resource in normal form, with its endpoint', async () => {
+  test('the paid resource is the resource that the seller names, in normal form, and belongs to its registered endpoint', async () => {
     for (const reading of [
       readV1({ resource: 'HTTPS://API.Example:443/report?x=1' }),
       readV2({ extra: { resource: 'HTTPS://API.Example:443/report?x=1' } }),
@@ -183,7 +183,7 @@ describe('a seller names the paid resource in the requirements', () => {
     }
   })
 
-  test('the resource that the seller names overrides the copy that the payer sends', async () => {
+  test('if the seller and the payer name different resources, the seller’s resource counts', async () => {
     const named = { extra: { resource: RESOURCE } }
     for (const reading of [
       readV1({}, 'https://api.example/other'),
@@ -194,7 +194,7 @@ describe('a seller names the paid resource in the requirements', () => {
     }
   })
 
-  test('the resource that the seller names may have no endpoint, or a price that is not that of its endpoint', async () => {
+  test('the seller may name a resource without a registered endpoint, or ask another price than the endpoint’s price', async () => {
     const resource = 'https://api.example/new'
     for (const reading of [readV1({ resource }), readV2({ extra: { resource } })]) {
       expect(await offerOf(reading)).toMatchObject({
@@ -208,7 +208,7 @@ describe('a seller names the paid resource in the requirements', () => {
     )
   })
 
-  test('the resource that the seller names is a text of at most 2,048 characters: a web address or an MCP tool', async () => {
+  test('the seller names the resource with at most 2,048 characters, as a web address or an MCP tool', async () => {
     const base = 'https://api.example/'
     const longest = base + 'x'.repeat(2_048 - base.length)
     for (const resource of [longest, 'mcp://tool/a.b']) {
@@ -230,25 +230,25 @@ describe('a seller names the paid resource in the requirements', () => {
     }
   })
 
-  test('the description of the resource is kept only in version 1', async () => {
+  test('the service keeps the description of the resource only for x402 version 1', async () => {
     expect((await offerOf(readV1())).description).toBe('A report')
     expect((await offerOf(readV2({ description: 'A report' }))).description).toBeNull()
   })
 
-  test('a long description is cut, and a long media type is accepted, because x402 sets no limits', async () => {
+  test('a long description is cut, and a long media type is accepted, because x402 does not limit their length', async () => {
     const description = `${'x'.repeat(499)}\u{1f30d}${'y'.repeat(3_000)}`
     const offer = await offerOf(readV1({ description, mimeType: `text/${'p'.repeat(300)}` }))
     expect(offer.description).toBe('x'.repeat(499))
   })
 
-  test('the resource counts as publicly listed if its endpoint is in the public list', async () => {
+  test('a resource counts as publicly listed if its endpoint is in the public list', async () => {
     await sell(projectId, 'api.example/listed', true)
     const resource = 'https://api.example/listed'
     expect((await offerOf(readV1({ resource }))).discoverable).toBe(true)
     expect((await offerOf(readV2({}, resource))).discoverable).toBe(true)
   })
 
-  test('a resource is refused if the verified endpoint of a different project pays the address of this different project', async () => {
+  test('a resource is refused if another project has a verified endpoint for it that pays this other project’s address', async () => {
     const rival = await newSeller(RIVAL)
     const id = await sell(rival, 'rival.example/a')
     const resource = 'https://rival.example/a'
@@ -268,7 +268,7 @@ describe('a seller names the paid resource in the requirements', () => {
 })
 
 describe('only the payer names the paid resource', () => {
-  test('a resource that only the payer names is paid, and gets its endpoint if the price of the endpoint is paid', async () => {
+  test('if only the payer names the resource, the payment is accepted, and its endpoint is found if the amount equals the endpoint’s price', async () => {
     for (const extra of [undefined, null, {}, { resource: null }]) {
       expect(await offerOf(readV2({ extra }, `${RESOURCE}?x=1`))).toMatchObject({
         ...{ resource: RESOURCE, resourceSource: 'payer', matchKey: 'api.example/report' },
@@ -283,7 +283,7 @@ describe('only the payer names the paid resource', () => {
     }
   })
 
-  test('a resource that only the payer names gets no endpoint if its endpoint was deleted or if another project sells it', async () => {
+  test('if only the payer names the resource, its endpoint is not found if it was deleted or if another project sells the resource', async () => {
     const gone = await sell(projectId, 'api.example/gone')
     await deleteEndpoint(database.pool, { projectId, id: gone })
     await sell(await newSeller(RIVAL), 'other.example/a')
@@ -292,7 +292,7 @@ describe('only the payer names the paid resource', () => {
     }
   })
 
-  test('the resource is unspecified if the payer names none or names no web address', async () => {
+  test('the resource counts as unspecified if the payer names no resource or no web address', async () => {
     for (const copy of [
       undefined,
       '',

@@ -91,7 +91,7 @@ async function settled(
 const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
 
 describe('the facilitator verifies a payment', () => {
-  test('a payment is valid if a worker finds no fault, and is not claimed', async () => {
+  test('the facilitator’s verify call finds a payment valid if a worker finds no fault, and does not claim (reserve) the payment', async () => {
     const payment = await pay()
     expect(await verified(payment, pass)).toEqual({ isValid: true, payer: payer.address })
     const { rowCount } = await pool.query('select from payments where authorization_nonce = $1', [
@@ -100,7 +100,7 @@ describe('the facilitator verifies a payment', () => {
     expect(rowCount).toBe(0)
   })
 
-  test('a payment is invalid for the reason that a worker finds', async () => {
+  test('if a worker finds a fault in a payment, the verify call calls the payment invalid and gives the worker’s reason', async () => {
     const refused = await verified(await pay(), (id) => refuseCheck(pool, id, 'insufficient_funds'))
     expect(refused).toMatchObject({
       ...{ isValid: false, invalidReason: 'insufficient_funds', payer: payer.address },
@@ -108,7 +108,7 @@ describe('the facilitator verifies a payment', () => {
     })
   })
 
-  test('a payment with a fault is invalid without a question to the chain', async () => {
+  test('if a fault is visible in the payment itself, the payment is invalid, and the service does not ask the chain', async () => {
     const cases: [body: unknown, reason: string, payer: boolean][] = [
       [faceV1(await pay(), { payTo: payer.address }), 'invalid_payment_requirements', true],
       [faceV1(await pay({ value: 9_999n })), 'invalid_exact_evm_payload_authorization_value', true],
@@ -128,7 +128,7 @@ describe('the facilitator verifies a payment', () => {
     expect((await pool.query(counted)).rows[0].n).toBe(before)
   })
 
-  test('a payment that the settle call would refuse as claimed before is invalid, although the chain accepts it', async () => {
+  test('the verify call refuses a payment that the settle call would refuse as used before, although the chain accepts it', async () => {
     const claimed = async (changes: Partial<NewClaim>) => {
       const payment = await pay()
       const { from, to, nonce } = payment.authorization
@@ -153,7 +153,7 @@ describe('the facilitator verifies a payment', () => {
     expect(await reasonOf(failed.payment)).toBe('insufficient_funds')
   })
 
-  test('a payment beyond the daily limit of the project is invalid', async () => {
+  test('a payment that exceeds the project’s daily limit is invalid', async () => {
     await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 0)', [
       seller.project.id,
     ])
@@ -165,7 +165,7 @@ describe('the facilitator verifies a payment', () => {
 })
 
 describe('the facilitator settles a payment', () => {
-  test('a settled payment is granted once, in the spelling of its version', async () => {
+  test('a settled payment succeeds only once, and the response spells the network as in the payment’s x402 version', async () => {
     for (const [face, network] of [
       [faceV1, 'base-sepolia'],
       [faceV2, NETWORK],
@@ -185,7 +185,7 @@ describe('the facilitator settles a payment', () => {
     }
   })
 
-  test('a settlement that a reorganisation undoes before its grant is pending, and no duplicate', async () => {
+  test('if a reorganisation undoes a settlement before the seller gets the answer, the payment is pending, and no duplicate', async () => {
     const env = { SETTLEMENT_WAIT_MS: '1' }
     await using hasty = await startTestService({ smtp: false, workers: false, env })
     const mine = hasty.database.pool
@@ -224,7 +224,7 @@ describe('the facilitator settles a payment', () => {
     })
   })
 
-  test('a payment with a fault is refused, and no payment is stored', async () => {
+  test('a payment with a fault is refused and not stored', async () => {
     const poor = await pay({ value: 9_999n })
     const malformed = { ...faceV2(await pay()), paymentPayload: { x402Version: 2, payload: 7 } }
     for (const [body, network] of [
@@ -241,7 +241,7 @@ describe('the facilitator settles a payment', () => {
 })
 
 describe('a project cannot sell', () => {
-  test('a project without enabled payments gets the reason with status 200', async () => {
+  test('if a project has not enabled payments, the facilitator answers with status 200 and the reason', async () => {
     await changeProject(pool, seller.project.id, { paymentsEnabled: false })
     const message = 'Payments are not enabled for this project'
     expect(await ask('verify', faceV1(await pay()))).toEqual({
@@ -254,7 +254,7 @@ describe('a project cannot sell', () => {
     })
   })
 
-  test('a project gets an unexpected error until a payment worker has reported its chain', async () => {
+  test('until a payment worker has reported its chain, the facilitator answers every payment with an unexpected error', async () => {
     await pool.query('delete from chain_status')
     const answer = await ask('verify', faceV1(await pay()))
     expect(answer).toMatchObject({
@@ -276,7 +276,7 @@ async function startHasty(waitMs = 300): Promise<TestService> {
   return hasty
 }
 
-test('a payment that is still pending is refused with the hash of its transaction', async () => {
+test('the settle call refuses a payment that is still pending, and gives the hash of its transaction', async () => {
   await using _ = await startHasty()
   const payment = await pay()
   let hash = ''
@@ -289,7 +289,7 @@ test('a payment that is still pending is refused with the hash of its transactio
   })
 })
 
-test('a payment that ends while the facilitator waits for the hash of its transaction gets its outcome', async () => {
+test('if a payment ends while the facilitator waits for the transaction’s hash, the response has the payment’s outcome', async () => {
   await using _ = await startHasty(1)
   const [poor, rich] = [await pay(), await pay()]
   const failure = { stage: 'verify', reason: 'insufficient_funds', detail: 'poor' } as const
@@ -305,7 +305,7 @@ test('a payment that ends while the facilitator waits for the hash of its transa
   expect(made.answer).toMatchObject({ success: true, paymentId: made.paymentId })
 })
 
-test('a claimed payment stays valid until it is granted, whatever the limit and the chain say about its authorization', async () => {
+test('a claimed payment stays valid until the seller gets its answer, even if the daily limit is used up or the chain calls it used', async () => {
   await using _ = await startHasty()
   await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 1)', [
     seller.project.id,

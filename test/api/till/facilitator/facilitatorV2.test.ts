@@ -43,7 +43,7 @@ const verify = async (body: unknown) => (await seller.post('/v0/x402/verify', bo
 const settle = async (body: unknown) => (await seller.post('/v0/x402/settle', body)).body
 const resource = (url: string) => ({ resource: { url, description: null } })
 
-test('the response of the facilitator’s supported call names both x402 versions, concrete networks, extensions and signers', async () => {
+test('the facilitator’s response to /supported names both x402 versions, concrete networks, extensions and signers', async () => {
   expect((await seller.get('/v0/x402/supported')).body).toEqual({
     kinds: [
       { x402Version: 1, scheme: 'exact', network: 'base-sepolia' },
@@ -56,7 +56,7 @@ test('the response of the facilitator’s supported call names both x402 version
   })
 })
 
-test('a payment can be verified twice but is settled once, and a second settle call is a duplicate with the same transaction hash', async () => {
+test('a payment can be verified twice but settled once, and a second settle call is a duplicate with the same transaction hash', async () => {
   const body = face(payloadV2(await pay(), resource(RESOURCE)))
   for (let n = 0; n < 2; n++) {
     expect(await verify(body)).toEqual({ isValid: true, payer: payer.address })
@@ -213,7 +213,7 @@ test('the facilitator settles payments with a null resource, null extensions and
   expect((await settle(face(payloadV2(await pay(), odd)))).success).toBe(true)
 })
 
-test('an invalid resource URL of a payer is ignored, and an invalid resource URL of a seller is refused', async () => {
+test('an invalid resource URL from the payer is ignored, but an invalid resource URL from the seller is refused', async () => {
   for (const url of ['no URL', '/report', '']) {
     const settled = await settle(face(payloadV2(await pay(), resource(url))))
     expect([url, settled.success]).toEqual([url, true])
@@ -233,7 +233,7 @@ test('the facilitator accepts addresses in any case, and the network in the spel
   expect((await settle(body)).success).toBe(true)
 })
 
-test('a resource that only the payer names is not matched to an endpoint whose price differs', async () => {
+test('if only the payer names a resource, the payment is not matched to an endpoint with another price', async () => {
   const dear = 'https://api.example.com/dear'
   const id = await registerEndpoint(till.service.database.pool, {
     projectId: seller.project.id,
@@ -256,7 +256,7 @@ test('a resource that only the payer names is not matched to an endpoint whose p
   expect(sale.endpoint).toMatchObject({ id, priceUsdc: '0.01' })
 })
 
-test('the service stores a payment-identifier, which belongs to one payment of a payer in a project', async () => {
+test('the service stores the payment-identifier of a payment, and a payer can use this identifier only once in a project', async () => {
   const id = `order_${crypto.randomUUID()}`
   const extensions = { 'payment-identifier': { info: { required: false, id } } }
   const named = async () => face(payloadV2(await pay(), { ...resource(RESOURCE), extensions }))
@@ -282,7 +282,7 @@ test('the service stores a payment-identifier, which belongs to one payment of a
   expect(body.success).toBe(true)
 })
 
-test('a repeated payment that is still being settled does not count as a conflict over its own payment-identifier', async () => {
+test('if the same payment is presented again while it is being settled, its payment-identifier does not conflict with itself', async () => {
   const id = `order_${crypto.randomUUID()}`
   const extensions = { 'payment-identifier': { info: { required: false, id } } }
   const body = face(payloadV2(await pay(), { ...resource(RESOURCE), extensions }))
@@ -315,7 +315,7 @@ test('concurrent batches that claim the same payments in different orders cause 
   expect([...reasons]).toEqual(['payment_identifier_conflict'])
 })
 
-test('a project that has not enabled payments gets a facilitator verdict with the cause, not an error', async () => {
+test('if a project has not enabled payments, the facilitator returns a verdict with the cause and no error status', async () => {
   const owner = await till.newSeller()
   const body = face(payloadV2(await pay()))
   await changeProject(till.service.database.pool, owner.project.id, { paymentsEnabled: false })

@@ -23,7 +23,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const activity = async (query = '', agent = seller) =>
   await agent.get(`/v0/payments/activity${query}`)
 
-test('the activity report sums the income of a project by day, endpoint and payer, and leaves out the income of other projects', async () => {
+test('the activity report sums a project’s income by day, endpoint and payer, and contains no income of other projects', async () => {
   const nothing = { count: 0, amountUsdc: '0', amountUsdcRaw: '0' }
   expect((await activity()).body).toEqual({
     since: expect.stringMatching(/T00:00:00\.000Z$/),
@@ -74,7 +74,7 @@ test('the activity report sums the income of a project by day, endpoint and paye
   expect((await activity('', stranger)).body).toMatchObject(nothing)
 })
 
-test('the number of days in the activity report is limited, and the report requires its own scope', async () => {
+test('the number of days in the activity report is limited, and the report needs its own scope', async () => {
   for (const days of ['0', '91', '-1', '1.5', 'x', '']) {
     const { status, body } = await activity(`?days=${days}`)
     expect([days, status, body.message]).toEqual([
@@ -88,7 +88,7 @@ test('the number of days in the activity report is limited, and the report requi
   expect((await activity('', bare)).body.message).toBe('Missing required scope: payments:accept')
 })
 
-test('a request with an unknown word in place of a payment id gets status 404', async () => {
+test('a request with an unknown word instead of a payment id gets status 404', async () => {
   for (const [word, message] of [
     ['intents', 'Not found'],
     ['spend-limits', 'Not found'],

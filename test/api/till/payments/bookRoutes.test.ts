@@ -30,7 +30,7 @@ async function entries(query = '', agent = seller) {
 }
 const idsOf = async (query = '') => (await entries(query)).map(({ id }) => id)
 
-test('the account book is a file of CSV lines with names, or of JSON lines', async () => {
+test('the account book is a file with CSV lines and column names, or with JSON lines', async () => {
   const csv = await download('')
   expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8')
   expect(csv.headers.get('content-disposition')).toBe('attachment; filename="payments.csv"')
@@ -48,7 +48,7 @@ test('the account book is a file of CSV lines with names, or of JSON lines', asy
   })
 })
 
-test('a HEAD request for the account book gets the headers alone', async () => {
+test('a HEAD request for the account book gets only the headers', async () => {
   const response = await download('', seller, 'HEAD')
   expect([response.status, response.headers.get('content-type')]).toEqual([
     200,
@@ -57,13 +57,13 @@ test('a HEAD request for the account book gets the headers alone', async () => {
   expect(await response.text()).toBe('')
 })
 
-test('an account book without entries has only the line of names', async () => {
+test('a CSV account book without entries has only the line of column names', async () => {
   const other = await service.newAgent()
   expect((await (await download('', other)).text()).split('\r\n')).toHaveLength(2)
   expect(await (await download('format=jsonl', other)).text()).toBe('')
 })
 
-test('the query of the account book chooses a period and a place to continue', async () => {
+test('the query of the account book sets the period, and the entry after which the list continues', async () => {
   const [first, second] = await entries()
   const at = (ms: number) => encodeURIComponent(new Date(TIME.getTime() + ms).toISOString())
   expect(await idsOf(`from=${at(1)}`)).toEqual(ids.slice(1))
@@ -83,7 +83,7 @@ test('the query of the account book chooses a period and a place to continue', a
   }
 })
 
-test('one answer of the account book has at most ten thousand entries, and the last cursor continues', async () => {
+test('one response contains at most ten thousand entries of the account book, and its last cursor leads to the next entries', async () => {
   const large = await service.newAgent()
   await service.database.pool.query(
     `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,

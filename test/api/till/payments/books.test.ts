@@ -53,7 +53,7 @@ const booked = (found: Entry[]) =>
     .map(({ txHash, logIndex, amountUsdcRaw }) => `${txHash} ${logIndex} ${amountUsdcRaw}`)
     .toSorted()
 
-test('the account book of a seller equals the chain after a group transaction, a single payment and a reorganisation', async () => {
+test('a seller’s account book matches the chain after a group transaction, a single payment and a reorganisation', async () => {
   const { payments } = await scene.groupInPool([{}, {}, {}])
   await scene.mineOn()
   for (const payment of payments) await scene.settledBy(payment)
@@ -76,7 +76,7 @@ test('the account book of a seller equals the chain after a group transaction, a
   )
 })
 
-test('in a group transaction the fee shares of the payments add up to the exact fee of the transaction in wei', async () => {
+test('in a group transaction, the payments’ shares of the fee add up to the exact fee in wei', async () => {
   const sums = Map.groupBy(await entries(), ({ txHash }) => txHash as Hex)
   expect(sums.size).toBeGreaterThan(1)
   for (const [hash, members] of sums) {
@@ -111,7 +111,7 @@ test('the account book lists payments from the seller’s own addresses separate
   ])
 })
 
-test('a reader of the account book can continue at the cursor of the last entry, and can choose a period', async () => {
+test('a reader of the account book can continue after the last entry with its cursor, and can choose a period', async () => {
   const all = await entries()
   expect(all.length).toBeGreaterThan(4)
   const after = encodeURIComponent(all[1]!.cursor)
@@ -126,7 +126,7 @@ test('a reader of the account book can continue at the cursor of the last entry,
   )
 })
 
-test('the CSV form of the account book has the same entries as JSON Lines, and contains no spreadsheet formula', async () => {
+test('the CSV account book has the same entries as JSON Lines, and contains no text that a spreadsheet runs as a formula', async () => {
   const all = await entries()
   const { pool } = scene.till.service.database
   await pool.query(`update payments set resource_url = '=HYPERLINK("x","a,b")' where id = $1`, [

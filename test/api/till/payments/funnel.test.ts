@@ -36,7 +36,7 @@ const NOTHING = {
   ...{ amountUsdc: '0', amountUsdcRaw: '0' },
 }
 
-test('the funnel counts each payment at once, and writes its counts of challenges and refusals when a process shuts down', async () => {
+test('the payment funnel counts each payment at once, and saves its counts of challenges and refusals when a process shuts down', async () => {
   const { config, database } = till.service
   expect((await funnel()).body).toMatchObject({ total: NOTHING, byDay: [], byEndpoint: [] })
   const other = startApi(config, database.url, silentLog)
@@ -75,7 +75,7 @@ test('the funnel counts each payment at once, and writes its counts of challenge
   }
 })
 
-test('the funnel adds the counts of several processes, and keeps the counts while the database is unreachable', async () => {
+test('the payment funnel adds the counts of several processes, and keeps the counts while the database is unreachable', async () => {
   const { pool } = till.service.database
   const another = await till.newSeller()
   const projectId = another.project.id
@@ -161,7 +161,7 @@ test('the payment list is filtered by state, endpoint, payer, time and amount', 
   }
 })
 
-test('an owner sees the signed payment header, which the service rebuilds from the stored payment', async () => {
+test('an owner sees the signed payment header, which the service builds again from the stored payment', async () => {
   const { platform } = till.service
   for (const version of [1, 2] as const) {
     const signed = await pay()
@@ -183,7 +183,7 @@ test('an owner sees the signed payment header, which the service rebuilds from t
   }
 })
 
-test('the header of a payment whose details were removed is gone', async () => {
+test('if the details of a payment were removed, a request for its payment header gets status 410', async () => {
   const { platform, database } = till.service
   const { paymentId } = (await redeemToEnd(seller, (await pay()).header)).body
   const path = `/v0/platform/projects/${seller.project.id}/payments/${paymentId}/header`

@@ -36,7 +36,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
-test('a contract wallet that accepts a payment only while gas is free costs no gas, and its payment is not claimed', async () => {
+test('if a contract wallet accepts a payment only when gas costs nothing, the service spends no gas and does not claim the payment', async () => {
   const wallet = await deployCode(till.client, FREE_CALL_ONLY)
   const before = await sentByGasWallet()
   const { body } = await redeem(seller, await payFromContract(wallet))
@@ -45,7 +45,7 @@ test('a contract wallet that accepts a payment only while gas is free costs no g
   expect(await sentByGasWallet()).toBe(before)
 })
 
-test('the gas limit for a contract wallet is only slightly above the gas that it needs, although the maximum is higher', async () => {
+test('the gas limit of a contract wallet’s payment is only slightly above the gas it needs, although the maximum is higher', async () => {
   const wallet = await deployCode(till.client, acceptAll(1))
   const { body } = await redeemToEnd(seller, await payFromContract(wallet))
   expect(body).toMatchObject({ ok: true })
@@ -55,7 +55,7 @@ test('the gas limit for a contract wallet is only slightly above the gas that it
   expect(gas).toBeGreaterThan(gasUsed)
 })
 
-test('the service refuses a contract wallet that burns its gas when much gas is left', async () => {
+test('the service refuses a contract wallet that wastes gas if it gets much gas', async () => {
   const wallet = await deployCode(till.client, acceptBelow(400_000))
   const before = await sentByGasWallet()
   const { body } = await redeem(seller, await payFromContract(wallet))
@@ -70,7 +70,7 @@ async function burn(wallet: Address) {
   return { body, sent: (await sentByGasWallet()) - before }
 }
 
-test('if a contract wallet’s payment reverts, it is sent only once, and the wallet and its code are suspended for a time', async () => {
+test('if a contract wallet’s payment reverts, the service sends it only once, and suspends the wallet and its code for a time', async () => {
   const code = acceptAll(2)
   const wallet = await deployCode(till.client, code)
   const { body, sent } = await burn(wallet)
@@ -94,7 +94,7 @@ test('if a contract wallet’s payment reverts, it is sent only once, and the wa
   expect((await redeemToEnd(seller, await payFromContract(other))).body.ok).toBe(true)
 })
 
-test('a contract wallet that is not deployed yet must wait if a suspended wallet has the same code', async () => {
+test('a contract wallet that is not deployed yet must wait while a wallet with the same code is suspended', async () => {
   const code = acceptAll(4)
   const wallet = await deployCode(till.client, code)
   await burn(wallet)
@@ -122,7 +122,7 @@ test('the owner of one contract wallet cannot cause the suspension of other owne
   expect((await redeemToEnd(seller, await payFromContract(honest[0]!))).body.ok).toBe(true)
 })
 
-test('contract wallets whose code has never paid may have only one payment in progress', async () => {
+test('contract wallets whose code has never paid before may have only one payment in progress', async () => {
   const wallet = await deployCode(till.client, acceptAll(6))
   const headers = await Promise.all([1, 2, 3].map(() => payFromContract(wallet)))
   await till.client.setAutomine(false)

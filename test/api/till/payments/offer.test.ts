@@ -72,7 +72,7 @@ async function faultOf(reading: Promise<unknown>): Promise<string> {
 }
 
 describe('the service reads the offer of a seller', () => {
-  test('the offer holds the seller, the endpoint and the resource in normal form', async () => {
+  test('an offer contains the seller, the endpoint and the resource in normal form', async () => {
     const description = 'A report'
     const offer = await read({ resource: 'HTTPS://API.Example:443/report?x=1#y', description })
     expect(offer).toEqual({
@@ -84,7 +84,7 @@ describe('the service reads the offer of a seller', () => {
     expect((await read()).description).toBeNull()
   })
 
-  test('the chain of an offer is absent or is the chain of the service in either spelling', async () => {
+  test('the field network of an offer is absent, or names the service’s chain in either x402 spelling', async () => {
     for (const network of ['base-sepolia', 'eip155:84532']) {
       expect((await read({ network })).endpointId).toBe(endpointId)
     }
@@ -107,11 +107,11 @@ describe('the service reads the offer of a seller', () => {
     expect(await faultOf(read(change))).toBe(`400 ${message}`)
   })
 
-  test('the smallest price of the service is a price', async () => {
+  test('an offer may have exactly the minimum price of the service', async () => {
     expect((await read({ amount: '0.001' })).amountAtomic).toBe(1_000n)
   })
 
-  test('a resource of another project is refused once a check found the address of that project', async () => {
+  test('after a check found another project’s address in the 402 response of a resource, an offer for this resource is refused', async () => {
     const matchKey = 'rival.example/a'
     await sell(projectId, matchKey)
     const id = await sell(await newSeller(RIVAL), matchKey)
@@ -129,7 +129,7 @@ describe('the service reads the offer of a seller', () => {
 
 describe('a project sells', () => {
   const forbidden = '403 Payments are not enabled for this project'
-  test('a project sells only if payments are enabled and it has an address', async () => {
+  test('a project can make an offer only if payments are enabled and the project has a payTo address', async () => {
     const none = await newProject(pool)
     const disabled = await newSeller()
     await changeProject(pool, disabled, { paymentsEnabled: false })
@@ -146,7 +146,7 @@ describe('a project sells', () => {
     })
   })
 
-  test('a project sells only once a payment worker has reported its chain', async () => {
+  test('a project can make an offer only after a payment worker has reported its chain', async () => {
     const unknown = '503 No payment worker has connected to the chain yet'
     await pool.query('delete from chain_status')
     expect(await faultOf(loadSeller(pool, projectId))).toBe(unknown)

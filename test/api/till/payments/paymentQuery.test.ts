@@ -3,7 +3,7 @@ import { readAmount, readDays, readFilter } from '../../../../api/till/payments/
 
 afterEach(() => setSystemTime())
 
-test('a period of days ends today, and has at most 90 days', () => {
+test('the parameter days selects a period that ends today and has at most 90 days', () => {
   setSystemTime(new Date('2026-03-31T23:59:59.999Z'))
   for (const [days, start] of [
     ['1', '2026-03-31'],
@@ -18,7 +18,7 @@ test('a period of days ends today, and has at most 90 days', () => {
   )
 })
 
-test('a filter holds null for every absent parameter', () => {
+test('a payment filter has the value null for every absent parameter', () => {
   const none = {
     state: null,
     endpointId: null,
@@ -45,7 +45,7 @@ test('a filter holds null for every absent parameter', () => {
   })
 })
 
-test('a wrong amount is refused by the name of its parameter', () => {
+test('the error for a wrong amount names its query parameter', () => {
   expect(() => readAmount('minAmountUsdc', '0.0000001')).toThrow(
     expect.objectContaining({ status: 400, message: expect.stringMatching(/^minAmountUsdc /) }),
   )

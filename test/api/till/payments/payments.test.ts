@@ -63,7 +63,7 @@ describe('a seller requests an x402 challenge', () => {
     }
   })
 
-  test('every spelling of the resource URL leads to a challenge for the same endpoint', async () => {
+  test('every spelling of a resource URL gets a challenge for the same endpoint', async () => {
     for (const resource of [
       'https://API.example.com:443/report?q=1#top',
       'http://api.example.com/report',
@@ -94,7 +94,7 @@ describe('a seller requests an x402 challenge', () => {
     }
   })
 
-  test('the challenge request is refused if payments are not enabled or the key lacks the scope', async () => {
+  test('a request for a challenge is refused if payments are not enabled or the API key lacks the scope', async () => {
     const stranger = await till.newSeller()
     const { pool } = till.service.database
     for (const change of [{ paymentsEnabled: false }, { paymentsEnabled: true, payTo: null }]) {
@@ -132,7 +132,7 @@ test('the API lists payments newest first, in pages, and only for their own proj
   expect((await other.get('/v0/payments/pay_nothing')).status).toBe(404)
 })
 
-test('a different redeem request with a used Idempotency-Key is a conflict, and a malformed Idempotency-Key is refused', async () => {
+test('a different redeem call with a used Idempotency-Key is a conflict, and a malformed Idempotency-Key is refused', async () => {
   const first = await pay()
   const key = { 'idempotency-key': 'order-1' }
   const { body } = await redeem(seller, first.header, {}, key)

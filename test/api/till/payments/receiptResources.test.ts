@@ -80,7 +80,7 @@ describe('the service signs no receipt for a resource that is not a well-formed 
 const claimsOf = (jws: string) =>
   JSON.parse(Buffer.from(jws.split('.')[1]!, 'base64url').toString('utf8'))
 
-test('the signed JWS of a receipt names the project and the endpoint', async () => {
+test('the signed receipt (JWS) names the project and the endpoint', async () => {
   const { body } = await redeemToEnd(seller, (await pay()).header)
   const { endpointId } = body.signedReceipt.body
   expect(endpointId).toStartWith('se_')
@@ -130,7 +130,7 @@ describe('two projects want to sell the same resource', () => {
   }
   const REFUSED = /^resource must not be that of another project/
 
-  test('a project that does not sell the resource gets no challenge, no redeem and no settlement for it', async () => {
+  test('if a project does not prove that it sells a resource, it gets no challenge, redeems nothing and settles nothing for the resource', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()
@@ -163,7 +163,7 @@ describe('two projects want to sell the same resource', () => {
     expect((await redeemToEnd(seller, (await pay()).header, { resource })).body.ok).toBe(true)
   })
 
-  test('both projects may sell the resource if its 402 response names both of them', async () => {
+  test('two projects may sell the same resource if the resource’s 402 response names both projects’ addresses', async () => {
     const { thief: partner, address } = await newThief()
     await using shop = await shopOf(payTo, address.toLowerCase())
     const resource = `http://127.0.0.1:${shop.port}/both`
@@ -175,7 +175,7 @@ describe('two projects want to sell the same resource', () => {
     }
   })
 
-  test('another project may sell the resource after the first project is deleted', async () => {
+  test('after the first project is deleted, another project may sell its resource', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/gone`
     const [first, { thief: next }] = [await till.newSeller(), await newThief()]

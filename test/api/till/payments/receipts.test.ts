@@ -52,7 +52,7 @@ async function expectGenuine(receipt: any): Promise<void> {
   await importJWK(jwk, 'EdDSA')
 }
 
-test('a receipt is valid under the published keys, and a changed receipt is not', async () => {
+test('a receipt can be verified with the published keys, and a changed receipt cannot', async () => {
   const receipt = await receiptOf()
   await expectGenuine(receipt)
   expect(receipt.did).toBe('did:web:till.example.com')
@@ -75,7 +75,7 @@ test('the published key documents contain only public keys, and may be cached', 
   expect(did.assertionMethod).toHaveLength(2)
 })
 
-test('the DID documents of the service hold each key as JWK with its algorithm, and in multibase form', async () => {
+test('the DID documents of the service contain each key as a JWK with its algorithm, and in multibase form', async () => {
   const receipt = await receiptOf()
   const path = `/identities/${seller.project.id}/did.json`
   const [own, ofProject] = [await published('/.well-known/did.json'), await published(path)]
@@ -94,7 +94,7 @@ test('the DID documents of the service hold each key as JWK with its algorithm, 
   expect((await published('/identities/prj_none/did.json')).error).toBe('not_found')
 })
 
-test('web pages of every origin may read the public key documents, and no other response', async () => {
+test('web pages of every origin may read the public key documents, but no other response of the service', async () => {
   const open = async (path: string) => {
     const { headers } = await fetch(till.service.url + path)
     return [path, headers.get('access-control-allow-origin')]
@@ -132,7 +132,7 @@ test('web pages of every origin may read the public key documents, and no other 
   }
 })
 
-test('a new key signs new receipts, and receipts of the old key stay valid after it is removed from the settings', async () => {
+test('a new key signs new receipts, and receipts of the old key stay valid after the old key is removed from the settings', async () => {
   const old = await receiptOf()
   await worker.stop()
   worker = await till.startWorker({ receiptSeeds: [seed(2), seed(1)] })
@@ -147,7 +147,7 @@ test('a new key signs new receipts, and receipts of the old key stay valid after
   await expectGenuine(rotated)
 })
 
-test('in production the service requires settings for an RPC URL and for valid settlement, receipt and master keys', async () => {
+test('in production the service starts only with settings for an RPC URL and for valid settlement, receipt and master keys', async () => {
   const { parseConfig } = await import('../../../../shared/config/config.ts')
   const production = {
     NODE_ENV: 'production',

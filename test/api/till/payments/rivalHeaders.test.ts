@@ -50,7 +50,7 @@ test('if a contract wallet’s payment header is redeemed at two resources concu
   }
 })
 
-test('a payer whose header is a changed copy of a redeemed header is refused, and does not learn the id of the payment', async () => {
+test('a payer who changes a copy of a redeemed payment header is refused, and does not learn the payment’s id', async () => {
   const { authorization, signature, header } = await pay({ from: wallet })
   expect((await redeem(seller, header)).body.ok).toBe(true)
   const a = authorization
@@ -67,7 +67,7 @@ test('a payer whose header is a changed copy of a redeemed header is refused, an
   expect([body.reason, body.paymentId]).toEqual(['duplicate_settlement', undefined])
 })
 
-test('the payment of one header does not pay a second header with the same nonce and a higher amount', async () => {
+test('if two payment headers have the same nonce, the payment with the first does not pay the second one’s higher amount', async () => {
   const price = '0.02'
   for (const from of [payer.address, wallet]) {
     const cheap = await pay({ from })
@@ -89,7 +89,7 @@ test('the payment of one header does not pay a second header with the same nonce
   }
 })
 
-test('a payer whose header has a random signature does not learn the id of the payment that another call claims at the same time', async () => {
+test('a payer with a random signature does not learn the id of the payment that an honest caller redeems at the same time', async () => {
   for (let n = 0; n < 5; n++) {
     const { header, authorization } = await pay({ from: wallet })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)

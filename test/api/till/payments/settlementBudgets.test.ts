@@ -55,7 +55,7 @@ const facilitate = (face: 'verify' | 'settle', header: string, amount = '10000')
     paymentRequirements: requirements(amount),
   })
 
-test('the service refuses a payment below the minimum price, and does not claim it', async () => {
+test('the service refuses a payment below the minimum price, and stores no claim for it', async () => {
   const dust = await pay({ value: 1n })
   const message = 'amount must be at least 0.001 USDC on this service'
   const redeemed = await redeem(seller, dust.header, { amount: '0.000001' })
@@ -79,7 +79,7 @@ test('the service refuses a payment below the minimum price, and does not claim 
   expect((await redeemToEnd(seller, least.header, { amount: '0.001' })).body.ok).toBe(true)
 })
 
-test('beyond the daily limit on settlements the service claims no payment, and the same header pays on the next day', async () => {
+test('after the daily number of settlements is used up, no payment is claimed, and the same header can pay on the next day', async () => {
   const headers = await Promise.all(Array.from({ length: 6 }, async () => (await pay()).header))
   const answers = await Promise.all(headers.map((header) => redeemToEnd(seller, header)))
   expect(answers.filter(({ body }) => body.ok)).toHaveLength(3)
@@ -117,7 +117,7 @@ test('beyond the daily limit on settlements the service claims no payment, and t
   expect((await project()).usage.dailySettlements).toBe(1)
 })
 
-test('the daily gas count includes reverted transactions, and counts each receipt only once even if two workers record it', async () => {
+test('the daily gas count includes reverted transactions, and counts each transaction receipt once even if two workers record it', async () => {
   const second = await till.startWorker()
   const paid = await redeemToEnd(seller, (await pay()).header)
   const wallet = await deployCode(till.client, acceptAll(1))
@@ -130,7 +130,7 @@ test('the daily gas count includes reverted transactions, and counts each receip
   await second.stop()
 })
 
-test('the daily gas limit of a project replaces the limit of the service, whether higher or lower', async () => {
+test('a project’s own daily gas limit replaces the service’s limit, whether it is higher or lower', async () => {
   const { pool } = till.service.database
   const given = async (gas: number) => {
     await pool.query('delete from settlement_budgets where project_id = $1', [seller.project.id])
@@ -150,7 +150,7 @@ test('the daily gas limit of a project replaces the limit of the service, whethe
   expect((await redeem(seller, (await pay()).header)).body.reason).toBe('settlement_limit_reached')
 })
 
-test('beyond the daily gas limit the service claims no payment, and the operator can raise the limit', async () => {
+test('after the daily gas limit is used up, no payment is claimed, and the operator can raise the limit', async () => {
   const set = (limits: object) =>
     till.service.platform.patch(`/v0/platform/projects/${seller.project.id}`, { limits })
   expect((await redeemToEnd(seller, (await pay()).header)).body.ok).toBe(true)

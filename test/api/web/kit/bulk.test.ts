@@ -38,7 +38,7 @@ const write = (agent: Agent, subject: string) =>
   agent.post('/v0/messages/send', { to: ['a@b.example'], subject, text: 'x' })
 
 describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
-  test('an owner replays the webhook deliveries that failed since a given time, after the console has shown their number', async () => {
+  test('an owner replays all webhook deliveries that failed since a given time, after the console shows how many there are', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 130, status: 'exhausted' })
     const { pool } = service.database
@@ -94,7 +94,7 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     ])
   })
 
-  test('an owner who repeats an action after a failure repeats it only for the items that failed', async () => {
+  test('if an action on many items fails for some, an owner who repeats the action repeats it only for the failed items', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 4, status: 'aborted' })
     await using console = await openConsole(browser, service)
@@ -119,7 +119,7 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     expect(await entries(agent, 'webhook.replay')).toHaveLength(4)
   })
 
-  test('an owner sees how many rows are chosen after the choice of all rows has failed', async () => {
+  test('if the console fails to select all rows, the owner sees how many rows are selected', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 130, status: 'aborted' })
     await using console = await openConsole(browser, service)
@@ -132,7 +132,7 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     await page.getByText('1 delivery chosen').waitFor()
   })
 
-  test('an owner labels all messages that match a filter, across all pages of the list', async () => {
+  test('an owner sets a label on all messages that match a filter, across all pages of the list', async () => {
     const agent = await service.newAgent()
     for (let n = 0; n < 103; n++) await write(agent, `tea ${n}`)
     await write(agent, 'rum')
@@ -155,7 +155,7 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     expect(body.messages[0].labels).not.toContain('cargo')
   })
 
-  test('an owner deletes the chosen threads by the keyboard alone, after the console shows the number of messages', async () => {
+  test('an owner deletes the chosen threads with the keyboard only, after the console shows the number of messages', async () => {
     const agent = await service.newAgent()
     for (const subject of ['kept', 'second', 'first']) await write(agent, subject)
     const { body } = await agent.get('/v0/threads')
@@ -183,7 +183,7 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     expect((await entries(agent, 'thread.delete')).toSorted()).toEqual(doomed.toSorted())
   })
 
-  test('an owner stops a running action on many items by closing its dialog', async () => {
+  test('an owner stops a running action on many items by closing the dialog of this action', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 100, status: 'exhausted' })
     await using console = await openConsole(browser, service)

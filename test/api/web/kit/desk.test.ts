@@ -31,7 +31,7 @@ const rowInFocus = (page: Page) =>
   )
 
 describe.skipIf(!hasBrowser)('a person uses the keyboard shortcuts of the console', () => {
-  test('the shortcuts move in a list across its pages, open a row, and lead back to the row', async () => {
+  test('the keyboard shortcuts move through a list across its pages, open a row, and return to the same row', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/webhooks`)
@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)('a person uses the keyboard shortcuts of the consol
     await waitFor('the row', async () => (await rowInFocus(page)) === 'event-60')
   })
 
-  test('the shortcuts focus the search, do nothing while a person types, and are listed in a dialog', async () => {
+  test('the keyboard shortcuts focus the search, do nothing while a person types, and are listed in a dialog', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/webhooks`)
@@ -97,16 +97,19 @@ test.skipIf(!hasBrowser)('each console screen has its own title in the browser t
   expect(names).toContain(`Webhooks – ${agent.project.name} – Purser`)
 })
 
-test.skipIf(!hasBrowser)('an address with a cut percent-encoding leads nowhere', async () => {
-  await using console = await openConsole(browser, service)
-  const { page, complaints } = console
-  await page.goto(`${service.url}/console#/projects/${agent.project.id}/inbox/%3Ca%4`)
-  await page.getByRole('heading', { name: 'Nothing here' }).waitFor()
-  expect(complaints).toEqual([])
-})
+test.skipIf(!hasBrowser)(
+  'a URL with incomplete percent-encoding shows the page "Nothing here"',
+  async () => {
+    await using console = await openConsole(browser, service)
+    const { page, complaints } = console
+    await page.goto(`${service.url}/console#/projects/${agent.project.id}/inbox/%3Ca%4`)
+    await page.getByRole('heading', { name: 'Nothing here' }).waitFor()
+    expect(complaints).toEqual([])
+  },
+)
 
 test.skipIf(!hasBrowser)(
-  'the filter of the audit log offers each part of the service',
+  'the audit log’s filter offers each part of the service as a choice',
   async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
@@ -118,18 +121,21 @@ test.skipIf(!hasBrowser)(
   },
 )
 
-test.skipIf(!hasBrowser)('a person confirms with the name as the page shows it', async () => {
-  const { project } = await service.newAgent()
-  const path = `/v0/platform/projects/${project.id}`
-  expect((await service.platform.patch(path, { name: ' Two  blanks ' })).status).toBe(200)
-  await using console = await openConsole(browser, service)
-  const { page } = console
-  await console.open(`projects/${project.id}/settings`)
-  await page.getByRole('button', { name: 'Delete project' }).click()
-  await page.getByLabel('to confirm').fill('Two blanks')
-  await page.getByRole('button', { name: 'Delete permanently' }).click()
-  await page.getByText('is deleted').waitFor()
-})
+test.skipIf(!hasBrowser)(
+  'a person confirms a deletion by typing the name exactly as the page shows it',
+  async () => {
+    const { project } = await service.newAgent()
+    const path = `/v0/platform/projects/${project.id}`
+    expect((await service.platform.patch(path, { name: ' Two  blanks ' })).status).toBe(200)
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${project.id}/settings`)
+    await page.getByRole('button', { name: 'Delete project' }).click()
+    await page.getByLabel('to confirm').fill('Two blanks')
+    await page.getByRole('button', { name: 'Delete permanently' }).click()
+    await page.getByText('is deleted').waitFor()
+  },
+)
 
 test.skipIf(!hasBrowser)('the copy button of an address copies the whole address', async () => {
   await using console = await openConsole(browser, service)

@@ -85,7 +85,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('an owner is asked about the draft after Escape, keeps and opens the draft again, and sends it later', async () => {
+  test('an owner who presses Escape is asked about the draft, keeps the draft, opens the draft again and sends it later', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service, { timeZone: 'Pacific/Auckland' })
     const { page } = console
@@ -123,7 +123,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(sent.sendAt).toBe(new Date(`${day}T09:30:00+13:00`).toISOString())
   })
 
-  test('an owner keeps writing if the service does not keep the draft, and loses no text', async () => {
+  test('if the service cannot save a draft, the owner can continue writing and loses no text', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service)
     const { page } = console
@@ -173,7 +173,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(whole.cc).toEqual(['c@example.net'])
   })
 
-  test('an owner who sends a mail at once after the choice of a file sends the file too', async () => {
+  test('if an owner chooses a file and sends the mail at once, the mail contains the file', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service)
     const { page } = console
@@ -202,7 +202,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(sent.attachments).toMatchObject([{ filename: 'slow.txt', size: 4 }])
   })
 
-  test('an owner who presses Escape while a mail is sent is not asked about its draft', async () => {
+  test('if an owner presses Escape while a mail is being sent, the console does not ask about the draft', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service)
     const { page } = console
@@ -247,7 +247,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(await draftsOf(agent)).toEqual([])
   })
 
-  test('an owner sees codes, events and the text of files beside a mail, while the mail stays visible', async () => {
+  test('an owner sees codes, events and the text of attached files beside a mail, while the mail stays visible', async () => {
     const agent = await service.newAgent()
     await agent.post('/v0/webhooks', {
       url: 'https://hooks.example.com/beside',
@@ -284,7 +284,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(await events.count()).toBe(0)
   })
 
-  test('an owner sees the view that they chose last, even if the response for an earlier view arrives after it', async () => {
+  test('an owner sees the view of a mail that was chosen last, even if the response for an earlier view arrives later', async () => {
     const agent = await service.newAgent()
     await service.deliver({
       from: 'ada@example.com',

@@ -3,7 +3,7 @@ import { deployWallet } from '../../../../support/till/smartWallet.ts'
 import { fund, pay, payer, redeem, startTestTill } from '../../../../support/till/till.ts'
 import { waitFor } from '../../../../support/waitFor.ts'
 
-test('a payment that redeem refused because no worker had checked its wallet is not claimed later', async () => {
+test('if redeem refused a payment because no worker had checked its wallet, the service does not claim the payment later', async () => {
   await using till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '300' } })
   // The worker stops as soon as the service knows the chain, so no worker is left that could check the contract
   // wallet's payment on the chain.

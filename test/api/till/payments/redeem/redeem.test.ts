@@ -32,7 +32,7 @@ const balance = (address: `0x${string}`) =>
     args: [address],
   })
 
-test('redeem reports a payment as settled after the USDC has moved on the chain', async () => {
+test('redeem (taking a payment) reports a payment as settled only after the USDC has moved on the chain', async () => {
   const before = await balance(payTo)
   const { header, authorization } = await pay()
   const { status, headers, body } = await redeem(seller, header)
@@ -95,7 +95,7 @@ test.each<[string, (owner: Agent, slow: TestTill) => Promise<unknown>]>([
   expect((await redeem(owner, header)).status).toBeOneOf([400, 403])
 })
 
-test('an Idempotency-Key gets the grant again after its endpoint was deleted or its project stopped selling', async () => {
+test('a repeated redeem call with the same Idempotency-Key succeeds again, even after its endpoint was deleted or payments were disabled', async () => {
   const owner = await till.newSeller()
   const { pool } = till.service.database
   const { header } = await pay()

@@ -59,7 +59,7 @@ test('50 concurrent redeem calls with the same Idempotency-Key get the same stor
   expect((await redeem(seller, header)).body.ok).toBe(false)
 })
 
-test('the service refuses a payment header for a second resource, for another amount and for another project', async () => {
+test('the service refuses a used payment header for a second resource, for another amount and for another project', async () => {
   const other = 'https://api.example.com/other'
   await registerEndpoint(till.service.database.pool, {
     projectId: seller.project.id,
@@ -85,7 +85,7 @@ test('the service refuses a payment header for a second resource, for another am
   })
 })
 
-test('one gas wallet settles 500 distinct concurrent payments', async () => {
+test('one gas wallet (which pays the fees) settles 500 different payments at the same time', async () => {
   const payments = await many(500, () => pay())
   const before = await sentByGasWallet()
   const startedMs = performance.now()

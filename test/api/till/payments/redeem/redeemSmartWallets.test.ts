@@ -55,7 +55,7 @@ const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
 describe('a contract wallet comes from a factory that the operator allows', () => {
-  test('a wallet of an allowed factory is deployed and pays in one transaction, and its later payments need no factory', async () => {
+  test('a wallet of an allowed factory (ERC-6492) is deployed and pays in one transaction, and later pays without the factory', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()
     const { body } = await redeem(seller, await payFrom(wallet))
@@ -77,7 +77,7 @@ describe('a contract wallet comes from a factory that the operator allows', () =
     expect(await balanceOf(wallet.address)).toBe(990_000n)
   })
 
-  test('a wallet of an allowed factory pays twice when two of its payments arrive before its deployment', async () => {
+  test('if two payments of a wallet arrive before the wallet is deployed, the wallet pays both', async () => {
     const wallet = await newWallet()
     const headers = [await payFrom(wallet), await payFrom(wallet)]
     const answers = await Promise.all(headers.map((header) => redeem(seller, header)))
@@ -85,7 +85,7 @@ describe('a contract wallet comes from a factory that the operator allows', () =
     expect(await balanceOf(wallet.address)).toBe(980_000n)
   })
 
-  test('a wallet of an allowed factory is not deployed if its payment is only verified', async () => {
+  test('a verify call for a payment does not deploy the payer’s wallet', async () => {
     const wallet = await newWallet()
     const header = await payFrom(wallet)
     const challenge = { amount: PRICE, resource: RESOURCE }
@@ -133,7 +133,7 @@ describe('the service sends no transaction and claims no payment for a wallet th
     })
   }
 
-  test('if a wallet has no money, no transaction is sent and no payment is claimed', async () => {
+  test('if the payer’s wallet has no money, no transaction is sent and no payment is claimed', async () => {
     const wallet = await newWallet({ funds: 0n })
     const { body } = await redeem(seller, await payFrom(wallet))
     expect(body).toMatchObject({ ok: false, reason: 'insufficient_funds' })

@@ -40,7 +40,7 @@ const challenge = async (body: Record<string, unknown> = {}) => {
 }
 
 describe('a seller requests a challenge of x402 version 2', () => {
-  test('the challenge call accepts the network in the spellings of both x402 versions, and returns the terms of both versions', async () => {
+  test('the challenge call accepts the network in both x402 spellings, and returns the terms for both x402 versions', async () => {
     for (const network of ['base-sepolia', NETWORK]) {
       const { accepts, headers } = await challenge({ network, description: 'Ein Bericht für 1 ct' })
       expect(accepts[0].network).toBe('base-sepolia')
@@ -97,19 +97,19 @@ describe('a seller redeems a payment of x402 version 2', () => {
     }
   })
 
-  test('the redeem call responds to a payment of x402 version 1 in version 1', async () => {
+  test('the redeem call answers a payment of x402 version 1 in version 1', async () => {
     const { body } = await redeem(seller, (await pay()).header)
     expect(body.headers).toEqual({ 'X-PAYMENT-RESPONSE': body.paymentResponse })
     expect(decodeHeader(body.paymentResponse).network).toBe('base-sepolia')
   })
 
-  test('the redeem call ignores the resource that the payer names, because the seller names the resource', async () => {
+  test('the redeem call ignores the resource that the payer names, and uses the resource that the seller names', async () => {
     const resource = { url: 'https://elsewhere.example/dear' }
     const { body } = await redeem(seller, payloadV2(await pay(), { resource }))
     expect(body).toMatchObject({ ok: true, signedReceipt: { body: { resource: RESOURCE } } })
   })
 
-  test('the redeem call gives the reason for a refused payment in both x402 versions', async () => {
+  test('the redeem call states the reason for a refused payment in both x402 versions', async () => {
     const { body } = await redeem(seller, encodeHeader(payloadV2(await pay({ value: 9_999n }))))
     expect(body).toMatchObject({
       ok: false,
@@ -129,7 +129,7 @@ describe('a seller redeems a payment of x402 version 2', () => {
     })
   })
 
-  test('if a payment was redeemed before, the redeem call returns its settlement, in the x402 version of the call', async () => {
+  test('for a payment that was redeemed before, the redeem call returns the settlement in the x402 version of the call', async () => {
     const signed = await pay()
     const { body: paid } = await redeem(seller, signed.header)
     expect(paid.ok).toBe(true)
@@ -149,7 +149,7 @@ describe('a seller redeems a payment of x402 version 2', () => {
     ])
   })
 
-  test('the redeem call names a payment that is still being settled, and requests no new signature', async () => {
+  test('the redeem call names a payment that is still being settled, and does not ask the payer for a new signature', async () => {
     const slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '50' } })
     await using _ = slow
     const shop = await slow.newSeller()

@@ -205,7 +205,7 @@ const ROWS: Row[] = [
 
 describe('redeem agrees with the chain', () => {
   for (const row of ROWS) {
-    test(`redeem gives the verdict that the table states for this payment: ${row.name}`, async () => {
+    test(`the redeem call gives the result that the table ROWS expects for this payment: ${row.name}`, async () => {
       const changes = row.authorization?.() ?? {}
       const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
       const authorization = { ...made.authorization, ...row.tamper }
@@ -222,7 +222,7 @@ describe('redeem agrees with the chain', () => {
     })
   }
 
-  test('redeem refuses a used authorization as a duplicate, as the chain does', async () => {
+  test('the redeem call refuses a used authorization as a duplicate, as the chain does', async () => {
     const { header, authorization, signature: signed } = await pay()
     expect((await redeem(seller, header)).body.ok).toBe(true)
     expect(await chainAccepts(till.client, authorization, signed)).toBe(false)
@@ -230,7 +230,7 @@ describe('redeem agrees with the chain', () => {
   })
 })
 
-test('a payment header with random bytes as its signature spends no nonce and is not accepted', async () => {
+test('a payment header with a random signature is not accepted, and does not use up its nonce', async () => {
   for (const from of [payer.address, wallet]) {
     const { authorization, header } = await pay({ from })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)
@@ -251,7 +251,7 @@ test('if one contract wallet’s payment header is redeemed 50 times at once, on
   )
 })
 
-test('redeem accepts the payment as a JSON object instead of base64', async () => {
+test('the redeem call accepts a payment as a JSON object instead of base64', async () => {
   const { header } = await pay()
   const object = JSON.parse(Buffer.from(header, 'base64').toString())
   expect((await redeem(seller, object)).body.ok).toBe(true)

@@ -125,7 +125,7 @@ const claimed = (
   })
 
 describe('a caller presents a payment', () => {
-  test('a payment is refused with its fault if it cannot be decoded, or breaks a term of the offer', async () => {
+  test('a payment is refused with its fault if it cannot be decoded, or does not meet a term of the offer', async () => {
     const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
     expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
       kind: 'refused',
@@ -141,7 +141,7 @@ describe('a caller presents a payment', () => {
     )
   })
 
-  test('if a payment is presented twice, it is claimed once, and it counts as pending when the time limit ends', async () => {
+  test('if a payment is presented twice, the service claims it once, and calls it pending when the time limit ends', async () => {
     const payload = await signed()
     const first = await present(payload)
     expect(first).toMatchObject({
@@ -153,7 +153,7 @@ describe('a caller presents a payment', () => {
     expect(await verdictOn(payload)).toBe('pending')
   })
 
-  test('a payment is settled for all its callers as soon as its transfer is on the chain', async () => {
+  test('if several callers wait for one payment, all get the answer settled as soon as the transfer is on the chain', async () => {
     const payload = await signed()
     const waiting = [
       present(payload, { forMs: 20_000 }),
@@ -172,7 +172,7 @@ describe('a caller presents a payment', () => {
     expect(await verdictOn(payload, { forMs: 60_000 })).toBe('settled')
   })
 
-  test('a payment that fails is refused with the stage and the reason of its failure', async () => {
+  test('if a payment fails, the caller gets the stage and the reason of the failure', async () => {
     for (const stage of ['verify', 'settle'] as const) {
       const payload = await signed()
       const waiting = present(payload, { forMs: 20_000 })
@@ -196,7 +196,7 @@ describe('a caller presents a payment', () => {
     expect(await thrown).toBe(`the payment ${id} is gone`)
   })
 
-  test('a payment is a duplicate if it is presented again for another resource, project or price', async () => {
+  test('a payment that is presented again for another resource, project or price is refused as a duplicate', async () => {
     const nonce = newHash()
     const payload = await signed({ nonce })
     expect(await verdictOn(payload)).toBe('pending')
@@ -213,7 +213,7 @@ describe('a caller presents a payment', () => {
 })
 
 describe('the service does not claim a payment', () => {
-  test('a payment beyond the daily limit is refused with this reason, and the refusal is counted', async () => {
+  test('a payment that exceeds the daily limit is refused with this reason, and the service counts the refusal', async () => {
     const own = offer({}, await newProject(pool))
     expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
     const before = refusals
@@ -223,7 +223,7 @@ describe('the service does not claim a payment', () => {
     expect(refusals).toBe(before + 1)
   })
 
-  test('a payment is refused if the payer used its payment identifier for another payment before', async () => {
+  test('a payment is refused if the payer already used its payment identifier for another payment', async () => {
     const named = async () => ({ ...(await signed()), paymentIdentifier: 'order-5521-of-ada' })
     const first = await named()
     expect(await verdictOn(first)).toBe('pending')
@@ -231,7 +231,7 @@ describe('the service does not claim a payment', () => {
     expect(await verdictOn(await named())).toBe('verify payment_identifier_conflict')
   })
 
-  test('a payment in a deleted project is refused with a general error', async () => {
+  test('a payment to a deleted project is refused with a general error', async () => {
     const gone = await newProject(pool)
     await deleteProject(pool, gone)
     const payload = await signed()
@@ -246,7 +246,7 @@ describe('the service does not claim a payment', () => {
 describe('a caller presents a payment header that has expired', () => {
   const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
 
-  test('an expired header leads to the payment that was made with it if both are exactly the same', async () => {
+  test('an expired payment header finds the payment that was made with it, if all their values are the same', async () => {
     const payload = await signed({ validBefore: 1n })
     expect(await verdictOn(payload)).toBe(EXPIRED)
     const id = await claimed(payload)
@@ -256,7 +256,7 @@ describe('a caller presents a payment header that has expired', () => {
     expect(await verdictOn(payload)).toBe('settled')
   })
 
-  test('an expired header leads to no payment if one of its members differs from the payment', async () => {
+  test('an expired payment header finds no payment if one value differs from the stored payment', async () => {
     const others: Partial<NewClaim>[] = [
       { validAfter: 1n },
       { validBefore: 2n },
@@ -273,7 +273,7 @@ describe('a caller presents a payment header that has expired', () => {
     }
   })
 
-  test('an expired header leads to the payment in each spelling of its signature', async () => {
+  test('an expired payment header finds its payment in every valid spelling of the signature', async () => {
     const payload = await signed({ validBefore: 1n })
     await claimed(payload)
     const { signature } = payload.payload
@@ -311,7 +311,7 @@ describe('a contract wallet makes a payment', () => {
   const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
   const refuse = (id: string) => refuseCheck(pool, id, 'insufficient_funds')
 
-  test('the payment of a contract wallet is claimed after the chain accepts it, and settles', async () => {
+  test('the service claims a contract wallet’s payment after the chain accepts it, and then settles it', async () => {
     const payload = await ofWallet()
     expect(
       await checked(payload, async (id) => {
@@ -324,14 +324,14 @@ describe('a contract wallet makes a payment', () => {
     expect(await verdictOn(payload)).toBe('settled')
   })
 
-  test('the payment of a contract wallet is refused with the reason that the chain gives, and is not claimed', async () => {
+  test('if the chain refuses a contract wallet’s payment, the caller gets the chain’s reason, and the payment is not claimed', async () => {
     const payload = await ofWallet()
     expect(await checked(payload, refuse)).toBe('verify insufficient_funds')
     const sql = 'select from payments where authorization_nonce = $1'
     expect((await pool.query(sql, [payload.payload.authorization.nonce])).rows).toEqual([])
   })
 
-  test('if a parallel call has claimed the same payment, a call gets its outcome, although the chain reports the authorization as used', async () => {
+  test('if a parallel call claimed the same payment, the caller gets its outcome, although the chain calls the authorization used', async () => {
     const payload = await ofWallet()
     const outcome = await checked(payload, async (id) => {
       const paymentId = await claimed(payload)
@@ -342,7 +342,7 @@ describe('a contract wallet makes a payment', () => {
     expect(outcome).toBe('settled')
   })
 
-  test('a payment is a duplicate if a parallel call has claimed it with another signature or for another resource', async () => {
+  test('a payment is a duplicate if a parallel call claimed it with another signature or for another resource', async () => {
     for (const other of [
       { signature: `0x${'22'.repeat(65)}` as const },
       { resourceUrl: `${RESOURCE}2` },
@@ -358,14 +358,14 @@ describe('a contract wallet makes a payment', () => {
     }
   })
 
-  test('if another payment has the same authorization, the payment is a duplicate, and the chain is not asked', async () => {
+  test('if a stored payment has the same authorization, a new payment is a duplicate, and the service does not ask the chain', async () => {
     const payload = await ofWallet()
     await claimed(payload, { resourceUrl: `${RESOURCE}2` })
     expect(await verdictOn(payload)).toBe('verify duplicate_settlement')
     expect(await isAsked(payload)).toBe(false)
   })
 
-  test('if the daily limit is reached, the payment is refused, and the chain is not asked', async () => {
+  test('if the daily limit is reached, the payment is refused, and the service does not ask the chain', async () => {
     const own = offer({}, await newProject(pool))
     expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
     const payload = await ofWallet()
@@ -375,7 +375,7 @@ describe('a contract wallet makes a payment', () => {
     expect(await isAsked(payload)).toBe(false)
   })
 
-  test('if a payment cannot be claimed after the chain has accepted it, it is refused with the reason', async () => {
+  test('if the chain accepts a payment but the service cannot claim it, the caller gets the reason', async () => {
     const paymentIdentifier = 'order-5523-of-ada'
     await claimed(await ofWallet(), { paymentIdentifier })
     expect(await checked({ ...(await ofWallet()), paymentIdentifier }, pass)).toBe(
@@ -385,7 +385,7 @@ describe('a contract wallet makes a payment', () => {
 })
 
 describe('the service writes the claim of an authorization', () => {
-  test('the claim of an authorization holds the terms of the offer, and the signature in the form that the chain gets', async () => {
+  test('a claimed payment stores the terms of the offer, and the signature in the form that is sent to the chain', async () => {
     const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
     const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }
     const erc6492 = { factory: FACTORY, factoryData: '0x12', signature: '0x34' } as const

@@ -67,7 +67,7 @@ async function scrollTo({ page }: ConsolePage, n: number): Promise<number> {
 
 describe.skipIf(!hasBrowser)('the console shows a long list', () => {
   for (const width of [1440, 360]) {
-    test(`a long list loads rows while a person scrolls, and has few row elements at ${width} px`, async () => {
+    test(`a long list loads rows while a person scrolls, and keeps only few rows in the page at ${width} px`, async () => {
       await using console = await openConsole(browser, service, { width })
       const { page, complaints } = console
       await console.open(screen())
@@ -129,7 +129,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     expect(await page.evaluate<number>('scrollY')).toBe(0)
   })
 
-  test('a long list asks seldom while the service cannot be reached, and loads its rows afterwards', async () => {
+  test('a long list sends only few requests while the service is unreachable, and loads its rows afterwards', async () => {
     await using console = await openConsole(browser, service)
     const { page, requests } = console
     await console.open(screen())
@@ -144,7 +144,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await scrollTo(console, ROWS - 340)
   })
 
-  test('a long list keeps its rows while the database is away, and loads further rows afterwards', async () => {
+  test('a long list keeps its rows while the database is unreachable, and loads further rows afterwards', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
@@ -217,7 +217,7 @@ describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
     expect(numberOf((await urls(page))[0]!)).toBe(1)
   })
 
-  test('the counts above a list belong to the filter chosen last, even if an earlier response arrives after them', async () => {
+  test('the counts above a list belong to the filter that was chosen last, even if the response for an earlier filter arrives later', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     let arrive = () => {}
@@ -266,7 +266,7 @@ describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
     expect(await page.getByLabel('Since').inputValue()).toBe('2026-01-11')
   })
 
-  test('the filters exist on every list of the console', async () => {
+  test('every list of the console has its filters', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     const project = `projects/${agent.project.id}`
