@@ -95,7 +95,7 @@ for (const file of ['buyerWithMandate.ts', 'buyer.py']) {
 }
 
 test.skipIf(!hasPython)(
-  'buyer.py buys again in a container, where its process id stays the same',
+  'the example buyer.py buys a second time in a container, although its process id is the same as before',
   async () => {
     const { found } = await run('sellerHono.ts', /selling at (\S+)/)
     await agent.put('/v0/sellers/endpoints', { urlPattern: found, priceUsdc: '0.01' })
@@ -172,7 +172,7 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
   )
 }
 
-test('without a webhook secret the example seller.ts accepts no forged webhook', async () => {
+test('if the example seller.ts has no webhook secret, it refuses a forged webhook', async () => {
   const { found } = await run('seller.ts', /selling at (\S+)/)
   const signature = createHmac('sha256', '').update('{}').digest('hex')
   const answer = await fetch(new URL('/hook', found), {
@@ -183,14 +183,17 @@ test('without a webhook secret the example seller.ts accepts no forged webhook',
   expect(answer.status).toBe(400)
 })
 
-test.skipIf(!hasPython)('webhook_receiver.py refuses an empty webhook secret', async () => {
-  await using receiver = startCommand(['python3', 'examples/webhook_receiver.py'], {
-    ...{ WEBHOOK_SECRET: '', API: till.service.url, PORT: '0' },
-  })
-  await expect(printed(receiver, /receiving at/)).rejects.toThrow('WEBHOOK_SECRET')
-})
+test.skipIf(!hasPython)(
+  'the example webhook_receiver.py refuses to start with an empty webhook secret',
+  async () => {
+    await using receiver = startCommand(['python3', 'examples/webhook_receiver.py'], {
+      ...{ WEBHOOK_SECRET: '', API: till.service.url, PORT: '0' },
+    })
+    await expect(printed(receiver, /receiving at/)).rejects.toThrow('WEBHOOK_SECRET')
+  },
+)
 
-test('the example useSecret.ts sends a token that it cannot read', async () => {
+test('the example useSecret.ts sends a secret token to a server, but the example itself cannot read the token', async () => {
   const TOKEN = 'tok_8f7a6b5c4d3e2f1a'
   const port = await serveTls(certificate, ({ headers }, response) => {
     const isRight = headers.authorization === `Bearer ${TOKEN}`

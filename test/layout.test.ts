@@ -100,7 +100,7 @@ test('each top folder of the source imports only the folders that MAY_IMPORT all
   ).toEqual([])
 })
 
-test('no chain of imports leads back to the file where it began, not even if it only imports types', () => {
+test('no file of the source imports itself through other files, not even for types only', () => {
   const done = new Set<string>()
   const circles: string[] = []
   const visit = (path: string, way: readonly string[]): void => {
@@ -136,7 +136,7 @@ test('each folder of tests has the same name as the source folder that it tests'
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
-test('HTTP routes are only in files named xRoutes.ts, and the files x.ts and xDocs.ts with the same x are beside each of them', () => {
+test('HTTP routes are defined only in files named xRoutes.ts, each with the files x.ts and xDocs.ts in the same folder', () => {
   const inApi = sources.filter(
     ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
   )
@@ -154,7 +154,7 @@ test('HTTP routes are only in files named xRoutes.ts, and the files x.ts and xDo
   expect(astray).toEqual([])
 })
 
-test('the folder shared/ imports no database, no web framework, no files and no sockets', () => {
+test('the folder shared/ imports no database, no web framework, no file access and no sockets', () => {
   const impure =
     /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/
   // The file openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc.
@@ -170,7 +170,7 @@ test('the folder shared/ imports no database, no web framework, no files and no 
   ).toEqual([])
 })
 
-test('only the folder sql/ and the spool contain SQL text, and only sql/ calls graphile_worker', () => {
+test('only the folder sql/ and the spool (disk queue of mail) contain SQL text, and only sql/ calls graphile_worker', () => {
   const statement =
     /\b(select\s[\s\S]{0,200}\sfrom\s|insert\s+into\s|delete\s+from\s|update\s+\w+\s+set\s|graphile_worker\.)/i
   // The files of the mail spool use a separate database of the SMTP listener, so these files may contain SQL.
@@ -277,7 +277,7 @@ test('no source folder has more than sixteen files', () => {
   expect(full.map(([folder, own]) => `${folder}: ${own.length} files`)).toEqual([])
 })
 
-test('only connectionTo.ts and db.ts create connections, because those listen for errors', () => {
+test('only connectionTo.ts and db.ts create database connections, because these two files listen for connection errors', () => {
   const makers = sources.filter(({ text }) => /new pg\.(?:Client|Pool)\b/.test(text))
   expect(makers.map(({ path }) => path).toSorted()).toEqual(['sql/connectionTo.ts', 'sql/db.ts'])
 })
@@ -295,7 +295,7 @@ test('no comment on a declaration begins with "Is the", because the sentence wou
   expect(wrong.map(({ path }) => path)).toEqual([])
 })
 
-test('no file holds the mark of a merge conflict', () => {
+test('no file contains the marks of an unresolved merge conflict', () => {
   const { stdout } = Bun.spawnSync(['git', 'grep', '-nE', '^(<<<<<<<|>>>>>>>) ', '--', '.'], {
     cwd: ROOT,
   })

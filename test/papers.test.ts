@@ -64,7 +64,7 @@ test('each HTTP route that a documentation page names exists', () => {
   expect(unknown).toEqual([])
 })
 
-test('each decision in docs/decisions names a source file, and this source file names the decision', () => {
+test('each decision in docs/decisions names a source file, and one of the named files refers back to the decision', () => {
   const decisions = pages.filter((path) => /^docs\/decisions\/(?!README)/.test(path))
   expect(decisions.length).toBeGreaterThan(4)
   const apart = decisions.filter(
@@ -76,7 +76,7 @@ test('each decision in docs/decisions names a source file, and this source file 
   expect(apart).toEqual([])
 })
 
-test('the README states the right number of examples', () => {
+test('the README states the correct number of example programs', () => {
   const examples = withEnding(/^examples\/.*\.(?:ts|py)$/).length
   const NUMBERS = 'ten eleven twelve thirteen fourteen fifteen sixteen'.split(' ')
   expect(read('README.md')).toContain(`${NUMBERS[examples - 10]} programs`)

@@ -174,7 +174,7 @@ const OUTBOUND_TASKS = [
 ]
 
 test.each([...RUNNER_NAMES])(
-  'the autoscaler KEDA scales %s by the age of the oldest job that waits for this runner',
+  'the Kubernetes autoscaler KEDA scales the worker process %s by the age of the oldest job that waits for this process',
   (runner) => {
     const scaled = ofKind('ScaledObject').filter(
       ({ spec }) => spec.scaleTargetRef.name === `purser-${runner}`,
@@ -193,7 +193,7 @@ test.each([...RUNNER_NAMES])(
   },
 )
 
-test('the network policy lets every runner except inbound reach the internet, and no runner can reach the private network', () => {
+test('every worker process except inbound may reach the internet, and the network policy lets none reach the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
   // The runner `inbound` is missing in the network policy, because it sends requests only to name servers.

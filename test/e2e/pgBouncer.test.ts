@@ -52,45 +52,48 @@ ignore_startup_parameters = options,extra_float_digits
   }
 }
 
-test.skipIf(program === null)('mail, vault and payments work behind PgBouncer', async () => {
-  await using parts = new AsyncDisposableStack()
-  let bouncer: { url: string } | undefined
-  const through = async (url: string) => {
-    bouncer ??= parts.use(await startPgBouncer(url))
-    return bouncer.url
-  }
-  const till = parts.use(
-    await startTestTill({
-      worker: false,
-      parts: {
-        smtp: true,
-        pools: ['inbound', 'outbound', 'webhooks'],
-        through: { api: through, smtp: through, workers: through },
-      },
-    }),
-  )
-  await till.startWorker({ databaseUrl: bouncer!.url })
-  const seller = await till.newSeller()
-  await seller.put('/v0/sellers/endpoints', { urlPattern: RESOURCE, priceUsdc: '0.01' })
-  const other = await till.service.newAgent()
-  const sent = await seller.post('/v0/messages/send', {
-    to: [other.address],
-    subject: 'Offer',
-    text: 'Shall I order?',
-  })
-  expect(sent.status).toBe(201)
-  const waiting = other.get('/v0/messages/wait?timeout=30&after=2026-01-01')
-  expect((await waiting).body.subject).toBe('Offer')
-  await till.service.deliver({ from: 'ada@x.test', to: other.address, subject: 'In', text: 'x' })
-  await waitForMessages(other, 2)
-  await other.put('/v0/vault/key', { type: 'API_KEY', data: { key: 'secret' } })
-  expect((await other.get('/v0/vault/key')).body.data).toEqual({ key: 'secret' })
-  const { header } = await pay()
-  expect((await redeem(seller, header)).body).toMatchObject({ ok: true })
-  await waitFor('the jobs to end', async () => {
-    const { rows } = await till.service.database.pool.query(
-      `select from graphile_worker.jobs where locked_at is not null or attempts > 1`,
+test.skipIf(program === null)(
+  'the service receives mail, uses the vault and settles payments behind the connection pooler PgBouncer',
+  async () => {
+    await using parts = new AsyncDisposableStack()
+    let bouncer: { url: string } | undefined
+    const through = async (url: string) => {
+      bouncer ??= parts.use(await startPgBouncer(url))
+      return bouncer.url
+    }
+    const till = parts.use(
+      await startTestTill({
+        worker: false,
+        parts: {
+          smtp: true,
+          pools: ['inbound', 'outbound', 'webhooks'],
+          through: { api: through, smtp: through, workers: through },
+        },
+      }),
     )
-    return rows.length === 0
-  })
-})
+    await till.startWorker({ databaseUrl: bouncer!.url })
+    const seller = await till.newSeller()
+    await seller.put('/v0/sellers/endpoints', { urlPattern: RESOURCE, priceUsdc: '0.01' })
+    const other = await till.service.newAgent()
+    const sent = await seller.post('/v0/messages/send', {
+      to: [other.address],
+      subject: 'Offer',
+      text: 'Shall I order?',
+    })
+    expect(sent.status).toBe(201)
+    const waiting = other.get('/v0/messages/wait?timeout=30&after=2026-01-01')
+    expect((await waiting).body.subject).toBe('Offer')
+    await till.service.deliver({ from: 'ada@x.test', to: other.address, subject: 'In', text: 'x' })
+    await waitForMessages(other, 2)
+    await other.put('/v0/vault/key', { type: 'API_KEY', data: { key: 'secret' } })
+    expect((await other.get('/v0/vault/key')).body.data).toEqual({ key: 'secret' })
+    const { header } = await pay()
+    expect((await redeem(seller, header)).body).toMatchObject({ ok: true })
+    await waitFor('the jobs to end', async () => {
+      const { rows } = await till.service.database.pool.query(
+        `select from graphile_worker.jobs where locked_at is not null or attempts > 1`,
+      )
+      return rows.length === 0
+    })
+  },
+)

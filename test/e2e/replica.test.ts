@@ -108,7 +108,7 @@ const waitForReplica = (client: Client) =>
     return !(await listThreads(client)).includes(id)
   })
 
-test('the API reads from the replica, and a caller sees its own write at once at every API process', async () => {
+test('the API reads from the database replica, and a caller still sees its own write at once at every API process', async () => {
   for (const client of clients) await waitForReplica(client)
   for (const [writer, reader] of [clients, clients.toReversed()]) {
     for (let n = 0; n < 5; n++) {
@@ -129,7 +129,7 @@ test('the API reads from the replica, and a caller sees its own write at once at
   await waitForReplica(clients[0]!)
 })
 
-test('a person at the console sees each change at once, also the change of an agent', async () => {
+test('a person at the console sees each change at once, even a change that an agent made', async () => {
   const session = await startSession(pool, {
     personId: FIRST_OPERATOR,
     method: 'mail',
@@ -148,12 +148,12 @@ test('a person at the console sees each change at once, also the change of an ag
   expect(listed).toContain(other.body.messageId)
 })
 
-test('a call for a single thread always finds it, even if the replica does not have the thread yet', async () => {
+test('a request for one thread always finds the thread, even if the database replica does not have it yet', async () => {
   const foreign = await addThread()
   expect((await clients[0]!.get(`/v0/threads/${foreign}`)).status).toBe(200)
 })
 
-test('the API does not read from a replica that has become a primary', async () => {
+test('if the database replica has become a primary, the API does not read from it', async () => {
   const admin = new pg.Client({ connectionString: replica.url })
   await admin.connect()
   await admin.query('select pg_promote()')
@@ -164,7 +164,7 @@ test('the API does not read from a replica that has become a primary', async () 
   })
 })
 
-test('while the replica is unreachable, the API reads from the primary', async () => {
+test('while the database replica is unreachable, the API reads from the primary', async () => {
   await replica.stop()
   for (const client of clients) {
     const id = await addThread()

@@ -281,7 +281,7 @@ async function readHeld(pool: Pool) {
   }
 }
 
-test('the clients got only expected responses, and the first installation ended with exit code 0', () => {
+test('in the restore test, clients got only expected responses, and the first installation ended with exit code 0', () => {
   expect(done.surprises).toEqual([])
   expect(ends.firstExit).toBe(0)
 })
@@ -316,7 +316,7 @@ describe('the restored service keeps work that was finished when the backup was 
     }
   })
 
-  test('the receipts are valid with the keys that the restored service publishes', async () => {
+  test('after the restore, receipts are valid with the keys that the restored service publishes', async () => {
     const answer = await fetch(`${restored.url}/.well-known/jwks.json`)
     const keys = (await answer.json()) as Jwks
     for (const [, { signedReceipt, id }] of before.payments) {
@@ -350,7 +350,7 @@ describe('the restored service finishes work that was unfinished in the backup',
     }
   })
 
-  test('jobs that were locked by workers of the first installation run again within 40 seconds', async () => {
+  test('after the restore, jobs that workers of the first installation had locked run again within 40 seconds', async () => {
     await inDatabase(settings, restoredDir, async (pool) => {
       await waitFor('an empty queue', async () => {
         const { rows } = await pool.query('select from graphile_worker.jobs')
@@ -365,7 +365,7 @@ describe('the restored service finishes work that was unfinished in the backup',
 describe('the restored service does not know work that was done after the backup', () => {
   const lost = () => done.payments.filter(({ nonce }) => !held.nonces.includes(nonce))
 
-  test('a payment that is only on the chain is refused as used, and the refusal names its transaction', async () => {
+  test('after the restore, a payment that only the chain knows is refused as used, and the refusal names its transaction', async () => {
     const payments = lost()
     expect(payments.length).toBeGreaterThanOrEqual(ENOUGH)
     for (const { nonce, header, key } of payments.slice(0, 3)) {
@@ -378,7 +378,7 @@ describe('the restored service does not know work that was done after the backup
     }
   })
 
-  test('mail and secrets that were stored after the backup are lost', async () => {
+  test('mail and secrets that were stored after the backup are missing after the restore', async () => {
     const { agent } = restored
     const message = await agent.get(messagePath(done.received.at(-1)!))
     const secret = await agent.get(`/v0/vault/${done.secrets.at(-1)!.name}`)
@@ -406,7 +406,7 @@ describe('the restored service works as the first installation did', () => {
     expect((await agent.get('/v0/vault/after')).body.data).toEqual({ value: 'x' })
   })
 
-  test('the event stream continues after an event id that the backup contains', async () => {
+  test('after the restore, the event stream continues without a gap after an event id that the backup contains', async () => {
     await waitFor('the event of the new mail', () => follower.known.some(isAfter))
     const numbers = follower.known.map(({ id }) => Number.parseInt(id, 10))
     const first = Number.parseInt(before.lastEventId, 10) + 1
@@ -414,7 +414,7 @@ describe('the restored service works as the first installation did', () => {
     expect(follower.known.map(({ type }) => type)).not.toContain('stream.gap')
   })
 
-  test('the event stream reports a gap after an event id that the backup lacks, and then all events since that time', async () => {
+  test('if the backup lacks an event id, the event stream reports a gap, and then sends all events since the time of this id', async () => {
     await waitFor('the event of the new mail', () => follower.ahead.some(isAfter))
     const [gap, ...told] = follower.ahead
     expect(gap?.type).toBe('stream.gap')
@@ -429,7 +429,7 @@ describe('the restored service works as the first installation did', () => {
 })
 
 describe('after the restore, nothing has been done twice', () => {
-  test('no payment authorization was used twice', async () => {
+  test('before and after the restore, no payment authorization was used twice on the chain', async () => {
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])
     for (const [nonce, hashes] of used) expect(uses.get(nonce)).toEqual(hashes)
@@ -457,7 +457,7 @@ describe('after the restore, nothing has been done twice', () => {
     for (const key of pending) expect([key, now.get(key)?.bodies]).toEqual([key, 1])
   })
 
-  test('both installations announced a payment with the same idempotency key', () => {
+  test('a payment that both installations announced by webhook has the same idempotency key in both announcements', () => {
     const found = announcements()
     expect(found).toHaveLength(held.payments.length * 2)
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
@@ -469,7 +469,7 @@ describe('after the restore, nothing has been done twice', () => {
     return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))
   }
 
-  test('mail that was sent before the backup was not sent again, and unsent mail kept its Message-ID and content', () => {
+  test('after the restore, mail sent before the backup is not sent again, and unsent mail keeps its Message-ID and content', () => {
     const now = around.mails()
     expect(before.sent.length).toBeGreaterThan(0)
     for (const { messageId } of before.sent) {

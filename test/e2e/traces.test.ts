@@ -153,7 +153,7 @@ test('the trace of a payment has spans for the request, the transaction and the 
   await waitForPath(traceId, 'POST /v0/payments/redeem > deliver webhook > HTTP POST')
 })
 
-test('the verification of an endpoint continues the trace of the seller’s request', async () => {
+test('the check of a seller’s endpoint belongs to the same trace as the seller’s request that caused the check', async () => {
   const { traceId, traceparent } = newTrace()
   await client.post('/v0/sellers/endpoints', {}, { traceparent })
   const answer = await fetch(`${url}/v0/sellers/endpoints`, {
@@ -171,7 +171,7 @@ test('the verification of an endpoint continues the trace of the seller’s requ
   expect(String(request!.headers.traceparent)).toInclude(traceId)
 })
 
-test('log lines name the request, job and trace, and no trace contains mail text, a key or a path that names a project', async () => {
+test('log lines name the request, job and trace, and no trace contains mail text, an API key or a path that names a project', async () => {
   const lines = parts.flatMap((part) =>
     part
       .stdout()

@@ -85,7 +85,7 @@ const waitForNoJobs = () =>
     return rows.length === 0
   })
 
-test('a rate limit counts the requests at both API processes together, without an error', async () => {
+test('two API processes count requests together against one rate limit, without an error', async () => {
   const clients = atBoth(await till.service.newAgent())
   await waitFor('a minute with room', () => Date.now() % WINDOW_MS < WINDOW_MS - 20_000)
   const answers = await Promise.all(
@@ -95,7 +95,7 @@ test('a rate limit counts the requests at both API processes together, without a
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(50)
 })
 
-test('each mail that two SMTP listeners accept arrives once', async () => {
+test('if two SMTP listeners run, each mail that they accept arrives once', async () => {
   const agent = await till.service.newAgent()
   await Promise.all(
     smtpPorts.map(async (port, listener) => {
@@ -126,7 +126,7 @@ test('each mail that two SMTP listeners accept arrives once', async () => {
   expect(messages).toHaveLength(80)
 })
 
-test('a mail that a client sends at both API processes with the same Idempotency-Key is sent once', async () => {
+test('if a client sends a mail to both API processes with the same Idempotency-Key, the mail is sent once', async () => {
   const agent = await till.service.newAgent()
   const clients = atBoth(agent)
   const before = sink.mails.length
@@ -144,7 +144,7 @@ test('a mail that a client sends at both API processes with the same Idempotency
   expect(subjects.toSorted()).toEqual(Array.from({ length: 30 }, (_, n) => `two-${n}`).toSorted())
 })
 
-test('each payment is redeemed once, each nonce is mined once, and each webhook has one Idempotency-Key', async () => {
+test('with two of each process, a payment is redeemed once, a nonce is mined once, and a webhook has one Idempotency-Key', async () => {
   const seller = await till.newSeller({ webhookUrl: receiver.url })
   const payments = await Promise.all(Array.from({ length: 80 }, () => pay()))
   const bodies = payments.map(({ header }) => ({
@@ -178,7 +178,7 @@ test('each payment is redeemed once, each nonce is mined once, and each webhook 
   expect(keys.size).toBe(80)
 })
 
-test('the housekeeping jobs of all worker processes together queue a lost delivery only once', async () => {
+test('if several worker processes run housekeeping, a delivery whose job was lost is queued again only once', async () => {
   await waitFor('the delivery', () => forgotten.requests.length > 0)
   await waitForNoJobs()
   expect(forgotten.requests).toHaveLength(1)

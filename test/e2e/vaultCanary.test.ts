@@ -61,7 +61,7 @@ function filesBelow(folder: string): { path: string; bytes: Buffer }[] {
     .map((file) => ({ path: file, bytes: readFileSync(file) }))
 }
 
-test('no secret is found in PostgreSQL, its write-ahead log, its most verbose log, the service’s logs, jobs or errors', async () => {
+test('no vault secret appears in PostgreSQL, its write-ahead log, its most verbose log, the service’s logs, jobs or errors', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-canary-'))
   const databaseLog: string[] = []
   const database = await startEmbeddedPostgres({ dataDir, onLog: (line) => databaseLog.push(line) })

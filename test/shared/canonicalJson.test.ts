@@ -54,7 +54,7 @@ describe('canonicalJson writes JSON in canonical form', () => {
     ['becbf647612f3696', '-0.0000033333333333333333'],
     ['43143ff3c1cb0959', '1424953923781206.2'],
   ])(
-    'canonicalJson writes the number with the bits %s as in appendix B of RFC 8785',
+    'for the number with the bits %s, canonicalJson writes the same text as appendix B of RFC 8785',
     (ieee754, text) => {
       expect(canonicalJson(Buffer.from(ieee754, 'hex').readDoubleBE())).toBe(text)
     },

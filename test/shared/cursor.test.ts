@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { decodeCursor, encodeCursor } from '../../shared/cursor.ts'
 
-test('a page cursor is an ISO 8601 time that also contains the position of its row', () => {
+test('a page cursor has the form of an ISO 8601 time, and its last digits contain the row number', () => {
   const cursor = { atMs: Date.parse('2026-01-05T09:30:00.007Z'), row: 42n }
   const token = encodeCursor(cursor)
   expect(token).toBe('2026-01-05T09:30:00.0070000000000000000042Z')

@@ -44,7 +44,7 @@ test('the parser refuses malformed times and times without a time zone', () => {
   }
 })
 
-test('a duration is a whole number with a unit of s, m, h, d or w', () => {
+test('a duration is written as a whole number with the unit s, m, h, d or w', () => {
   expect(['1s', '30m', '12h', '7d', '2w'].map(parseDuration)).toEqual([
     1_000, 1_800_000, 43_200_000, 604_800_000, 1_209_600_000,
   ])
@@ -66,6 +66,6 @@ test('a duration is a whole number with a unit of s, m, h, d or w', () => {
   }
 })
 
-test('isoSeconds writes a time without its milliseconds', () => {
+test('the function isoSeconds writes a time without milliseconds', () => {
   expect(isoSeconds(new Date('2026-01-05T09:30:00.999Z'))).toBe('2026-01-05T09:30:00Z')
 })

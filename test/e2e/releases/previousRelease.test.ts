@@ -22,7 +22,7 @@ const [heading = '', version = ''] = /^## (\d+\.\d+\.\d+) \(.*\)$/m.exec(changel
  */
 const commit = changesOf(heading, 'CHANGELOG.md').at(-1) ?? ''
 
-test('the git history has the commit of the previous release', () => {
+test('the test finds the version and the git commit of the previous release', () => {
   expect(version).not.toBe('')
   expect(commit).not.toBe('')
 })

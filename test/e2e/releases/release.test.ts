@@ -71,7 +71,7 @@ describe('a maintainer makes a release', () => {
     git('checkout', '--', 'README.md')
   })
 
-  test('a release sets the version and dates the changelog, then commits, tags and packs the client', () => {
+  test('a release sets the version, dates the changelog, makes a git commit and a tag, and packs the client library', () => {
     const { exitCode, stdout, stderr } = release('9.0.0')
     expect(stderr).toBe('')
     expect(exitCode).toBe(0)
@@ -88,7 +88,7 @@ describe('a maintainer makes a release', () => {
     expect(run(['tar', '-tzf', tarball]).stdout).toContain('package/dist/main.js')
   })
 
-  test('a release is refused if the changelog has no entries for it', () => {
+  test('a release is refused if the changelog has no entries for the new version', () => {
     expect(release('9.0.1').stderr).toContain('must have entries under `## Unreleased`')
     expect(git('status', '--porcelain').stdout).toBe('')
   })

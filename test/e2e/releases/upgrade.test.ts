@@ -101,7 +101,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} keeps its data`, () => {
   }, 180_000)
   afterAll(() => stack.disposeAsync())
 
-  test('an upgrade keeps mail, which can still be found, shown and answered', async () => {
+  test('after an upgrade of the service, old mail can still be found, shown and answered', async () => {
     const { body } = await client.get('/v0/messages?q=old')
     expect(body.messages).toHaveLength(1)
     const path = `/v0/messages/${encodeURIComponent(body.messages[0].messageId)}`
@@ -111,13 +111,13 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} keeps its data`, () => {
     await waitFor('the reply', () => sink.mails.length === 2)
   })
 
-  test('an upgrade keeps secrets readable, with the new default placement', async () => {
+  test('after an upgrade of the service, old secrets can be read, and have the new default placement (where a request may use them)', async () => {
     const { body } = await client.get('/v0/vault/token')
     expect(body.data).toEqual({ key: 'kept' })
     expect(body.placement).toEqual(['header:authorization'])
   })
 
-  test('an upgrade keeps a payment settled, refuses to redeem it a second time, and settles the next payment', async () => {
+  test('after an upgrade, a settled payment stays settled, cannot be redeemed again, and the next payment settles', async () => {
     const { body } = await client.get(`/v0/payments/${settled.paymentId}`)
     expect(body).toMatchObject({ status: 'settled', txHash: settled.txHash })
     expect((await redeem(client, header)).body).toMatchObject({
@@ -127,7 +127,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} keeps its data`, () => {
     expect((await redeemToEnd(client, (await pay()).header)).body.ok).toBe(true)
   })
 
-  test('an upgrade keeps each project and its settings', async () => {
+  test('after an upgrade of the service, each project has the same settings as before', async () => {
     const { body } = await platform.get(`/v0/platform/projects/${projectId}`)
     expect(body.name).toBe('Shop')
   })

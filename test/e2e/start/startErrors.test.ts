@@ -77,7 +77,7 @@ test('the command npm start fails with one line if HOST is not an address of thi
   })
 })
 
-test('a part fails with one line if its HEALTH_PORT is taken', async () => {
+test('a part of the service fails to start with one error line if the port HEALTH_PORT is already used', async () => {
   const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal', SMTP_PORT: '0' }
   const smtp = await failToStart('api/smtp/main.ts', { ...env, HEALTH_PORT: String(port) })
   expect(smtp).toMatchObject({
@@ -97,7 +97,7 @@ testWhole('a part that is started alone fails with one line if its port is taken
   })
 })
 
-test('a start fails with one line if the database refuses it, does not exist, cannot be reached or is too old', async () => {
+test('the service fails to start with one error line if the database refuses it, is missing, cannot be reached or is too old', async () => {
   const url = (change: (url: URL) => void) => {
     const changed = new URL(database.url)
     change(changed)

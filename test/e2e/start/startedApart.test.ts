@@ -85,7 +85,7 @@ describe.each(some(names, 2))('%s in production', (part) => {
   })
 
   test.each([...SECRETS_OF[part]])(
-    'a process ends with a line that names the setting if the setting %s is missing',
+    'if the setting %s is missing, a process that needs this secret ends with an error line that names the setting',
     async (missing) => {
       const others = SECRETS_OF[part].filter((name) => name !== missing)
       await using process = start(part, others)
@@ -96,7 +96,7 @@ describe.each(some(names, 2))('%s in production', (part) => {
 })
 
 test.each(['api', 'smtp', 'inbound'] as const)(
-  'the process %s answers /healthz on HEALTH_PORT, and does not answer while it is frozen',
+  'the process %s answers /healthz on HEALTH_PORT, and stops answering when the test freezes the process',
   async (part) => {
     const port = await freePort()
     await using process = start(part, SECRETS_OF[part], { HEALTH_PORT: String(port) })
@@ -131,7 +131,7 @@ test('a worker process refuses an unknown pool and names the existing pools', as
   )
 })
 
-test('the command migrate stores the first platform keys, and the command keys:new makes further ones, without a browser', async () => {
+test('the commands migrate and keys:new create platform keys without a browser: the first ones and further ones', async () => {
   const [platformKey, projectKey] = [generateKey('platform'), generateKey('project')]
   const given = { BOOTSTRAP_PLATFORM_KEY: platformKey, BOOTSTRAP_PROJECT_KEY: projectKey }
   for (let twice = 0; twice < 2; twice++) {

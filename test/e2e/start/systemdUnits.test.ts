@@ -41,7 +41,7 @@ test('each part of the service has a systemd unit that starts an existing progra
   }
 })
 
-test('systemd starts a part again however often the part ends while the database is away', () => {
+test('while the database is unreachable, systemd starts a part of the service again however often the part ends', () => {
   for (const name of units) {
     const text = readFileSync(join(UNITS, name), 'utf8')
     if (!text.includes('\nRestart=')) continue

@@ -7,7 +7,7 @@ import { printed, startCommand } from '../../support/process/process.ts'
 
 const NAME = 'mail.example'
 
-test('a copy that fails leaves the old certificate, and the next copy takes the new one', async () => {
+test('if copying a TLS certificate fails, the old certificate stays, and the next copy installs the new one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-certificate-'))
   const [storage, taken] = [join(folder, 'caddy'), join(folder, 'tls')]
   const source = join(storage, 'certificates/acme', NAME)

@@ -50,14 +50,14 @@ describe('the object store client reads and writes objects', () => {
     expect(await bucket.store.get('long', 10)).toHaveLength(10)
   })
 
-  test('an object store counts as unreachable while it refuses connections, and is used again when it accepts them, without a restart', async () => {
+  test('an object store that refuses connections counts as unreachable, and is used again without a restart when it accepts them', async () => {
     await bucket.proxy.cut()
     expect(await failure(bucket.store.put('two', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
     await bucket.proxy.mend()
     await waitFor('the store', async () => (await failure(bucket.store.get('two', 1))) === null)
   })
 
-  test('if an object store hangs, the first caller fails after the deadline, and the next callers fail at once', async () => {
+  test('if an object store hangs, the first caller waits until the deadline, and the next callers fail at once', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await waitFor('the server', () => silent.listening)
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
@@ -75,14 +75,14 @@ describe('the object store client reads and writes objects', () => {
     silent.close()
   })
 
-  test('an object store without its bucket counts as unreachable, so that no object looks deleted', async () => {
+  test('if an object store lacks its bucket, it counts as unreachable, so that no stored object seems to be deleted', async () => {
     const store = openObjectStore(settings({ bucket: 'other' }), fetch, silentLog)
     const error = await failure(store.get('x', 1))
     expect(error).toBeInstanceOf(BlobsAwayError)
     expect(error?.message).toBe('the object store is away: 404 NoSuchBucket')
   })
 
-  test('if a proxy before the object store answers 404, no object looks lost or removed', async () => {
+  test('if a proxy in front of the object store answers 404, the service does not take an object for lost or deleted', async () => {
     // The proxy Traefik answers 404 while the object store behind Traefik starts again.
     const fetch404 = (async () => new Response('404 page not found', { status: 404 })) as never
     const calls = [
@@ -96,7 +96,7 @@ describe('the object store client reads and writes objects', () => {
     }
   })
 
-  test('a store that refuses only the removal of an object is still used for all other requests', async () => {
+  test('if an object store refuses only to delete an object, the service still uses the store for all other requests', async () => {
     const body = '<Error><Code>AccessDenied</Code></Error>'
     const noDelete = (async (_url: string, { method }: RequestInit) =>
       method === 'DELETE' ? new Response(body, { status: 403 }) : new Response('x')) as never
@@ -136,7 +136,7 @@ describe('the service encrypts a blob (a large content)', () => {
 })
 
 describe('the service keeps large contents in an object store', () => {
-  test('large contents are encrypted in the object store, and contents of up to 64 KB are not moved there', async () => {
+  test('contents above 64 KB move to the object store in encrypted form, and smaller contents stay in the database', async () => {
     const blobs = createBlobs(database.pool, bucket.store)
     expect(await blobs.keep(Buffer.alloc(64 * 1024))).toBeNull()
     const content = large('marker of the content ')
@@ -146,7 +146,7 @@ describe('the service keeps large contents in an object store', () => {
     expect((await blobs.read({ bytes: Buffer.alloc(0), blob })).equals(content)).toBe(true)
   })
 
-  test('large contents that were changed or lost in the object store cause an error, and never return other bytes', async () => {
+  test('if large contents in the object store were changed or lost, reading them causes an error and never returns wrong bytes', async () => {
     const blobs = createBlobs(database.pool, bucket.store)
     const stored = { bytes: Buffer.alloc(0), blob: (await blobs.keep(large('text '))) as Buffer }
     const path = bucket.path(`purser/${stored.blob.toString('hex')}`)
@@ -158,7 +158,7 @@ describe('the service keeps large contents in an object store', () => {
     expect((await failure(blobs.read(stored)))?.message).toMatch(/is missing/)
   })
 
-  test('large contents of one project are read three at a time, and delay no other project', async () => {
+  test('large contents of one project are read at most three at a time, and other projects are not delayed', async () => {
     const held = Promise.withResolvers<void>()
     let running = 0
     let most = 0
@@ -184,7 +184,7 @@ describe('the service keeps large contents in an object store', () => {
     expect(most).toBe(4)
   })
 
-  test('if BLOB_STORE is not set, large contents in an object store are reported as unreachable, and not as lost', async () => {
+  test('if BLOB_STORE is not set, contents in the object store are reported as unreachable, not as lost', async () => {
     const blob = await createBlobs(database.pool, bucket.store).keep(large('text '))
     const without = createBlobs(database.pool, null)
     const error = await failure(without.read({ bytes: Buffer.alloc(0), blob }))

@@ -190,7 +190,7 @@ test('if a setting is wrong, the error names the bounds or the choices of this s
   expect(() => parseConfig({ DATABASE_POOL: '3' })).toThrow(/a whole number of 4 to 200$/)
 })
 
-test('a misspelt environment variable is reported with the nearest setting name, and variables of a shell are ignored', () => {
+test('for a misspelt environment variable, the error names the nearest setting; variables of the shell are ignored', () => {
   const shell = {
     HOME: '/root',
     PWD: '/',
@@ -242,19 +242,22 @@ test.each([
   ['DAILY_GAS_LIMIT', 'dailyGas', 1],
   ['DAILY_TEXT_MB', 'dailyTextBytes', 1024 * 1024],
   ['DAILY_TEXT_SECONDS', 'dailyTextSeconds', 1],
-] as const)('%s limits a project, and 0 means no limit', (variable, name, unit) => {
-  expect(parseConfig({ [variable]: '0' }).limits[name]).toBeNull()
-  expect(parseConfig({ [variable]: '7' }).limits[name]).toBe(7 * unit)
-  expect(parseConfig({}).limits[name]).toBeGreaterThan(0)
-})
+] as const)(
+  'the setting %s limits what one project may use, and 0 means no limit',
+  (variable, name, unit) => {
+    expect(parseConfig({ [variable]: '0' }).limits[name]).toBeNull()
+    expect(parseConfig({ [variable]: '7' }).limits[name]).toBe(7 * unit)
+    expect(parseConfig({}).limits[name]).toBeGreaterThan(0)
+  },
+)
 
-test('sales have six times the requests of a project, unless a setting says otherwise', () => {
+test('the rate limit for x402 facilitator calls is six times the general limit, unless RATE_LIMIT_FACILITATOR is set', () => {
   const of = (env: Record<string, string>) => parseConfig(env).limits.facilitatorRequestsPerMinute
   expect(of({ RATE_LIMIT_REQUESTS: '10' })).toBe(60)
   expect(of({ RATE_LIMIT_REQUESTS: '10', RATE_LIMIT_FACILITATOR: '5' })).toBe(5)
 })
 
-test('the health port is open only if it is set, on the host of the service', () => {
+test('a process opens its health port only if HEALTH_PORT is set, and on the same host address as the service', () => {
   expect(parseConfig({}).health).toBeNull()
   expect(parseConfig({ HEALTH_PORT: '9000', HOST: '0.0.0.0' }).health).toEqual({
     port: 9000,
@@ -262,7 +265,7 @@ test('the health port is open only if it is set, on the host of the service', ()
   })
 })
 
-test('people sign in with the company only if both its issuer and the client id are set', () => {
+test('people can sign in with a company account only if both the issuer and the client id of the identity provider are set', () => {
   const issuer = { OIDC_ISSUER: 'https://id.example.com' }
   const client = { OIDC_CLIENT_ID: 'purser' }
   const of = (env: Record<string, string>) => readConfig(env, []).config.company
@@ -277,7 +280,7 @@ test('people sign in with the company only if both its issuer and the client id 
 describe('the chain of the service', () => {
   const chainOf = (env: Record<string, string>) => readConfig(env, ['SETTLEMENT_KEYS']).config.chain
 
-  test('is the devnet at its port, and private networks are allowed, if no node is named in development', () => {
+  test('in development without an RPC URL, the service uses the devnet at its port and allows private networks', () => {
     expect(chainOf({})).toMatchObject({
       embeddedDevnet: true,
       rpcUrls: ['http://127.0.0.1:8545'],
@@ -293,7 +296,7 @@ describe('the chain of the service', () => {
     expect(parseConfig({ ALLOW_PRIVATE_NETWORKS: 'false' }).allowPrivateNetworks).toBe(false)
   })
 
-  test('is no devnet if a node is named, or in production', () => {
+  test('the service uses no devnet if an RPC URL is set, or in production', () => {
     const named = { RPC_URL: 'https://node.example.com' }
     expect(chainOf(named).embeddedDevnet).toBe(false)
     expect(chainOf({ NODE_ENV: 'production' }).embeddedDevnet).toBe(false)
@@ -301,7 +304,7 @@ describe('the chain of the service', () => {
     expect(readConfig({ NODE_ENV: 'production' }, []).config.allowPrivateNetworks).toBe(false)
   })
 
-  test('has the settlement keys that are set, each once, and none of its own in production', () => {
+  test('the service uses each settlement key that is set once, and adds no default key in production', () => {
     expect(
       chainOf({ SETTLEMENT_KEYS: `${KEY},${KEY.toUpperCase().replace('0X', '0x')}` }),
     ).toMatchObject({
@@ -310,7 +313,7 @@ describe('the chain of the service', () => {
     expect(chainOf({ NODE_ENV: 'production' }).settlementKeys).toEqual([])
   })
 
-  test('needs two nodes that agree, if more than one node is named', () => {
+  test('if several RPC nodes are set, two of them must agree by default', () => {
     const nodes = (count: number) =>
       Array.from({ length: count }, (_, n) => `https://node${n}.example.com`).join(',')
     expect([1, 2, 3].map((count) => chainOf({ RPC_URL: nodes(count) }).rpcQuorum)).toEqual([

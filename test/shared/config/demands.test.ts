@@ -28,12 +28,12 @@ const inProduction = (changes: Settings, secrets: readonly ReadSecret[] = ALL_SE
   faults({ ...PRODUCTION, ...changes }, secrets).map(([variable]) => variable)
 
 describe('the service checks the settings of a process', () => {
-  test('the settings break no rule by default, and none in production if every secret is set', () => {
+  test('the default settings in development break no rule, and production settings with every secret break none either', () => {
     expect(faults({})).toEqual([])
     expect(faults(PRODUCTION)).toEqual([])
   })
 
-  test('in production a rule is broken for each secret that is missing', () => {
+  test('in production, each missing secret leads to an error about this setting', () => {
     expect(faults({ NODE_ENV: 'production' })).toEqual([
       [
         'SMTP_RELAY_URL',
@@ -56,7 +56,7 @@ describe('the service checks the settings of a process', () => {
     for (const NODE_ENV of ['development', 'test']) expect(faults({ NODE_ENV })).toEqual([])
   })
 
-  test('in production only those secrets are required that the process reads', () => {
+  test('in production, a process needs only those secrets that this process reads', () => {
     for (const secret of [
       ...(['SMTP_RELAY_URL', 'RPC_URL', 'SETTLEMENT_KEYS'] as const),
       ...(['RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'] as const),
@@ -65,25 +65,25 @@ describe('the service checks the settings of a process', () => {
     expect(faults({ NODE_ENV: 'production' }, [])).toEqual([])
   })
 
-  test('in production mail must be sent through a smarthost or directly', () => {
+  test('in production, mail must be sent through a relay (smarthost) or directly to the recipients’ servers', () => {
     expect(inProduction({ SMTP_RELAY_URL: 'capture' })).toEqual(['SMTP_RELAY_URL'])
     expect(inProduction({ SMTP_RELAY_URL: 'smtp://relay.example:25' })).toEqual([])
   })
 
-  test('in production at least one key of each kind must be set', () => {
+  test('in production, at least one key of each kind must be set', () => {
     for (const name of ['SETTLEMENT_KEYS', 'RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'])
       for (const none of [undefined, '', ','])
         expect([name, inProduction({ [name]: none })]).toEqual([name, [name]])
   })
 
-  test('in production no settlement key may be a devnet key', () => {
+  test('in production, a settlement key must not be one of the published devnet keys', () => {
     for (const keys of [DEVNET_KEY, `${OWN_KEY},${DEVNET_KEY}`])
       expect(inProduction({ SETTLEMENT_KEYS: keys })).toEqual(['SETTLEMENT_KEYS'])
     expect(faults({ SETTLEMENT_KEYS: DEVNET_KEY })).toEqual([])
   })
 })
 
-test('a published private key of the devnet is recognised in upper and lower case', () => {
+test('the service recognises a published devnet private key in upper and lower case', () => {
   const upper = `0x${DEVNET_KEY.slice(2).toUpperCase()}`
   for (const key of [DEVNET_KEY, upper, DEVNET_ACCOUNTS.payer.privateKey])
     expect(holdsDevnetKey([OWN_KEY, key])).toBe(true)
@@ -91,7 +91,7 @@ test('a published private key of the devnet is recognised in upper and lower cas
   expect(holdsDevnetKey([])).toBe(false)
 })
 
-test('the quorum of chain nodes must not exceed the number of chain nodes', () => {
+test('the setting RPC_QUORUM must not exceed the number of chain nodes in RPC_URL', () => {
   const rule = [['RPC_QUORUM', 'must be at most the number of URLs in RPC_URL']]
   const RPC_URL = 'https://a.example,https://b.example'
   expect(faults({ RPC_URL, RPC_QUORUM: '2' })).toEqual([])
@@ -115,7 +115,7 @@ describe('some settings are valid only together', () => {
   })
 })
 
-test('topics of Amazon SES need the secrets that turn on mail over HTTP', () => {
+test('if topics of Amazon SES are set, the secrets for mail over HTTP must be set too', () => {
   const topic = { INBOUND_SES_TOPICS: 'arn:aws:sns:eu-west-1:123456789012:mail' }
   const secret = { INBOUND_SECRETS: `one:${Buffer.alloc(32, 7).toString('base64')}` }
   const rule = 'it is missing, and must be set with INBOUND_SES_TOPICS'
@@ -125,7 +125,7 @@ test('topics of Amazon SES need the secrets that turn on mail over HTTP', () => 
   expect(faults(topic, ['MASTER_KEYS'])).toEqual([])
 })
 
-test('if a mail relay needs credentials, its settings must require TLS', () => {
+test('if the URL of a mail relay contains a password, SMTP_RELAY_TLS must be required', () => {
   const SMTP_RELAY_URL = 'smtp://ada:secret@relay.example:587'
   const rule =
     'must be required when SMTP_RELAY_URL holds credentials; off is for a relay on this machine'
@@ -134,7 +134,7 @@ test('if a mail relay needs credentials, its settings must require TLS', () => {
   expect(faults({ SMTP_RELAY_URL, SMTP_RELAY_TLS: 'required' })).toEqual([])
 })
 
-test('in production the service calls a company’s identity provider only over TLS', () => {
+test('in production, the URL of a company’s identity provider must begin with https', () => {
   const plain = { OIDC_ISSUER: 'http://id.example', OIDC_CLIENT_ID: 'purser' }
   expect(faults({ ...PRODUCTION, ...plain })).toEqual([
     ['OIDC_ISSUER', 'must start with https:// when NODE_ENV is production'],

@@ -25,12 +25,12 @@ test.each([
   ['is like no setting', 'SHELL'],
 ])('a variable that %s is no misspelling', (_name, name) => expect(nearestOf(name)).toEqual([]))
 
-test('a variable is no misspelling of a setting that is set, but of a setting that is empty', () => {
+test('a variable counts as a misspelt setting only if the setting itself is absent or empty', () => {
   expect(nearestOf('DATABSE_URL', { DATABASE_URL: 'postgres://x' })).toEqual([])
   expect(nearestOf('DATABSE_URL', { DATABASE_URL: '' })).toEqual(['DATABASE_URL'])
 })
 
-test('the line about a misspelling names the variable and the setting', () => {
+test('the error line about a misspelt variable names the variable and the setting', () => {
   expect(misspeltLine({ name: 'MASTER_KEY', nearest: 'MASTER_KEYS' })).toBe(
     'MASTER_KEY: it is no setting and has no effect; the nearest setting is MASTER_KEYS',
   )

@@ -104,12 +104,12 @@ describe('the service reads a setting that is a URL', () => {
     ['OUTSIDE_URL', 'https://a.example', 'http://a.example', 'http:// or https://'],
     ['DATABASE_URL', 'postgres://a/b', 'postgresql://a/b', 'postgres:// or postgresql://'],
     ['DATABASE_REPLICA_URL', 'postgres://a/b', 'postgresql://a', 'postgres:// or postgresql://'],
-  ] as const)('the setting %s may be, for example, %s or %s', (name, one, other, starts) => {
+  ] as const)('the setting %s accepts, for example, %s and %s', (name, one, other, starts) => {
     const message = `must be a URL that starts with ${starts}`
     expectRule(name, message, [one, other], ['ftp://a.example', 'a.example', 'https://'])
   })
 
-  test('the URL of a mail relay has the scheme smtp or smtps, or the setting is `direct` or `capture`', () => {
+  test('the setting for the mail relay is a URL with the scheme smtp or smtps, or the word `direct` or `capture`', () => {
     expectRule(
       'SMTP_RELAY_URL',
       'must be smtp://user:pass@host:port, smtps://user:pass@host:port, direct or capture',
@@ -133,7 +133,7 @@ describe('the service reads a setting that is a URL', () => {
     )
   })
 
-  test('the URL in BASE_URL holds no user name, password, query or fragment, because the service appends paths', () => {
+  test('the setting BASE_URL has no user name, password, query or fragment, because the service appends paths to this URL', () => {
     expectRule(
       'BASE_URL',
       'must hold no user name, password, query or fragment',
@@ -157,7 +157,7 @@ describe('the service reads a setting that is a URL', () => {
   })
 
   test.each(['BLOB_STORE', 'INBOUND_SES_BUCKET'] as const)(
-    'the URL in %s names a bucket',
+    'the setting %s is a URL that names a bucket',
     (name) => {
       expect(rule(name, 's3://mails/prefix')).toBeNull()
       expect(rule(name, 'https://mails.example')).toStartWith('must be s3://bucket')
@@ -218,21 +218,24 @@ describe('a key', () => {
     ['RECEIPT_SIGNING_KEYS', 'an Ed25519 seed'],
     ['MASTER_KEYS', 'a key'],
     ['INBOUND_SECRETS', 'a secret'],
-  ] as const)('a key in %s is an id and 32 bytes in base64, of %s', (name, what) => {
-    expectRule(
-      name,
-      `must be comma-separated id:base64 pairs, each of ${what} of 32 bytes`,
-      [`k1:${NAMED_KEY}`, `${'x'.repeat(64)}:${NAMED_KEY},a.b-c_d:${NAMED_KEY}`],
-      [NAMED_KEY, `:${NAMED_KEY}`, `${'x'.repeat(65)}:${NAMED_KEY}`, `a b:${NAMED_KEY}`].concat([
-        `k1:${NAMED_KEY.slice(1)}`,
-        `k1:${NAMED_KEY}=`,
-        'k1:',
-      ]),
-    )
-  })
+  ] as const)(
+    'the setting %s is a list of keys, each with an id and 32 bytes in base64, of %s',
+    (name, what) => {
+      expectRule(
+        name,
+        `must be comma-separated id:base64 pairs, each of ${what} of 32 bytes`,
+        [`k1:${NAMED_KEY}`, `${'x'.repeat(64)}:${NAMED_KEY},a.b-c_d:${NAMED_KEY}`],
+        [NAMED_KEY, `:${NAMED_KEY}`, `${'x'.repeat(65)}:${NAMED_KEY}`, `a b:${NAMED_KEY}`].concat([
+          `k1:${NAMED_KEY.slice(1)}`,
+          `k1:${NAMED_KEY}=`,
+          'k1:',
+        ]),
+      )
+    },
+  )
 
   test.each(['MASTER_KEYS', 'INBOUND_SECRETS'] as const)(
-    'each key in %s has an id of its own within the setting',
+    'in the setting %s, each key has a different id',
     (name) => {
       const other = Buffer.alloc(32, 8).toString('base64')
       expect(rule(name, `k1:${NAMED_KEY},k2:${NAMED_KEY}`)).toBeNull()
@@ -240,7 +243,7 @@ describe('a key', () => {
     },
   )
 
-  test('a key for settlements has 0x and 64 hexadecimal digits', () => {
+  test('a settlement key consists of 0x and 64 hexadecimal digits', () => {
     expectRule(
       'SETTLEMENT_KEYS',
       'must be comma-separated private keys: 0x and 64 hexadecimal digits each',
@@ -249,7 +252,7 @@ describe('a key', () => {
     )
   })
 
-  test('a first (bootstrap) key is a platform key or a project key, depending on the name of its setting', () => {
+  test('a bootstrap key (set at the first start) is a platform key or a project key, depending on the setting’s name', () => {
     expectRule(
       'BOOTSTRAP_PLATFORM_KEY',
       'must be lopk- followed by 64 hexadecimal digits',
@@ -267,7 +270,7 @@ describe('a key', () => {
 
 describe('the service reads a setting that is a text', () => {
   test.each(['WALLET_FACTORIES', 'DENIED_PAYEES'] as const)(
-    'the text of %s is a list of addresses',
+    'the setting %s is a list of addresses',
     (name) => {
       const address = `0x${'aB'.repeat(20)}`
       const message = 'must be comma-separated addresses: 0x and 40 hexadecimal digits each'
@@ -276,13 +279,13 @@ describe('the service reads a setting that is a text', () => {
     },
   )
 
-  test('the text of OAUTH_PURSE_SCOPES is a list of purse scopes', () => {
+  test('the setting OAUTH_PURSE_SCOPES is a list of scopes of the purse', () => {
     const message = 'must be of purse:read and purse:pay'
     expectRule('OAUTH_PURSE_SCOPES', message, ['', 'purse:read, purse:pay'], ['mail:read', 'purse'])
     expect(read('OAUTH_PURSE_SCOPES')).toEqual([])
   })
 
-  test('the text of INBOUND_SES_TOPICS is a list of SNS topics', () => {
+  test('the setting INBOUND_SES_TOPICS is a list of SNS topics', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:mails'
     expectRule(
       'INBOUND_SES_TOPICS',
@@ -292,12 +295,12 @@ describe('the service reads a setting that is a text', () => {
     )
   })
 
-  test('the text of POSTMASTER is an email address, and is converted to lower case', () => {
+  test('the setting POSTMASTER is an email address, and is converted to lower case', () => {
     expectRule('POSTMASTER', 'must be the address of an inbox', ['ops@a.example'], ['ops', '@a.b'])
     expect(read('POSTMASTER', 'Ops@A.example')).toBe('ops@a.example')
   })
 
-  test('the text of MIN_PRICE_USDC is a number below 1,000,000 with at most 6 decimals', () => {
+  test('the setting MIN_PRICE_USDC is a number below 1,000,000 with at most 6 decimals', () => {
     expectRule(
       'MIN_PRICE_USDC',
       'must be decimal USDC below 1000000 with at most 6 decimals',
@@ -307,7 +310,7 @@ describe('the service reads a setting that is a text', () => {
     expect(read('MIN_PRICE_USDC')).toBe('0.001')
   })
 
-  test('the text of METRICS_TOKEN has 16 to 256 visible ASCII characters', () => {
+  test('the setting METRICS_TOKEN has 16 to 256 visible ASCII characters', () => {
     expectRule(
       'METRICS_TOKEN',
       'must be 16 to 256 visible ASCII characters',
@@ -321,7 +324,7 @@ describe('the service reads a setting that is a text', () => {
     ['S3_SECRET_ACCESS_KEY', 256],
     ['OIDC_CLIENT_ID', 300],
     ['OIDC_CLIENT_SECRET', 500],
-  ] as const)('the text of %s has 1 to %d characters', (name, max) => {
+  ] as const)('the setting %s has 1 to %d characters', (name, max) => {
     const message = `must have at most ${max} characters`
     expectRule(name, message, ['x', 'x'.repeat(max)], ['x'.repeat(max + 1)])
     expect(rule(name, '')).not.toBeNull()
@@ -331,7 +334,7 @@ describe('the service reads a setting that is a text', () => {
 describe('the MCP server over stdio reads its environment variables', () => {
   const key = `loid-${HEX_64}`
 
-  test('the MCP server requires only the variable with the API key of a project', () => {
+  test('the MCP server needs only one variable, which contains the API key of a project', () => {
     expect(mcpVariables.parse({ PURSER_API_KEY: key })).toEqual({
       PURSER_URL: 'http://127.0.0.1:3000',
       PURSER_API_KEY: key,

@@ -35,11 +35,14 @@ test.each([
   [DAY_MS, 'warning', 'for mail.example.com, 1 day left'],
   [0, 'warning', 'for mail.example.com, 0 days left'],
   [-1, 'broken', 'it ended 2026-11-26'],
-])('a certificate that ends in %p ms is judged as %s', (leftMs, verdict, found) => {
-  expect(judge({ leftMs })).toEqual([verdict, found])
-})
+])(
+  'the command `bun run doctor` judges a certificate that expires in %p ms as %s',
+  (leftMs, verdict, found) => {
+    expect(judge({ leftMs })).toEqual([verdict, found])
+  },
+)
 
-test('a certificate for another name is broken, and the finding shows three of its names', () => {
+test('a TLS certificate for another name is broken, and the finding shows three of the names in the certificate', () => {
   const found = (names: string[]) => judge({ fits: false, names })
   expect(found([])).toEqual(['broken', 'it is not for mail.example.com'])
   expect(found(['a.example', 'b.example', 'c.example', 'd.example'])[1]).toMatch(
@@ -47,13 +50,13 @@ test('a certificate for another name is broken, and the finding shows three of i
   )
 })
 
-test('a certificate of an unknown authority is a warning, and broken where a known one is demanded', () => {
+test('a certificate from an unknown authority is a warning, or broken if a known authority is demanded', () => {
   const found = 'it leads to no authority that others know'
   expect(judge({ trusted: false })).toEqual(['warning', found])
   expect(judge({ trusted: false }, true)).toEqual(['broken', found])
 })
 
-test('of several faults of a certificate, its end is told first, and then its name', () => {
+test('if a certificate has several faults, the finding first reports that it expired, then that its name is wrong', () => {
   expect(judge({ leftMs: -1, fits: false, trusted: false })[1]).toBe('it ended 2026-11-26')
   expect(judge({ fits: false, trusted: false, names: [] })[1]).toBe(
     'it is not for mail.example.com',

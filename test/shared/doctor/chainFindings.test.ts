@@ -14,7 +14,7 @@ import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 
 const { base } = USDC_NETWORKS
 
-test('the doctor command judges a slow RPC or the test network as a warning, and an unknown chain or a silent RPC as broken', () => {
+test('the command `bun run doctor` calls a slow RPC or a test network a warning, and an unknown chain or a silent RPC broken', () => {
   const verdicts = (chainId: number, latencyMs: number) =>
     judgeRpc({ chainId, latencyMs }).map(({ verdict }) => verdict)
   expect(verdicts(8453, 100)).toEqual(['ok', 'ok'])
@@ -28,7 +28,7 @@ test.each([
   [60, 'warning'],
   [900, 'broken'],
 ] as const)(
-  'the doctor command judges a head block that is %p seconds old as %s',
+  'the command `bun run doctor` judges a newest block that is %p seconds old as %s',
   (ageS, verdict) => {
     expect(judgeHead({ number: 7n, ageS })).toMatchObject({
       verdict,
@@ -37,7 +37,7 @@ test.each([
   },
 )
 
-test('the doctor command judges a contract as broken if its name, version or number of decimals is not that of USDC', () => {
+test('the command `bun run doctor` calls a contract broken if its name, version or number of decimals is not that of USDC', () => {
   const token = { name: 'USD Coin', version: '2', decimals: 6 }
   expect(judgeToken(base, token).verdict).toBe('ok')
   for (const change of [{ name: 'USDC' }, { version: '1' }, { decimals: 18 }, { name: null }]) {
@@ -49,7 +49,7 @@ test('the doctor command judges a contract as broken if its name, version or num
   }
 })
 
-test('a gas wallet is judged as ok, low or broken by how many payments its ether is enough for', () => {
+test('the command `bun run doctor` judges a gas wallet by the number of payments that its ether can pay for', () => {
   const address = `0x${'ab'.repeat(20)}`
   const judged = (balanceWei: bigint) => judgeGasWallet({ address, balanceWei }, 1_000n)
   expect(judged(5_000_000n)).toMatchObject({ verdict: 'ok', check: 'gas wallet 0xabababab' })
@@ -65,7 +65,7 @@ test('a gas wallet is judged as ok, low or broken by how many payments its ether
   expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
 })
 
-test('a node that has no old state is judged as a warning, and a receipt key that is not the service’s as broken', () => {
+test('an RPC node without old chain state is a warning, and a receipt key that does not belong to the service is broken', () => {
   expect(judgeOldState(600, true).verdict).toBe('ok')
   expect(judgeOldState(600, false)).toMatchObject({
     verdict: 'warning',
@@ -78,7 +78,7 @@ test('a node that has no old state is judged as a warning, and a receipt key tha
   expect(judgeReceiptKey(false).verdict).toBe('broken')
 })
 
-test('an RPC node that is behind, silent or on a different chain is judged as a warning or as broken', () => {
+test('an RPC node that is behind, silent or on another chain is a warning or is broken', () => {
   const node = (name: string, head: bigint, chainId = 8453) => ({
     name,
     head,
@@ -102,7 +102,7 @@ test('an RPC node that is behind, silent or on a different chain is judged as a 
   expect(judgeNodes([one, away], 2)[0]).toMatchObject({ found: '1 of 2 answer, 2 must agree' })
 })
 
-test('the bounds of the judgements about the chain belong to the better verdict', () => {
+test('for the chain checks, a value exactly at a limit gets the better verdict', () => {
   const ofHead = (ageS: number) => judgeHead({ number: 7n, ageS }).verdict
   expect([30, 31, 300, 301].map(ofHead)).toEqual(['ok', 'warning', 'warning', 'broken'])
   const ofRpc = (latencyMs: number) => judgeRpc({ chainId: 8453, latencyMs })[0]!.verdict
@@ -118,7 +118,7 @@ test('the bounds of the judgements about the chain belong to the better verdict'
   expect([ofLag(10n), ofLag(11n)]).toEqual(['ok', 'warning'])
 })
 
-test('a gas wallet needs ether for a thousand payments, and the count is shown up to a million', () => {
+test('a gas wallet needs ether for a thousand payments, and the finding shows their number up to a million', () => {
   const of = (payments: bigint) =>
     judgeGasWallet({ address: '0xabcdef', balanceWei: payments * 7n }, 7n)
   expect([0n, 1n, 999n, 1_000n].map((payments) => of(payments).verdict)).toEqual([

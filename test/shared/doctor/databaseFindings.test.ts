@@ -32,7 +32,7 @@ const RIGHT: DatabaseFacts = {
 const finding = (check: string, change: Partial<DatabaseFacts>) =>
   judgeDatabase({ ...RIGHT, ...change }, NOW).find((one) => one.check === check)!
 
-test('an unreachable database is judged as broken, and the finding does not repeat the name of the variable', () => {
+test('an unreachable database is broken, and the finding does not repeat the name of the variable DATABASE_URL', () => {
   expect(databaseAway('DATABASE_URL: no answer')).toEqual({
     area: 'database',
     check: 'connection',
@@ -43,7 +43,7 @@ test('an unreachable database is judged as broken, and the finding does not repe
   expect(databaseAway('at DATABASE_URL: no answer').found).toBe('at DATABASE_URL: no answer')
 })
 
-test('the doctor command accepts PostgreSQL from version 15.0 on', () => {
+test('the command `bun run doctor` accepts PostgreSQL from version 15.0 on', () => {
   const version = (versionNumber: number) =>
     finding('version', { version: 'v', versionNumber }).verdict
   expect([149_999, 150_000].map(version)).toEqual(['broken', 'ok'])
@@ -58,13 +58,13 @@ test.each([
   [500, 'warning', '500.0 ms a statement'],
   [500.1, 'broken', '500.1 ms a statement'],
 ] as const)(
-  'the doctor command judges a database latency of %p ms as %s',
+  'the command `bun run doctor` judges a database latency of %p ms as %s',
   (latencyMs, verdict, found) => {
     expect(finding('latency', { latencyMs })).toMatchObject({ verdict, found })
   },
 )
 
-test('a database is judged as broken if a single migration is not yet applied', () => {
+test('a database is broken if one migration is not yet applied', () => {
   expect(finding('migrations', { pendingMigrations: 0 })).toMatchObject({
     verdict: 'ok',
     found: 'all are applied',
@@ -82,7 +82,7 @@ test.each([
   ['local', 'broken'],
   ['off', 'broken'],
 ] as const)(
-  'the doctor command judges synchronous_commit with the value %s as %s',
+  'the command `bun run doctor` judges synchronous_commit with the value %s as %s',
   (synchronousCommit, verdict) => {
     const { verdict: judged, found } = finding('synchronous_commit', { synchronousCommit })
     expect([judged, found.split(':')[0]!]).toEqual([verdict, synchronousCommit])
@@ -90,7 +90,7 @@ test.each([
 )
 
 describe('the doctor command judges the limit on database connections', () => {
-  test('the database connections are enough if the service needs at most as many as are not reserved', () => {
+  test('the database allows enough connections if the service needs no more than the unreserved ones', () => {
     expect(finding('max_connections', { neededConnections: 197 })).toMatchObject({
       verdict: 'ok',
       found: '40 in use; the service may open 197 of 197',
@@ -103,7 +103,7 @@ describe('the doctor command judges the limit on database connections', () => {
     [247, 300],
     [248, 350],
   ])(
-    'if %p database connections are needed, the doctor proposes the limit %p, which leaves fifty to spare and is rounded up',
+    'for %p needed database connections, the doctor command proposes the limit %p, which leaves fifty free and is rounded up',
     (neededConnections, most) => {
       expect(finding('max_connections', { neededConnections }).fix).toBe(
         `alter system set max_connections = ${most};   -- and restart the server`,
@@ -122,13 +122,13 @@ describe('the doctor command judges a standby', () => {
     expect(standby(MOST + 1).verdict).toBe('warning')
   })
 
-  test('a standby is reported with its lag in seconds if the server knows this lag', () => {
+  test('the finding about a standby states its lag in seconds if the server knows this lag', () => {
     expect(standby(2_048, 1_600).found).toBe('2 KB, 2 s behind')
     expect(standby(0, 0).found).toBe('0 KB, 0 s behind')
     expect(standby(0).found).toBe('0 KB behind')
   })
 
-  test('each standby has a separate finding', () => {
+  test('the report has a separate finding for each standby', () => {
     const standbys = ['a', 'b'].map((name) => ({ name, lagBytes: 0, lagMs: null }))
     const checks = judgeDatabase({ ...RIGHT, standbys }, NOW).map(({ check }) => check)
     expect(checks.filter((check) => check.startsWith('standby'))).toEqual([
@@ -165,14 +165,14 @@ describe('the doctor command judges the age of a backup', () => {
     return [verdict, found]
   }
 
-  test('a backup counts as new for 25 hours, and an archived WAL file for one hour', () => {
+  test('a backup counts as recent for 25 hours, and an archived WAL file for one hour', () => {
     expect(backup(before(25 * HOUR_MS))).toEqual(['ok', '25 hours ago'])
     expect(backup(before(25 * HOUR_MS + 1))).toEqual(['warning', 'the last was 25 hours ago'])
     expect(backup(null, before(HOUR_MS))).toEqual(['ok', 'the WAL was archived 60 minutes ago'])
     expect(backup(null, before(HOUR_MS + 1))).toEqual(['warning', 'none was recorded'])
   })
 
-  test('if an archived WAL file is new, it is reported in place of the backup, and if it is old, a new backup is still reported', () => {
+  test('a recent archived WAL file is reported in place of a backup; if the WAL file is old, a recent backup is reported', () => {
     const minute = before(MINUTE_MS)
     expect(backup(minute, minute)).toEqual(['ok', 'the WAL was archived 1 minute ago'])
     expect(backup(minute, before(9 * HOUR_MS))).toEqual(['ok', '1 minute ago'])
@@ -185,11 +185,11 @@ describe('the doctor command judges the age of a backup', () => {
     [119 * MINUTE_MS, '119 minutes ago'],
     [120 * MINUTE_MS, '2 hours ago'],
     [150 * MINUTE_MS, '3 hours ago'],
-  ])('a backup that is %p ms old is reported as made %p', (ms, found) => {
+  ])('the finding about a backup that is %p ms old says %p', (ms, found) => {
     expect(backup(before(ms))).toEqual(['ok', found])
   })
 
-  test('the age of a backup is shown in days from 48 hours on', () => {
+  test('the finding shows the age of a backup in days if it is 48 hours or more', () => {
     const last = (ms: number) => backup(before(ms))[1]
     expect(last(48 * HOUR_MS - MINUTE_MS)).toBe('the last was 48 hours ago')
     expect(last(48 * HOUR_MS)).toBe('the last was 2 days ago')
@@ -201,7 +201,7 @@ describe('storage', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 10 * GB })
 
-  test('a disk with less than one free gigabyte is broken, and one with less than five is a warning', () => {
+  test('a disk with less than one free gigabyte is broken, and a disk with less than five is a warning', () => {
     const verdicts = [GB - 1, GB, 5 * GB - 1, 5 * GB].map((free) => disk(free).verdict)
     expect(verdicts).toEqual(['broken', 'warning', 'warning', 'ok'])
     expect(disk(1.26 * GB)).toEqual({
@@ -213,7 +213,7 @@ describe('storage', () => {
     })
   })
 
-  test('the storage needs a folder that the service can read', () => {
+  test('the storage check needs a folder that the service can read', () => {
     expect(judgeDisk(null)).toMatchObject({
       verdict: 'broken',
       found: 'the folder cannot be read',
@@ -222,7 +222,7 @@ describe('storage', () => {
   })
 
   test.each(['written', 'read', 'deleted'] as const)(
-    'the object store is judged as broken if a test object could not be %s',
+    'the object store is broken if a test object could not be %s',
     (step) => {
       expect(judgeBlobStore({ step, reason: 'AccessDenied' })).toMatchObject({
         area: 'storage',
@@ -232,7 +232,7 @@ describe('storage', () => {
     },
   )
 
-  test('the object store is judged as ok if a test object was written, read and deleted', () => {
+  test('the object store is ok if a test object was written, read and deleted', () => {
     expect(judgeBlobStore(null)).toMatchObject({
       verdict: 'ok',
       found: 'an object was written, read and deleted',

@@ -49,7 +49,7 @@ describe('the doctor command judges the MX records', () => {
     ],
     ['another host', [[10, 'mail.other.com']], '"mail.other.com" instead of mx.example.com'],
   ] as [string, [number, string][], string][])(
-    'the doctor command judges an MX record with %s as broken',
+    'the command `bun run doctor` calls an MX record with %s broken',
     (_what, records, found) => {
       expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
     },
@@ -95,7 +95,7 @@ describe('the doctor command judges the SMTP listener', () => {
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('a listener is broken if only its own machine can reach it, and the finding says how to open it', () => {
+  test('an SMTP listener that only its own machine can reach is broken, and the finding says how to open it', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',
@@ -104,7 +104,7 @@ describe('the doctor command judges the SMTP listener', () => {
     })
     expect(at('refused', false).found).toBe('nothing listens on port 25')
   })
-  test('a listener whose packets are dropped is a warning if it answers locally, and broken if it does not', () => {
+  test('an SMTP listener whose packets get lost is a warning if it answers locally, and is broken if it does not', () => {
     expect(at('silent', true)).toMatchObject({
       verdict: 'warning',
       found: expect.stringContaining('a firewall drops it'),
@@ -120,7 +120,7 @@ describe('the doctor command judges the SMTP listener', () => {
   })
 })
 
-test('a report address that refuses mail is a warning, and the finding names the setting that must be changed', () => {
+test('an address for DMARC reports that refuses mail is a warning, and the finding names the setting to change', () => {
   expect(judgeReportAddresses([], 'a.example.com').verdict).toBe('ok')
   expect(judgeReportAddresses(['dmarc@a.example.com'], 'a.example.com')).toMatchObject({
     found: 'mail to dmarc@a.example.com is refused',
@@ -185,7 +185,7 @@ test('the reverse DNS name must be the host name of the service, and must resolv
   expect(judgeEhlo('203.0.113.7', MX, ['203.0.113.9']).fix).toBe('mx.example.com. IN A 203.0.113.7')
 })
 
-test('SPF needs exactly one record, and this record must accept the service’s addresses', () => {
+test('SPF needs exactly one record, and this record must allow the addresses from which the service sends', () => {
   const settings = {
     mailDomain: D,
     mailHostname: MX,
@@ -249,7 +249,7 @@ test('DKIM needs exactly one record, which must contain the service’s public k
   expect(missingDkim(D)).toMatchObject({ verdict: 'broken', fix: 'bun run dkim:new a.example.com' })
 })
 
-test('DMARC needs one record with a known policy, and report hosts that have agreed to get the reports', () => {
+test('DMARC needs one record with a known policy, and the hosts that get its reports must have agreed', () => {
   const judged = (record: string | null, change: Partial<Parameters<typeof judgeDmarc>[0]> = {}) =>
     judgeDmarc({
       domain: D,

@@ -14,7 +14,7 @@ const D = 'shop.example'
 const MX = 'mx.shop.example'
 const MX_LINE = `${D}. IN MX 10 ${MX}.`
 
-test('an unanswered DNS query is a warning in its area, and the finding proposes name servers that do answer', () => {
+test('if a DNS query gets no answer, the area of the check gets a warning, and the finding proposes other name servers', () => {
   expect(dnsAway('policies', 'MX of a.example')).toEqual({
     area: 'policies',
     check: 'MX of a.example',
@@ -47,7 +47,7 @@ describe('the doctor command judges the MX records of a domain', () => {
     })
   })
 
-  test('if the MX records name the host of the service twice, its lowest preference counts', () => {
+  test('if the MX records name the service’s host twice, the lower preference counts', () => {
     expect(mx([20, MX], [10, MX])).toMatchObject({ verdict: 'ok', found: `10 ${MX}` })
     expect(mx([20, MX], [15, 'old.example'], [10, MX]).verdict).toBe('ok')
   })
@@ -59,7 +59,7 @@ describe('the doctor command judges the MX records of a domain', () => {
     expect(mx([10, '.'], [0, MX]).verdict).toBe('ok')
   })
 
-  test('the MX records must not contain an IP address, even beside the host of the service', () => {
+  test('no MX record may contain an IP address, even if another record names the service’s host', () => {
     for (const address of ['203.0.113.7', '2001:db8::7'])
       expect(mx([10, MX], [20, address])).toMatchObject({
         verdict: 'broken',
@@ -101,7 +101,7 @@ describe('the doctor command judges the addresses of the mail host', () => {
     })
   })
 
-  test('the mail host needs an address, and the finding proposes the address that an outside host sees', () => {
+  test('the mail host needs an address, and the finding proposes the service’s public address as seen from outside', () => {
     expect(host({ addresses: [] })).toMatchObject({
       verdict: 'broken',
       found: 'it has none',
@@ -118,7 +118,7 @@ describe('the doctor command judges the addresses of the mail host', () => {
     })
   })
 
-  test('a private address of the mail host is broken, or only a warning if private networks are allowed', () => {
+  test('a private address of the mail host is broken, but only a warning if private networks are allowed', () => {
     const addresses = ['8.8.4.4', '10.0.0.5', '10.0.0.6']
     for (const [allowPrivate, verdict] of [
       [false, 'broken'],
@@ -145,7 +145,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
   const NC_FIX =
     'nc -vz 8.8.4.4 2525   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP'
 
-  test('the listener is ok if it answers, even if the doctor does not know whether the listener runs locally', () => {
+  test('the SMTP listener is ok if it answers, even if the doctor command does not know whether it runs on this machine', () => {
     for (const local of ['refused', null] as const)
       expect(listener('answered', local)).toEqual({
         area: 'mail in',
@@ -155,7 +155,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
       })
   })
 
-  test('the listener is broken if it refuses the connection, and the finding tells where it listens', () => {
+  test('an SMTP listener that refuses the connection is broken, and the finding tells at which address it listens', () => {
     const fix = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
     expect(listener('refused', 'answered')).toMatchObject({
       verdict: 'broken',
@@ -177,7 +177,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
     ],
     ['unreachable', 'there is no way to port 2525'],
   ] as const)(
-    'a listener that is %s is a warning if it answers locally, and is broken if it does not',
+    'an SMTP listener that is %s is a warning if it answers locally, and is broken if it does not',
     (reached, found) => {
       expect(listener(reached, 'answered')).toMatchObject({
         verdict: 'warning',
@@ -189,7 +189,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
     },
   )
 
-  test('the listener gives a warning if it does not offer STARTTLS', () => {
+  test('an SMTP listener that does not offer STARTTLS is a warning', () => {
     expect(judgeStartTls(true)).toMatchObject({ verdict: 'ok', found: 'the listener offers it' })
     expect(judgeStartTls(false)).toEqual({
       area: 'mail in',
@@ -201,14 +201,14 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
   })
 })
 
-test('the finding names every report address for which no inbox exists', () => {
+test('the finding about report addresses names every address that has no inbox', () => {
   expect(judgeReportAddresses([], D)).toMatchObject({ verdict: 'ok', found: 'an inbox takes them' })
   expect(judgeReportAddresses([`dmarc@${D}`, `tlsrpt@${D}`], D).found).toBe(
     `mail to dmarc@${D} and tlsrpt@${D} is refused`,
   )
 })
 
-test('each project with a reserved inbox name is a separate warning, and the name is shown on one line', () => {
+test('each project with a reserved inbox name gets a separate warning, which shows the name on one line', () => {
   expect(judgeReservedNames([])).toEqual([
     { area: 'mail in', check: 'kept names', found: 'no project holds one', verdict: 'ok' },
   ])

@@ -33,7 +33,7 @@ describe('port 25 outward', () => {
     })
   })
 
-  test('a closed outgoing port 25 is attributed to the firewall or the provider only if all hosts give the same result', () => {
+  test('if port 25 is closed, the finding blames the firewall or the provider only if all hosts give the same result', () => {
     const network = 'no host answers; the network of this machine has a fault'
     for (const reached of [
       ['silent', 'refused'],
@@ -61,7 +61,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     judgeReverse(address, MX, names)
   const LINE = `7.113.0.203.in-addr.arpa. IN PTR ${MX}.   ; ask the provider of the address`
 
-  test('a reverse DNS name must exist for the address', () => {
+  test('an IP address needs a reverse DNS name', () => {
     expect(judged(IP)).toEqual({
       area: 'mail out',
       check: `reverse name of ${IP}`,
@@ -71,7 +71,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     })
   })
 
-  test('a reverse DNS name must resolve to the address, and the finding names the first name that was found', () => {
+  test('a reverse DNS name must resolve to its IP address, and the finding names the first name that was found', () => {
     expect(
       judged(IP, { name: 'a.example', forward: [] }, { name: MX, forward: ['203.0.113.8'] }),
     ).toMatchObject({
@@ -84,7 +84,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     ).toMatchObject({ verdict: 'ok', found: MX })
   })
 
-  test('if one reverse DNS name is the mail host, this name itself must resolve to the address', () => {
+  test('if one reverse DNS name is the mail host, this name itself must resolve to the address, and another name is not enough', () => {
     const names = [
       { name: MX, forward: ['192.0.2.99'] },
       { name: 'other.example', forward: [IP] },
@@ -93,7 +93,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     expect(judged(IP, ...names, { name: MX, forward: [IP] }).verdict).toBe('ok')
   })
 
-  test('a name counts as the provider’s only if it contains each number of the IP address as a separate number, leading zeros allowed', () => {
+  test('a reverse DNS name is the provider’s own only if it has each number of the IP address separately, leading zeros allowed', () => {
     const found = (name: string) => judged('1.2.1.2', { name, forward: ['1.2.1.2'] }).found
     for (const name of ['mail12.other.example', 'a-1-2.other.example', 'a-1-2-1.other.example']) {
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
@@ -103,7 +103,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     }
   })
 
-  test('a name counts as the provider’s only if it contains every number of the address, in any order', () => {
+  test('a reverse DNS name counts as the provider’s own only if it contains every number of the address, in any order', () => {
     const found = (name: string, address = IP) =>
       judged(address, { name, forward: [address] }).found
     expect(found('7-113-0-203.isp.example')).toBe(
@@ -154,14 +154,14 @@ describe('the doctor command judges the SPF record', () => {
   const results = (...all: [result: string, comment?: string][]): SpfResult[] =>
     all.map(([result, comment = ''], n) => ({ address: `192.0.2.${n}`, result, comment }))
 
-  test('if no sending address is known, the SPF finding says that nobody can check SPF', () => {
+  test('if no sending address is known, the SPF finding says that SPF cannot be checked', () => {
     expect(judged({})).toMatchObject({
       verdict: 'warning',
       found: 'no address is known that sends mail, so that nobody can check it',
     })
   })
 
-  test('if the SPF record lets every address send, the finding shows this record', () => {
+  test('if the SPF record allows all addresses from which the service sends, the finding shows the record', () => {
     expect(judged({ results: results(['pass'], ['pass']) })).toEqual({
       area: 'mail out',
       check: `SPF of ${D}`,
@@ -170,7 +170,7 @@ describe('the doctor command judges the SPF record', () => {
     })
   })
 
-  test('needs exactly one record', () => {
+  test('the SPF check needs exactly one record', () => {
     expect(judged({ records: [] })).toMatchObject({
       verdict: 'broken',
       found: 'no such record',
@@ -183,7 +183,7 @@ describe('the doctor command judges the SPF record', () => {
     })
   })
 
-  test('the SPF finding prefers an error of the record to a missing answer, and both of them to a refusal', () => {
+  test('the SPF finding reports an error of the record rather than a missing answer, and reports both rather than a refusal', () => {
     const all = results(['fail'], ['temperror'], ['permerror', 'loop'])
     expect(judged({ results: all })).toMatchObject({
       verdict: 'broken',
@@ -198,7 +198,7 @@ describe('the doctor command judges the SPF record', () => {
     expect(judged({ results: all.slice(0, 1) }).found).toBe('it says fail for 192.0.2.0')
   })
 
-  test('the SPF finding names the first address that does not pass, and for a relay’s address it is only a warning', () => {
+  test('the SPF finding names the first address that fails, and a failing address of a mail relay is only a warning', () => {
     const some = results(['pass'], ['softfail'], ['fail'])
     expect(judged({ results: some })).toMatchObject({
       verdict: 'broken',
@@ -220,7 +220,7 @@ describe('the doctor command judges the DKIM record', () => {
   const KEY = record(216)
   const FIX = `s1._domainkey.${D}. IN TXT "${KEY}"`
 
-  test('the DKIM check counts only TXT records with a key, whatever the spaces and the letter case of their tags', () => {
+  test('the DKIM check counts only TXT records with a key, and ignores spaces and letter case in the names of the tags', () => {
     for (const text of [KEY, KEY.replace('p=', ' P ='), `p=${'A'.repeat(216)}`])
       expect(judged(KEY, 'google-site-verification=p', text)).toEqual({
         area: 'mail out',
@@ -250,7 +250,7 @@ describe('the doctor command judges the DKIM record', () => {
       })
   })
 
-  test('a DKIM record needs a key of at least 216 characters, which are 1,024 bits', () => {
+  test('a DKIM record needs a key of at least 216 characters, which means 1,024 bits', () => {
     expect(judged(record(215), record(215))).toMatchObject({
       verdict: 'broken',
       found: 'the key is too short',
@@ -259,7 +259,7 @@ describe('the doctor command judges the DKIM record', () => {
     expect(judged(KEY, KEY).verdict).toBe('ok')
   })
 
-  test('a DKIM record with the flag for tests is a warning, and other flags are ok', () => {
+  test('a DKIM record with the flag y (testing) is a warning, and other flags are ok', () => {
     for (const flags of ['y', 'y:s', 's : y'])
       expect(judged(KEY, `${KEY}; t=${flags}`)).toMatchObject({
         verdict: 'warning',
@@ -270,7 +270,7 @@ describe('the doctor command judges the DKIM record', () => {
       expect(judged(KEY, `${KEY}; t=${flags}`).verdict).toBe('ok')
   })
 
-  test('a DKIM record is reported as missing if the service has no key that signs', () => {
+  test('DKIM is reported as broken if the service has no key to sign mail', () => {
     expect(missingDkim(D)).toEqual({
       area: 'mail out',
       check: `DKIM of ${D}`,
@@ -281,7 +281,7 @@ describe('the doctor command judges the DKIM record', () => {
   })
 })
 
-test('if a tag occurs twice in a DNS record, the first value counts, without white space, and it may contain an equals sign', () => {
+test('if a tag occurs twice in a DNS record, its first value counts, without white space, even with an equals sign inside', () => {
   expect(tagOf('v=DKIM1; p = AB\tC D==', 'p')).toBe('ABCD==')
   expect(tagOf('V=1; RUA=mailto:A@b.example; rua=other', 'rua')).toBe('mailto:A@b.example')
   for (const text of ['', 'xp=1', 'p2=1', ';;', 'v=p=1']) expect(tagOf(text, 'p')).toBe('')
@@ -295,7 +295,7 @@ describe('the doctor command judges the DMARC record', () => {
   const of = (...records: string[]) => judged({ found: { at: D, records } })
   const FIX = `_dmarc.${D}. IN TXT "v=DMARC1; p=none"`
 
-  test('needs exactly one record', () => {
+  test('the DMARC check needs exactly one record', () => {
     expect(judged({})).toEqual({
       area: 'mail out',
       check: `DMARC of ${D}`,
@@ -310,7 +310,7 @@ describe('the doctor command judges the DMARC record', () => {
     })
   })
 
-  test('a DMARC record needs a known policy in any letter case, and a record without a policy counts as `none`', () => {
+  test('a DMARC record needs a known policy in any letter case, and a record without a policy counts as having the policy `none`', () => {
     for (const policy of ['none', 'quarantine', 'reject'])
       expect(of(`v=DMARC1; p=${policy.toUpperCase()}`)).toMatchObject({
         verdict: 'ok',
@@ -324,7 +324,7 @@ describe('the doctor command judges the DMARC record', () => {
     })
   })
 
-  test('a DMARC finding first names the first report host that has not agreed, and only then a tag that has no effect', () => {
+  test('a DMARC finding names the first report host that has not agreed; if all agreed, it names a tag without effect', () => {
     const record = 'v=DMARC1; p=none; pct=50'
     expect(
       judged({ found: { at: D, records: [record] }, unconfirmed: ['a.example', 'b.example'] }),
@@ -385,7 +385,7 @@ describe('the doctor command judges the mail relay', () => {
     ],
     ['unreachable', 'nothing answers there', RELAY_FIX],
   ] as const)(
-    'a relay whose login is %s is broken, and the finding tells what to change',
+    'a mail relay with the login result "%s" is broken, and the finding says what to change',
     (login, found, fix) => {
       expect(judged({ login })).toEqual([
         { area: 'mail out', check: 'relay relay.example', found, verdict: 'broken', fix },
@@ -393,13 +393,13 @@ describe('the doctor command judges the mail relay', () => {
     },
   )
 
-  test('a relay with an IPv6 address is written in brackets in the setting', () => {
+  test('if a mail relay has an IPv6 address, the setting shows the address in brackets', () => {
     expect(judged({ host: '2001:db8::9', login: 'refused' })[0]!.fix).toBe(
       'SMTP_RELAY_URL=smtp://USER:PASSWORD@[2001:db8::9]:587',
     )
   })
 
-  test('the service wants a relay to accept the login, to use TLS for the mail, and to state its size limit', () => {
+  test('a mail relay should accept the login, use TLS, and state its size limit', () => {
     expect(judged({}).map(({ check, found }) => [check, found])).toEqual([
       ['relay relay.example', 'it takes our login'],
       ['TLS of the relay', 'mail goes out encrypted'],
@@ -412,7 +412,7 @@ describe('the doctor command judges the mail relay', () => {
     })
   })
 
-  test('a relay should accept the largest mail of the API, and the size limit 0 means no limit', () => {
+  test('a mail relay should accept mail as large as the API allows, and the size limit 0 means no limit', () => {
     const size = (sizeMax: number) => judged({ sizeMax })[2]!
     expect(size(20 * MB)).toMatchObject({
       verdict: 'warning',

@@ -28,7 +28,7 @@ describe('the doctor command judges the MTA-STS record', () => {
     })
   const withId = (id: string) => judged([`v=STSv1; id=${id}`])[0]!
 
-  test('the MTA-STS check needs exactly one record, and a service without a policy must publish its policy before the record', () => {
+  test('the MTA-STS check needs exactly one record, and a service without a policy must publish a policy before the record', () => {
     expect(judged([])).toEqual([
       {
         area: 'policies',
@@ -56,7 +56,7 @@ describe('the doctor command judges the MTA-STS record', () => {
       })
   })
 
-  test('there is a finding about the MTA-STS policy only if the record is valid and the service tried to fetch the policy', () => {
+  test('the report judges the MTA-STS policy only if the record is valid and the service tried to fetch the policy', () => {
     expect(judged(['v=STSv1; id=a'])).toHaveLength(1)
     expect(judged(['v=STSv1; id=-'], { failure: 'f' })).toHaveLength(1)
     expect(judged(['v=STSv1; id=a'], { failure: 'f' })).toHaveLength(2)
@@ -152,7 +152,7 @@ describe('the doctor command judges the CAA records', () => {
   const judged = (issuer: string, ...records: [tag: string, value: string][]) =>
     judgeCaa(MX, { at: D, records: records.map(([tag, value]) => ({ tag, value })) }, issuer)
 
-  test('the CAA records let every authority issue certificates if none of them names an authority', () => {
+  test('if no CAA record names a certificate authority, every authority may issue certificates', () => {
     expect(judgeCaa(MX, null, "Let's Encrypt")).toEqual({
       area: 'policies',
       check: `CAA of ${MX}`,
@@ -173,23 +173,26 @@ describe('the doctor command judges the CAA records', () => {
     ['GlobalSign nv-sa', 'globalsign.com'],
     ['Amazon', 'amazon.com'],
     ['Buypass AS-983163327', 'buypass.com'],
-  ])('the CAA records must name the certificate authority of %p', (issuer, authority) => {
-    expect(
-      judged(issuer.toUpperCase(), ['issue', 'other.example'], ['ISSUE', ` ${authority} ; x=1`]),
-    ).toMatchObject({ verdict: 'ok', found: `${D} allows ${authority}` })
-    expect(judged(issuer, ['issue', 'other.example'], ['issuewild', authority])).toMatchObject({
-      verdict: 'broken',
-      found: `${D} forbids ${authority}, which issued the certificate`,
-      fix: `${D}. IN CAA 0 issue "${authority}"`,
-    })
-  })
+  ])(
+    'the CAA records must allow the certificate authority of the issuer %p',
+    (issuer, authority) => {
+      expect(
+        judged(issuer.toUpperCase(), ['issue', 'other.example'], ['ISSUE', ` ${authority} ; x=1`]),
+      ).toMatchObject({ verdict: 'ok', found: `${D} allows ${authority}` })
+      expect(judged(issuer, ['issue', 'other.example'], ['issuewild', authority])).toMatchObject({
+        verdict: 'broken',
+        found: `${D} forbids ${authority}, which issued the certificate`,
+        fix: `${D}. IN CAA 0 issue "${authority}"`,
+      })
+    },
+  )
 
   test.each([
     ['Amazon', 'amazonaws.com'],
     ['Amazon', 'amazontrust.com'],
     ['Sectigo Limited', 'comodoca.com'],
   ])(
-    'a CAA record may name the certificate authority of %p by its other name %p',
+    'a CAA record may name the certificate authority of the issuer %p by its other name %p',
     (issuer, name) => {
       expect(judged(issuer, ['issue', name])).toMatchObject({
         verdict: 'ok',
@@ -198,7 +201,7 @@ describe('the doctor command judges the CAA records', () => {
     },
   )
 
-  test('if the issuer of the certificate is unknown or absent, the CAA finding lists the authorities that are allowed', () => {
+  test('if the certificate’s issuer is unknown or absent, the CAA finding lists the allowed authorities', () => {
     for (const issuer of ['', 'An Own Authority'])
       expect(judged(issuer, ['issue', ';'], ['issue', 'A.example; x=1'])).toMatchObject({
         verdict: 'ok',

@@ -27,7 +27,7 @@ const FINDINGS: Finding[] = [
   { area: 'mail in', check: 'STARTTLS', found: 'none', verdict: 'warning', fix: 'A=1\nB=2' },
 ]
 
-test('the doctor’s report lists its areas in order, and shows below each finding the line to change', () => {
+test('the report of `bun run doctor` lists its areas in order, and shows below each finding the line to change', () => {
   expect(findingsTable(FINDINGS).split('\n')).toEqual([
     'mail in  BROKEN   MX        no such record',
     '                  change: a. IN MX 10 b.',
@@ -44,7 +44,7 @@ test('the doctor’s report lists its areas in order, and shows below each findi
   expect(findingsTable([])).toBe('')
 })
 
-test('if the doctor’s report shows a text from a stranger, it is one short line without control characters', () => {
+test('if the doctor report shows a text from outside, the text is one short line without control characters', () => {
   expect(shown('a\r\nb\u001b[31m')).toBe('"a??b?[31m"')
   expect(shown('x'.repeat(5_000)).length).toBeLessThan(110)
 })
@@ -89,7 +89,7 @@ test('a finding of the doctor command does not contain a secret in any form', ()
   expect(text).toContain('[hidden]')
 })
 
-test('the doctor writes DNS records as lines of a zone file', () => {
+test('the command `bun run doctor` writes DNS records as lines of a zone file', () => {
   expect(zoneLine(mxRecord('a.example', 'mx.example'))).toBe('a.example. IN MX 10 mx.example.')
   expect(zoneLine(addressRecord('mx.example', '2001:db8::1'))).toBe(
     'mx.example. IN AAAA 2001:db8::1',
@@ -106,7 +106,7 @@ test('the doctor writes DNS records as lines of a zone file', () => {
   expect(reverseName('2001:db8::1')).toStartWith('1.0.0.0.0.0')
 })
 
-test('the service lists every DNS record of its own domain, and every DNS record of a project’s domain', () => {
+test('the service lists all DNS records that its own domain needs, and all DNS records that a project’s domain needs', () => {
   const settings = {
     mailDomain: 'a.example',
     mailHostname: 'mx.a.example',
@@ -145,7 +145,7 @@ test('the service lists every DNS record of its own domain, and every DNS record
   expect(without.filter((name) => name.includes('mta-sts'))).toEqual([])
 })
 
-test('in Compose, the worker that examines mail knows the MTA-STS policy that the API publishes', () => {
+test('in Docker Compose, the worker that checks mail has the same MTA-STS setting as the API', () => {
   const compose = readFileSync(join(import.meta.dir, '../../../compose.yaml'), 'utf8')
   const { services } = Bun.YAML.parse(compose) as {
     services: Record<string, { environment: Record<string, string> }>

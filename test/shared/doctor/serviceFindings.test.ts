@@ -29,7 +29,7 @@ const named = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
 describe('the doctor command judges the settings', () => {
-  test('each finding about settings names the variable to change, with a value if the service knows one', () => {
+  test('each finding about settings names the variable to change, with a value if the service can propose one', () => {
     const env = { NODE_ENV: 'production', PORT: 'x', SMTP_RELAY_URL: 'direct' }
     const { faults } = readConfig(env, ALL_SECRETS)
     const findings = judgeEnvironment({
@@ -47,7 +47,7 @@ describe('the doctor command judges the settings', () => {
     expect(verdicts(judgeEnvironment({ faults: [], misspelt: [] }))).toEqual({ variables: 'ok' })
   })
 
-  test('a service outside of production mode is judged as a warning, and the published devnet key as broken', () => {
+  test('a service outside of production mode is a warning, and a published devnet key is broken', () => {
     const chain = readConfig({ RPC_URL: 'https://rpc.example.com' }, ALL_SECRETS).config.chain
     const own = { ...chain, settlementKeys: [`0x${'11'.repeat(32)}`] as const }
     const right = { production: true, chain: own, relayUrl: 'direct', mailDomain: 'a.example.com' }
@@ -66,7 +66,7 @@ describe('the doctor command judges the settings', () => {
     })
   })
 
-  test('the master keys are judged as broken if they lack a key that the database uses', () => {
+  test('the master keys are broken if they lack a key with which data in the database is encrypted', () => {
     expect(judgeMasterKeys(null).verdict).toBe('ok')
     expect(
       judgeMasterKeys('MASTER_KEYS: lacks "old", which encrypts stored secrets'),
@@ -83,7 +83,7 @@ describe('the doctor command judges the settings', () => {
     [31_000, 'broken', '31 s ahead of it'],
     [null, 'warning', 'the page could not be asked'],
   ] as const)(
-    'the doctor command judges a clock that is ahead by %p ms as %s',
+    'the command `bun run doctor` judges a clock that is ahead by %p ms as %s',
     (aheadMs, verdict, found) => {
       expect(judgeClock('the page', aheadMs)).toMatchObject({ verdict, found })
     },
@@ -155,7 +155,7 @@ describe('the doctor command judges the database', () => {
     else expect(finding.fix).toStartWith(fix)
   })
 
-  test('an unreachable database server is broken, and so is a replica that is unreachable or is a primary', () => {
+  test('an unreachable database server is broken; a replica is broken if it is unreachable or is a primary', () => {
     expect(databaseAway('DATABASE_URL: no database answers at db')).toMatchObject({
       verdict: 'broken',
       found: 'no database answers at db',
@@ -167,7 +167,7 @@ describe('the doctor command judges the database', () => {
   })
 })
 
-test('a full disk is judged as broken, and so is an object store that refuses a test step', () => {
+test('a full disk is broken, and an object store that refuses a test step is broken', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 100 * GB })
   expect(disk(50 * GB)).toMatchObject({ verdict: 'ok', found: '50.0 of 100.0 GB free' })
@@ -181,7 +181,7 @@ test('a full disk is judged as broken, and so is an object store that refuses a 
   })
 })
 
-test('a local BASE_URL is judged as a warning, and a BASE_URL that does not answer as broken', () => {
+test('a local BASE_URL is a warning, and a BASE_URL that does not answer is broken', () => {
   expect(verdicts(judgeBaseUrl('https://a.example.com', { status: 200 }))).toEqual({
     BASE_URL: 'ok',
     'answer at BASE_URL': 'ok',
@@ -215,7 +215,7 @@ test('the webhook worker must reach the internet, and must not reach the private
   expect(judgeGuard({ ...seen, inside: 'answered' })[1]!.fix).toBe('ALLOW_PRIVATE_NETWORKS=false')
 })
 
-test('a certificate for another name, expired or untrusted is broken, and a certificate that expires soon is a warning', () => {
+test('a TLS certificate is broken if it is for another name, expired or untrusted, and a warning if it expires soon', () => {
   const certificate = {
     fits: true,
     names: ['mx.example.com'],

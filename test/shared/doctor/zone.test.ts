@@ -26,7 +26,7 @@ const SETTINGS: ZoneSettings = {
 }
 
 describe('the service writes a line of a zone file', () => {
-  test('a line of a zone file ends with a dot if the value of the record is a name', () => {
+  test('a line of a zone file ends with a dot if the record’s value is a host name', () => {
     for (const type of ['CNAME', 'MX', 'PTR'] as const)
       expect(zoneLine({ name: 'a.example', type, value: 'b.example' })).toBe(
         `a.example. IN ${type} b.example.`,
@@ -35,13 +35,13 @@ describe('the service writes a line of a zone file', () => {
       expect(zoneLine({ name: 'a.example', type, value: 'v' })).toBe(`a.example. IN ${type} v`)
   })
 
-  test('a line of a zone file quotes the value of a TXT record, and divides it after 255 bytes', () => {
+  test('a line of a zone file puts the value of a TXT record in quotes, and splits it after 255 bytes', () => {
     const line = (length: number) => zoneLine(txtRecord('a.example', 'x'.repeat(length)))
     expect(line(255)).toBe(`a.example. IN TXT "${'x'.repeat(255)}"`)
     expect(line(256)).toBe(`a.example. IN TXT "${'x'.repeat(255)}" "x"`)
   })
 
-  test('a line of a zone file has the type AAAA only for an IPv6 address', () => {
+  test('only the zone file line of an IPv6 address has the type AAAA', () => {
     expect(addressRecord('a.example', '2001:db8::9').type).toBe('AAAA')
     expect(addressRecord('a.example', '203.0.113.7').type).toBe('A')
   })
@@ -50,7 +50,7 @@ describe('the service writes a line of a zone file', () => {
 describe('the service writes the SPF record of a domain', () => {
   const own = (relayUrl: string) => spfRecord('host.example', { ...SETTINGS, relayUrl }).value
 
-  test('the SPF record of another domain includes the domain of the service', () => {
+  test('the SPF record of a project’s own domain includes the domain of the service', () => {
     expect(spfRecord('shop.example', SETTINGS)).toEqual({
       name: 'shop.example',
       type: 'TXT',
@@ -65,11 +65,14 @@ describe('the service writes the SPF record of a domain', () => {
     ['smtp://smtp.postmarkapp.com:587', 'spf.mtasv.net'],
     ['smtp://smtp.sendgrid.net:587', 'sendgrid.net'],
     ['smtp://Smtp.SendGrid.NET:587', 'sendgrid.net'],
-  ])('the SPF record of a service with the relay %s includes the name %s', (relayUrl, include) => {
-    expect(own(relayUrl)).toBe(`v=spf1 a:mx.host.example include:${include} ~all`)
-  })
+  ])(
+    'if the service uses the mail relay %s, its SPF record includes the name %s',
+    (relayUrl, include) => {
+      expect(own(relayUrl)).toBe(`v=spf1 a:mx.host.example include:${include} ~all`)
+    },
+  )
 
-  test('the SPF record of a service without a well-known relay names only the mail host', () => {
+  test('if the service uses no well-known mail relay, its SPF record names only the mail host', () => {
     for (const relayUrl of [
       'direct',
       'capture',
@@ -82,14 +85,14 @@ describe('the service writes the SPF record of a domain', () => {
   })
 })
 
-test('the relay’s host is the name or address in its URL, and is null if no relay is set', () => {
+test('the host of a mail relay is the name or address in the relay’s URL, and is null if no relay is set', () => {
   expect(relayHost('smtp://user:pass@relay.example:587')).toBe('relay.example')
   expect(relayHost('smtp://[2001:db8::9]:587')).toBe('2001:db8::9')
   expect(relayHost('smtp://203.0.113.7')).toBe('203.0.113.7')
   for (const text of ['direct', 'capture', '']) expect(relayHost(text)).toBeNull()
 })
 
-test('reports about DMARC go to the service only for its own domain, and reports about TLS go to it for every domain', () => {
+test('DMARC reports go to the service only for its own domain, and TLS reports go to the service for every domain', () => {
   expect(dmarcRecord('host.example', 'host.example').value).toBe(
     'v=DMARC1; p=none; rua=mailto:dmarc@host.example',
   )
@@ -103,7 +106,7 @@ test('reports about DMARC go to the service only for its own domain, and reports
   })
 })
 
-test('the doctor asks a service that publishes no MTA-STS policy to set the mode `testing`', () => {
+test('if the service publishes no MTA-STS policy yet, the doctor command proposes a policy with the mode `testing`', () => {
   const mode = (mtaSts: ZoneSettings['mtaSts']) =>
     ownPolicy({ mtaSts, mailHostname: 'mx.host.example' }).split('\r\n').slice(1, 3)
   expect(mode('none')).toEqual(['mode: testing', 'mx: mx.host.example'])
@@ -129,7 +132,7 @@ describe('the service proposes a reverse DNS name for an address', () => {
     expect(reverseName(address)).toBe(name)
   })
 
-  test('the reverse name of an address leads to the mail host', () => {
+  test('the reverse DNS record of the service’s address names the mail host', () => {
     expect(zoneLine(ptrRecord('203.0.113.7', 'mx.host.example'))).toBe(
       '7.113.0.203.in-addr.arpa. IN PTR mx.host.example.',
     )
@@ -142,7 +145,7 @@ describe('the service lists the DNS records of a domain', () => {
       ({ name, type }) => `${name} ${type}`,
     )
 
-  test('if the ownership of a domain is not claimed, its records contain no proof of ownership', () => {
+  test('the DNS records of a domain contain a proof of ownership only if a project claims the domain', () => {
     expect(types('shop.example')).toEqual([
       'shop.example MX',
       'shop.example TXT',
@@ -153,25 +156,25 @@ describe('the service lists the DNS records of a domain', () => {
     ])
   })
 
-  test('a separate SPF record for the mail host is listed only for the service’s domain, and only if the host has another name', () => {
+  test('the DNS records contain a separate SPF record for the mail host only for the service’s domain and another host name', () => {
     expect(types('host.example')).toContain('mx.host.example TXT')
     expect(types('shop.example')).not.toContain('mx.host.example TXT')
     const same = types('host.example', { mailHostname: 'host.example' })
     expect(same.filter((one) => one === 'host.example TXT')).toHaveLength(1)
   })
 
-  test('the records contain the MTA-STS policy only if the service publishes one', () => {
+  test('the DNS records contain MTA-STS records only if the service publishes a policy', () => {
     const sts = (mtaSts: ZoneSettings['mtaSts']) =>
       types('shop.example', { mtaSts }).filter((one) => one.includes('mta-sts'))
     expect([sts('none'), sts('testing').length, sts('enforce').length]).toEqual([[], 2, 2])
   })
 
-  test('if the web host is given as an address, the records give this address to the host of the MTA-STS policy', () => {
+  test('if the web host is an IP address, the DNS records give this address to the host of the MTA-STS policy', () => {
     expect(types('shop.example', { webHost: '203.0.113.7' })).toContain('mta-sts.shop.example A')
     expect(types('shop.example', { webHost: '2001:db8::9' })).toContain('mta-sts.shop.example AAAA')
   })
 
-  test('the records contain one DKIM record for each DKIM key', () => {
+  test('the DNS records contain one DKIM record for each DKIM key', () => {
     const dkim = ['s1', 's2'].map((selector) => ({ selector, record: `p=${selector}` }))
     const records = recordsOf({ domain: 'shop.example', dkim, claim: null }, SETTINGS, 'id1')
     expect(records.slice(2, 4)).toEqual([

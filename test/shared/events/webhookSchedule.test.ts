@@ -6,13 +6,13 @@ import {
 } from '../../../shared/events/webhookSchedule.ts'
 
 describe('nextWebhookDelayS returns the delay before the next delivery attempt', () => {
-  test('the delays are those of docs/contract.md §7, and after the last attempt the function returns null', () => {
+  test('the delays between webhook attempts are those of docs/contract.md §7, and there is no delay after the last attempt', () => {
     expect([1, 2, 3, 4, 5, 6].map(nextWebhookDelayS)).toEqual([1, 4, 16, 64, 300, null])
     expect(WEBHOOK_ATTEMPTS_MAX).toBe(6)
   })
 
   test.each([0, -1, 7, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
-    'the attempt number %p is refused with a RangeError',
+    'a webhook attempt with the number %p is refused with a RangeError',
     (attempt) => {
       expect(() => nextWebhookDelayS(attempt)).toThrow(RangeError)
     },
@@ -37,7 +37,10 @@ describe('webhookVerdict judges the response to a webhook', () => {
     [503, 'retry'],
     [599, 'retry'],
     [null, 'retry'],
-  ] as const)('the function judges the HTTP status %p as %s', (status, verdict) => {
-    expect(webhookVerdict(status)).toBe(verdict)
-  })
+  ] as const)(
+    'a webhook response with the HTTP status %p gets the verdict %s',
+    (status, verdict) => {
+      expect(webhookVerdict(status)).toBe(verdict)
+    },
+  )
 })

@@ -10,19 +10,19 @@ const BODY = '{"hello":"wörld"}'
 const VECTOR = 'sha256=24164eec9053a52ef7eb057684ba1bb285955ad5e6e29dfdfbd1483db39ef639'
 
 describe('signWebhook signs the body of a webhook', () => {
-  test('the signature equals the example that openssl made', () => {
+  test('the webhook signature equals an example that was made with openssl', () => {
     expect(signWebhook({ secret: SECRET, body: BODY })).toBe(VECTOR)
     expect(signWebhook({ secret: SECRET, body: Buffer.from(BODY) })).toBe(VECTOR)
   })
 
   // In the test case of RFC 4231 §4.3, the key and the data are given as text.
-  test('the signature equals test case 2 of RFC 4231', () => {
+  test('the webhook signature equals test case 2 of RFC 4231', () => {
     expect(signWebhook({ secret: 'Jefe', body: 'what do ya want for nothing?' })).toBe(
       'sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
     )
   })
 
-  test('the signature equals that of node:crypto for body lengths around a SHA-256 block', () => {
+  test('the webhook signature equals that of node:crypto for body lengths around a SHA-256 block', () => {
     for (const length of [0, 1, 55, 56, 63, 64, 65, 128, 5000]) {
       const body = Buffer.alloc(length, 0xa5)
       const secret = `whsec_${'k'.repeat(length + 1)}`
@@ -31,13 +31,13 @@ describe('signWebhook signs the body of a webhook', () => {
     }
   })
 
-  test('an empty secret is refused with a RangeError', () => {
+  test('an empty webhook secret is refused with a RangeError', () => {
     expect(() => signWebhook({ secret: '', body: BODY })).toThrow(RangeError)
   })
 })
 
 describe('verifyWebhookSignature checks the signature of a webhook', () => {
-  test('the function accepts only the signature of exactly the same bytes', () => {
+  test('a webhook signature is accepted only for exactly the same bytes and the same secret', () => {
     expect(verifyWebhookSignature({ secret: SECRET, body: BODY, header: VECTOR })).toBe(true)
     const attempts: [string, string, string | null][] = [
       [SECRET, `${BODY} `, VECTOR],

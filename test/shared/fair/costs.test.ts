@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-test('the cost that an inbox or network caused fades with time, and a piece of work has the sum of the costs of its inboxes and networks', () => {
+test('the cost of an inbox or network fades with time, and the cost of a task is the sum over its inboxes and networks', () => {
   let nowMs = 0
   const costs = new Costs({ nowMs: () => nowMs })
   costs.charge(['inbox', 'network'], 400)
@@ -14,7 +14,7 @@ test('the cost that an inbox or network caused fades with time, and a piece of w
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('the inbox or network with the highest cost is remembered, even after ten times as many other inboxes or networks as the memory holds', () => {
+test('the most expensive inbox or network is remembered, even after ten times more others than the memory can hold', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)
@@ -22,7 +22,7 @@ test('the inbox or network with the highest cost is remembered, even after ten t
   expect(costs.of(['heavy'])).toBe(1_000)
 })
 
-test('the inbox or network with the least charged cost gets the next turn, whatever the order of arrival', async () => {
+test('the inbox or network with the lowest cost gets the next turn, whatever the order of arrival', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   const turns = new CostTurns(costs, 1)
   const order: string[] = []
@@ -41,7 +41,7 @@ test('the inbox or network with the least charged cost gets the next turn, whate
   expect(order.length).toBe(41)
 })
 
-test('a piece of work that throws an error ends its turn, and its inbox or network is charged for it', async () => {
+test('a task that throws an error ends its turn, and its inbox or network is still charged for the time', async () => {
   const costs = new Costs()
   const turns = new CostTurns(costs, 1)
   const slow = async () => {

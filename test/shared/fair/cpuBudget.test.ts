@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { CpuBudget } from '../../../shared/fair/cpuBudget.ts'
 
-test('an owner who has used more CPU time than allowed at once waits until the excess is paid back', () => {
+test('if an inbox (or another user of CPU time) exceeds its CPU budget, it waits until its budget covers the excess', () => {
   let nowMs = 0
   const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
   budget.charge('a', 999)
@@ -13,7 +13,7 @@ test('an owner who has used more CPU time than allowed at once waits until the e
   expect(budget.delayMs('a')).toBe(0)
 })
 
-test('the excess CPU time of an owner is still known after ten thousand other owners', () => {
+test('the excess CPU time of one inbox is still known after ten thousand other inboxes', () => {
   let nowMs = 0
   const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
   budget.charge('heavy', 500_000)
@@ -23,7 +23,7 @@ test('the excess CPU time of an owner is still known after ten thousand other ow
   expect(budget.delayMs('heavy')).toBeGreaterThan(0)
 })
 
-test('a sharer at the limit of its burst waits for its next millisecond', () => {
+test('an inbox that has used up its CPU time waits until it regains one millisecond', () => {
   const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => 0)
   budget.charge('a', 1_000)
   expect(budget.delayMs('a')).toBe(10)
@@ -31,7 +31,7 @@ test('a sharer at the limit of its burst waits for its next millisecond', () => 
   expect(budget.delayMs('a')).toBe(1_010)
 })
 
-test('of ten thousand sharers with an excess, the record that is oldest makes room for a new one', () => {
+test('if more than ten thousand inboxes have excess CPU time, the oldest record is dropped for a new one', () => {
   const budget = new CpuBudget({ burstMs: 10, perSecondMs: 1 }, () => 0)
   for (let n = 0; n < 10_000; n++) budget.charge(`sharer ${n}`, 100)
   expect(budget.delayMs('sharer 0')).toBeGreaterThan(0)

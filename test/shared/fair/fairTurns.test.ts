@@ -18,12 +18,12 @@ async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<str
   return order
 }
 
-test('owners who wait for a turn are served in rotation', async () => {
+test('if several inboxes or projects wait for a turn, they get their turns in rotation', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
 })
 
-test('if an owner has the maximum number of turns, the free turns go to other owners', async () => {
+test('if an inbox or project already has its maximum number of turns, free turns go to others', async () => {
   const turns = new FairTurns({ total: 3, perSharer: 2 })
   await turns.enter('a')
   const leave = await turns.enter('a')
@@ -38,7 +38,7 @@ test('if an owner has the maximum number of turns, the free turns go to other ow
   await waiting
 })
 
-test('if too many callers of one owner wait, the next is refused, but a caller of another owner may still wait', async () => {
+test('if too many callers of one project wait, the next caller is refused, but a caller of another project may still wait', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: 1 })
   const leave = await turns.enter('a')
   const [second, other] = [turns.enter('a'), turns.enter('b')]
@@ -48,7 +48,7 @@ test('if too many callers of one owner wait, the next is refused, but a caller o
   ;(await other)()
 })
 
-test('a caller that waits too long for a turn is refused, and does not get a turn later', async () => {
+test('a caller that waits too long for a turn is refused, and does not get the turn later', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   const leave = await turns.enter('a')
   await expect(turns.enter('b', 1)).rejects.toBeInstanceOf(NoTurnError)

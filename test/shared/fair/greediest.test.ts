@@ -10,20 +10,20 @@ const choose = (...works: [name: string, held: number, rank: number][]) =>
     { held: (work) => work.held, rank: (work) => work.rank },
   )?.name
 
-test('the piece of work ends whose owner uses more of the resource than all other owners', () => {
+test('if a resource is used up, a task of the inbox or network that uses most of the resource is ended', () => {
   expect(choose(['a', 1, 9], ['b', 3, 1], ['c', 2, 9])).toBe('b')
   expect(choose(['a', 3, 1], ['b', 2, 9])).toBe('a')
 })
 
-test('if several owners use equally much, the piece of work with the highest rank ends', () => {
+test('if several users of a resource use equally much, the task with the highest rank is ended', () => {
   expect(choose(['a', 2, 1], ['b', 2, 3], ['c', 2, 2], ['d', 1, 9])).toBe('b')
 })
 
-test('if several pieces of work have equal rank, the first of them ends', () => {
+test('if several tasks have equal rank, the first of these tasks is ended', () => {
   expect(choose(['a', 2, 1], ['b', 2, 1])).toBe('a')
 })
 
-test('if there is no piece of work, nothing ends', () => {
+test('if there is no task, no task is ended', () => {
   expect(workOfGreediest([], { held: () => 0, rank: () => 0 })).toBeNull()
   expect(choose(['a', 0, 0])).toBe('a')
 })

@@ -39,7 +39,7 @@ describe('a URL that the service refuses to call', () => {
   ])('has the fault "%s": %s', (reason, url) => expect(fault(url)).toBe(reason))
 })
 
-test('in development a URL may have any address and any port, but URLs with other faults are still refused', () => {
+test('in development a URL may have any address and port, but other faults of the URL are still refused', () => {
   expect(outboundUrlFault('http://127.0.0.1:25/', true)).toBeNull()
   expect(outboundUrlFault('http://[::1]:1/', true)).toBeNull()
   expect(outboundUrlFault('http://user@127.0.0.1/', true)).toBe('URL holds a user name or password')

@@ -115,7 +115,7 @@ describe('isPublicAddress tells whether an IP address is public', () => {
     '2606:4700::g',
     '1:2:3:4:5:6:7:8:9',
     ']@evil/[',
-  ])('the text %p is not a public address', (address) => {
+  ])('the text %p does not count as a public address', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
 })
@@ -157,12 +157,12 @@ describe('judgeHost judges the host in a URL', () => {
     'http://metadata/',
     'http://router.lan/',
     'http://nas.home.arpa/',
-  ])('the host in the URL %s is judged as private', (text) => {
+  ])('the URL %s has a private host', (text) => {
     expect(judge(text)).toBe('private')
   })
 
   test.each(['http://8.8.8.8/', 'http://134744072/', 'https://[2606:4700:4700::1111]:8443/'])(
-    'the host in the URL %s is judged as public',
+    'the URL %s has a public host',
     (text) => {
       expect(judge(text)).toBe('public')
     },
@@ -174,7 +174,7 @@ describe('judgeHost judges the host in a URL', () => {
     'https://localhost.example.com/',
     'https://notlocal.example/',
     'https://xn--bcher-kva.example./',
-  ])('the host in the URL %s is judged as a name that must first be resolved', (text) => {
+  ])('the URL %s has a host name that must be resolved before it can be judged', (text) => {
     expect(judge(text)).toBe('name')
   })
 })

@@ -8,7 +8,7 @@ import {
   restoreQuotes,
 } from '../../../shared/mail/address.ts'
 
-test('a single bare email address is read, and its domain becomes lower-case ASCII', () => {
+test('the parser reads one plain email address, and converts its domain to lower-case ASCII', () => {
   expect(parseAddress('Ada.Lovelace+tag@Example.COM')).toBe('Ada.Lovelace+tag@example.com')
   expect(parseAddress("o'neil!#$%&*/=?^_`{|}~-@x.test")).toBe("o'neil!#$%&*/=?^_`{|}~-@x.test")
   expect(parseAddress('a@localhost')).toBe('a@localhost')
@@ -16,7 +16,7 @@ test('a single bare email address is read, and its domain becomes lower-case ASC
   expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()
 })
 
-test('a quoted local part of atoms, dots and spaces is read, and unnecessary quotes are removed', () => {
+test('a quoted local part of atoms, dots and spaces is accepted, and unnecessary quotes are removed', () => {
   expect(parseAddress('"john doe"@Example.com')).toBe('"john doe"@example.com')
   expect(parseAddress('"a..b"@x.test')).toBe('"a..b"@x.test')
   expect(parseAddress('"ann.lee"@x.test')).toBe('ann.lee@x.test')
@@ -26,7 +26,7 @@ test('a quoted local part of atoms, dots and spaces is read, and unnecessary quo
     expect(restoreQuotes(text)).toBe(text)
 })
 
-test('an address of an envelope may have a long local part or an IP address, but is never a list or a path', () => {
+test('an envelope address may have a long local part or an IP address, but may not be a list or a path', () => {
   const long = `ada+caf_=${'x'.repeat(60)}=mail.example@gmail.com`
   for (const text of [
     long,
@@ -43,7 +43,7 @@ test('an address of an envelope may have a long local part or an IP address, but
     expect([text, isEnvelopeAddress(text)]).toEqual([text, false])
 })
 
-test('a text that is not exactly one bare email address is refused', () => {
+test('a text that is not exactly one plain email address is refused', () => {
   const bad = [
     '',
     '@',
@@ -85,7 +85,7 @@ test('a text that is not exactly one bare email address is refused', () => {
   for (const text of bad) expect([text, parseAddress(text)]).toEqual([text, null])
 })
 
-test('the lookup keys of a recipient are its address, and then the address without the +tag', () => {
+test('the service looks up a recipient by the full address, and then by the address without the +tag', () => {
   expect(recipientKeys('Agent+Orders@Mail.Test')).toEqual([
     'agent+orders@mail.test',
     'agent@mail.test',
@@ -95,7 +95,7 @@ test('the lookup keys of a recipient are its address, and then the address witho
   expect(domainOf('a@B.Test')).toBe('b.test')
 })
 
-test('an email address in Unicode and its ASCII form count as the same address', () => {
+test('the Unicode form and the ASCII form of an email address count as the same address', () => {
   for (const text of ['Ada@bücher.example', 'ada@BÜCHER.example', 'ADA@XN--BCHER-KVA.example']) {
     expect(addressKey(text)).toBe('ada@xn--bcher-kva.example')
     expect(domainOf(text)).toBe('xn--bcher-kva.example')

@@ -33,11 +33,11 @@ Method: REQUEST
 From: 2026-03-02T10:00:00
 Until: 2026-03-02T11:00:00`
 
-test('an event without details has one line with its title, method, start and end', () => {
+test('the text of a calendar event without details is one line with title, method, start and end', () => {
   expect(calendarText([BARE])).toBe(BARE_TEXT)
 })
 
-test('each detail of an event has its own line, and the description follows after an empty line', () => {
+test('the text of a calendar event has a line for each detail, and the description after an empty line', () => {
   const full: Invite = {
     ...BARE,
     status: 'tentative',
@@ -70,12 +70,12 @@ Comment: Late.
 Bring charts.`)
 })
 
-test('an empty line separates two events', () => {
+test('an empty line separates the texts of two calendar events', () => {
   expect(calendarText([BARE, BARE])).toBe(`${BARE_TEXT}\n\n${BARE_TEXT}`)
   expect(calendarText([])).toBe('')
 })
 
-test('a line break in the place or the comment of an event cannot add a false line', () => {
+test('a line break in the place or the comment of a calendar event cannot add a false line to its text', () => {
   const forged = 'Room\nLink: https://evil.example'
   const text = calendarText([{ ...BARE, location: forged, comment: forged }])
   expect(text).not.toContain('\nLink:')

@@ -56,7 +56,7 @@ const span = (...lines: string[]) => {
 describe('the service finds the instances of an event without a recurrence rule', () => {
   const once = ['DTSTART:20260302T100000Z', 'DTEND:20260302T110000Z']
 
-  test('an event without a rule has its start as the only instance', () => {
+  test('a calendar event without a recurrence rule has only one instance, at its start', () => {
     const { calendar, event } = read(...once)
     expect(instancesOf(event, definitionsOf(calendar), WINDOW)).toEqual([
       {
@@ -67,23 +67,23 @@ describe('the service finds the instances of an event without a recurrence rule'
     ])
   })
 
-  test('an event is found by a search that begins before the end of the event, and not by a search that begins later', () => {
+  test('a search finds a calendar event only if the search window begins before the event’s end', () => {
     expect(locals(once, { fromMs: ms('2026-03-02T10:59:59') })).toEqual(['03-02T10'])
     expect(locals(once, { fromMs: ms('2026-03-02T11:00:00') })).toEqual([])
   })
 
-  test('an event is found if it starts before the end of the search window', () => {
+  test('a search finds a calendar event only if the event starts before the search window ends', () => {
     expect(locals(once, { untilMs: ms('2026-03-02T10:00:01') })).toEqual(['03-02T10'])
     expect(locals(once, { untilMs: ms('2026-03-02T10:00:00') })).toEqual([])
   })
 
-  test('an event without a length is found only if its start is in the search window', () => {
+  test('a calendar event without a length is found only if its start is inside the search window', () => {
     const moment = ['DTSTART:20260302T100000Z']
     expect(locals(moment, { fromMs: ms('2026-03-02T10:00:00') })).toEqual(['03-02T10'])
     expect(locals(moment, { fromMs: ms('2026-03-02T10:00:01') })).toEqual([])
   })
 
-  test('an event that has no start has no instances', () => {
+  test('a calendar event without a start has no instances', () => {
     expect(locals(['SUMMARY:x'])).toEqual([])
   })
 })
@@ -91,19 +91,19 @@ describe('the service finds the instances of an event without a recurrence rule'
 describe('the service finds the instances of an event with a recurrence rule', () => {
   const daily = ['DTSTART:20260302T100000Z', 'RRULE:FREQ=DAILY;COUNT=4']
 
-  test('an event has the instances that its rule produces, but at most as many as the caller wants', () => {
+  test('a recurring event has the instances of its rule, but at most the number that the caller asks for', () => {
     expect(locals(daily)).toEqual(['03-02T10', '03-03T10', '03-04T10', '03-05T10'])
     expect(locals(daily, { max: 3 })).toEqual(['03-02T10', '03-03T10', '03-04T10'])
   })
 
-  test('an event does not have the instances that it excludes', () => {
+  test('a recurring event lacks the instances that EXDATE excludes', () => {
     expect(locals([...daily, 'EXDATE:20260303T100000Z,20260304T100000Z'])).toEqual([
       '03-02T10',
       '03-05T10',
     ])
   })
 
-  test('an event also has its added instances, sorted by time, and each instance only once', () => {
+  test('a recurring event also has the instances that RDATE adds, sorted by time and without repetition', () => {
     const added = 'RDATE:20260306T100000Z,20260303T120000Z,20260304T100000Z,20260302T100000Z'
     expect(locals([...daily, added])).toEqual([
       '03-02T10',
@@ -115,7 +115,7 @@ describe('the service finds the instances of an event with a recurrence rule', (
     ])
   })
 
-  test('an event has an instance at the start of an added period', () => {
+  test('if RDATE adds a period to an event, the event has an instance at the start of the period', () => {
     expect(
       locals(['DTSTART:20260302T100000Z', 'RDATE;VALUE=PERIOD:20260305T100000Z/PT1H']),
     ).toEqual(['03-02T10', '03-05T10'])
@@ -129,10 +129,13 @@ describe('the service finds the instances of an event with a recurrence rule', (
       ['2024-02-29', '2024-03-01', '2024-03-29', '2025-02-01', '2025-03-01'],
     ],
     ['RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1;COUNT=2', ['2024-02-29', '2025-02-28']],
-  ])('an event with %s skips a day that a month lacks (RFC 5545 §3.3.10)', (rule, days) => {
-    const window = { fromMs: ms('2024-01-01'), untilMs: ms('2040-01-01') }
-    expect(locals(['DTSTART;VALUE=DATE:20240229', rule], window)).toEqual(days)
-  })
+  ])(
+    'an event with the rule %s skips a day that a month does not have (RFC 5545 §3.3.10)',
+    (rule, days) => {
+      const window = { fromMs: ms('2024-01-01'), untilMs: ms('2040-01-01') }
+      expect(locals(['DTSTART;VALUE=DATE:20240229', rule], window)).toEqual(days)
+    },
+  )
 
   test.each([
     ['BYMONTHDAY=28,29,30,31;BYSETPOS=-1', ['01-31', '02-28', '03-31', '04-30']],
@@ -142,12 +145,15 @@ describe('the service finds the instances of an event with a recurrence rule', (
       'INTERVAL=12;BYMONTHDAY=30,31;BYSETPOS=-1',
       ['01-31', '2027-01-31', '2028-01-31', '2029-01-31'],
     ],
-  ])('an event with %s has the named positions of the days of each month', (rule, days) => {
-    const lines = ['DTSTART;VALUE=DATE:20260131', `RRULE:FREQ=MONTHLY;COUNT=4;${rule}`]
-    expect(locals(lines, { untilMs: ms('2030-01-01') }).slice(0, 4)).toEqual(days)
-  })
+  ])(
+    'an event with the rule part %s takes place on the days at these positions in each month',
+    (rule, days) => {
+      const lines = ['DTSTART;VALUE=DATE:20260131', `RRULE:FREQ=MONTHLY;COUNT=4;${rule}`]
+      expect(locals(lines, { untilMs: ms('2030-01-01') }).slice(0, 4)).toEqual(days)
+    },
+  )
 
-  test('the start of an event is an instance, even if the rule does not produce it', () => {
+  test('the start of an event is an instance, even if the recurrence rule does not produce it', () => {
     expect(locals(['DTSTART:20260302T100000Z', 'RRULE:FREQ=WEEKLY;BYDAY=TU;COUNT=1'])).toEqual([
       '03-02T10',
       '03-03T10',
@@ -163,12 +169,12 @@ describe('the service finds the instances of an event with a recurrence rule', (
     expect(locals(weekly)).toEqual(['03-23T10', '03-30T10'])
   })
 
-  test('an event keeps its local time in a time zone that only the calendar file defines', () => {
+  test('an event keeps its local time even in a time zone that only the calendar file defines', () => {
     const weekly = ['DTSTART;TZID=Our office:20260323T100000', 'RRULE:FREQ=WEEKLY;COUNT=2']
     expect(locals(weekly)).toEqual(['03-23T10', '03-30T10'])
   })
 
-  test('an event of whole days has dates as instances', () => {
+  test('the instances of a whole-day event are dates', () => {
     expect(locals(['DTSTART;VALUE=DATE:20260302', 'RRULE:FREQ=DAILY;COUNT=2'])).toEqual([
       '03-02',
       '03-03',
@@ -180,12 +186,12 @@ describe('the UNTIL part of a recurrence rule ends a series', () => {
   const until = (text: string, start = 'DTSTART;TZID=Europe/Berlin:20260302T100000') =>
     locals([start, `RRULE:FREQ=DAILY;UNTIL=${text}`]).length
 
-  test('an UNTIL in UTC is an instant, and an instance at exactly this instant counts', () => {
+  test('an UNTIL in UTC is an exact time, and an instance at exactly this time still counts', () => {
     expect(until('20260304T090000Z')).toBe(3)
     expect(until('20260304T085959Z')).toBe(2)
   })
 
-  test('an UNTIL without a time zone is in the time zone of the start', () => {
+  test('an UNTIL without a time zone is read in the time zone of the event’s start', () => {
     expect(until('20260304T100000')).toBe(3)
     expect(until('20260304T095959')).toBe(2)
   })
@@ -204,12 +210,12 @@ describe('the service computes the length of an event', () => {
     expect(span(...lines, 'DURATION:PT3H')!.lengthMs).toBe(5_400_000)
   })
 
-  test('the length of an event is its DURATION, also for dates', () => {
+  test('the length of an event is its DURATION, even if its start is a date', () => {
     expect(span('DTSTART:20260302T100000Z', 'DURATION:PT3H')!.lengthMs).toBe(10_800_000)
     expect(span('DTSTART;VALUE=DATE:20260302', 'DURATION:P2D')!.lengthMs).toBe(2 * DAY_MS)
   })
 
-  test('the length of an event without further data is one day for a date, and zero for a time', () => {
+  test('an event without DTEND and DURATION lasts one day if its start is a date, and no time otherwise', () => {
     expect(span('DTSTART;VALUE=DATE:20260302')!.lengthMs).toBe(DAY_MS)
     expect(span('DTSTART:20260302T100000Z')!.lengthMs).toBe(0)
   })
@@ -231,20 +237,20 @@ describe('the service reads the times of a calendar property', () => {
     )
   }
 
-  test('the times of a property are in UTC, in the zone of its TZID, or have no time zone', () => {
+  test('a calendar property’s times are in UTC, in the time zone of TZID, or without a time zone', () => {
     expect(zones('RDATE:20260302T100000Z,20260303T100000')).toEqual(['UTC', null])
     expect(zones('RDATE;TZID=Europe/Berlin:20260302T100000')).toEqual(['Europe/Berlin'])
     expect(zones('RDATE;TZID=Europe/Berlin;VALUE=DATE:20260302')).toEqual([null])
   })
 
-  test('the times of a property do not include values that are not times', () => {
+  test('the times of a calendar property omit values that are not times', () => {
     const { event } = read('SUMMARY:x')
     expect(timesOf(event.getFirstProperty('summary'), new Map())).toEqual([])
     expect(timesOf(null, new Map())).toEqual([])
   })
 })
 
-test('the local time of an instant is given in the time zone of the event', () => {
+test('the local time of an instance is given in the time zone of the event', () => {
   const at = ms('2026-07-01T10:00:00')
   const local = (line: string) => localAt(at, span(line)!.start)
   expect(local('DTSTART;TZID=Europe/Berlin:20260302T100000')).toBe('2026-07-01T12:00:00')
@@ -253,13 +259,13 @@ test('the local time of an instant is given in the time zone of the event', () =
   expect(local('DTSTART;VALUE=DATE:20260302')).toBe('2026-07-01')
 })
 
-test('an event counts as recurring if it has a recurrence rule or added times', () => {
+test('an event counts as recurring if it has a recurrence rule or added times (RDATE)', () => {
   expect(recurs(read('RRULE:FREQ=DAILY').event)).toBe(true)
   expect(recurs(read('RDATE:20260302T100000Z').event)).toBe(true)
   expect(recurs(read('DTSTART:20260302T100000Z').event)).toBe(false)
 })
 
-test('an event recurs too often if it recurs each hour, minute or second', () => {
+test('an event counts as recurring too often if it recurs each hour, minute or second', () => {
   const often = (line: string) => isTooOften(read(line).event)
   const hours = Array.from({ length: 24 }, (_, hour) => hour).join()
   expect(often(`RRULE:FREQ=DAILY;BYHOUR=${hours}`)).toBe(true)
@@ -278,7 +284,7 @@ describe('the service stores the lines that define the instances of an event', (
     return sourceOf(event, calendar)
   }
 
-  test('the stored lines give the same instances, with exceptions, additions and the time zones of the file', () => {
+  test('the calendar lines that the service stores give the same instances, with exceptions, additions and time zones', () => {
     const lines = [
       ...series,
       'DTEND;TZID=Our office:20260323T113000',
@@ -298,7 +304,7 @@ describe('the service stores the lines that define the instances of an event', (
     expect(timed[0]!.endMs - timed[0]!.startMs).toBe(7_200_000)
   })
 
-  test('a series with a long pause gives its next instance, even if the window has none', () => {
+  test('a recurring event with a long pause shows its next instance, even if the search window contains none', () => {
     const years = (...lines: string[]) =>
       expand(source(...lines)!, WINDOW).map(({ local }) => local.slice(0, 10))
     const leapDay = 'DTSTART;VALUE=DATE:20240229'
@@ -311,7 +317,7 @@ describe('the service stores the lines that define the instances of an event', (
     expect(years(leapDay, 'RRULE:FREQ=YEARLY;BYMONTH=3;BYMONTHDAY=1')).toEqual(['2026-03-01'])
   })
 
-  test('a series with more instances than fit gives those around the present time', () => {
+  test('if a recurring event has too many instances, the service keeps those around the present time', () => {
     const rule = 'RRULE:FREQ=DAILY;BYHOUR=8,10,12,14,16,18'
     const often = source('DTSTART:20200101T080000Z', 'DURATION:PT1H', rule)!
     const nowMs = ms('2026-07-01T09:00:00')
@@ -324,16 +330,16 @@ describe('the service stores the lines that define the instances of an event', (
     expect([short.length, short[0]!.startMs]).toEqual([100, ms('2026-01-01T08:00:00')])
   })
 
-  test('the stored lines do not contain the texts of the event', () => {
+  test('the calendar lines that the service stores do not contain the event’s texts', () => {
     expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
   })
 
-  test('no lines are stored if the event does not recur or recurs too often', () => {
+  test('the service stores no calendar lines if the event does not recur or recurs too often', () => {
     expect(source('DTSTART:20260302T100000Z')).toBeNull()
     expect(source('DTSTART:20260302T100000Z', 'RRULE:FREQ=HOURLY')).toBeNull()
   })
 
-  test('the stored lines have at most 100,000 characters', () => {
+  test('the calendar lines that the service stores have at most 100,000 characters', () => {
     const added = 'RDATE:20260302T100000Z'
     const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
     const room = 100_000 - source(...start)!.length
@@ -346,7 +352,7 @@ describe('the service stores the lines that define the instances of an event', (
     expect(source(...lines, filled(left + 1))).toBeNull()
   })
 
-  test('a calendar without an event has no instance', () => {
+  test('a calendar without an event has no instances', () => {
     expect(expand('BEGIN:VCALENDAR\r\nEND:VCALENDAR', WINDOW)).toEqual([])
   })
 })

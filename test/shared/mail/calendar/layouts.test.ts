@@ -20,7 +20,7 @@ const WINDOW = { fromMs: NOW_MS, untilMs: Date.parse('2032-01-01T00:00:00Z'), ma
 const bytesOf = (name: string) => Bun.file(`test/fixtures/calendar/${name}.ics`).bytes()
 const layout = async (name: string) => readCalendar(await bytesOf(name), NOW_MS)
 
-test('a weekly meeting of Google Calendar is read with its link and its local times', async () => {
+test('a weekly meeting from Google Calendar is read with its meeting link and its local times', async () => {
   const [invite] = await layout('google')
   expect(invite).toMatchObject({
     method: 'REQUEST',
@@ -39,7 +39,7 @@ test('a weekly meeting of Google Calendar is read with its link and its local ti
   ])
 })
 
-test('a meeting of Outlook is read with its Windows time zone, its roles and its Teams link', async () => {
+test('a meeting from Outlook is read with its Windows time zone, its attendees’ roles and its Teams link', async () => {
   const [invite] = await layout('outlook')
   expect(invite).toMatchObject({
     summary: 'Übergabe der Ladung',
@@ -55,7 +55,7 @@ test('a meeting of Outlook is read with its Windows time zone, its roles and its
   ])
 })
 
-test('a series of Outlook with its own time zone omits the excluded day and has the moved instance', async () => {
+test('a recurring Outlook event with its own time zone lacks the excluded day and has the moved instance', async () => {
   const [series, moved] = await layout('outlookSeries')
   expect(series!.start).toEqual({
     at: '2030-03-04T04:00:00.000Z',
@@ -146,7 +146,7 @@ const STARTS = [
   '2030-04-08T08:00:00.000Z',
 ]
 
-test('no line of a written calendar file is longer than 75 octets', () => {
+test('no line of a calendar file that the service writes is longer than 75 octets', () => {
   for (const line of writeRequest(WRITTEN).split('\r\n')) {
     expect(Buffer.byteLength(line)).toBeLessThanOrEqual(75)
   }
@@ -168,7 +168,7 @@ test('the library node-ical reads a calendar file that this service wrote, and f
 })
 
 test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
-  'the library node-ical and this service read the same start from the calendar layout %s',
+  'the library node-ical and the service read the same start from the calendar file %s',
   async (name) => {
     const [invite] = await layout(name)
     const events = Object.values(ical.sync.parseICS(Buffer.from(await bytesOf(name)).toString()))
@@ -246,7 +246,7 @@ const python = (program: string, input: string): any => {
 describe.skipIf(!hasPython)(
   'the library python3-icalendar exchanges calendar files with this service',
   () => {
-    test('the library python3-icalendar reads a request, a cancellation and an answer', () => {
+    test('the library python3-icalendar can read a request, a cancellation and an answer that the service wrote', () => {
       const program = `
 import sys, json, icalendar
 calendar = icalendar.Calendar.from_ical(sys.stdin.buffer.read().decode())
@@ -279,7 +279,7 @@ print(json.dumps({
       })
     })
 
-    test('the library python3-icalendar writes a file that the service reads', () => {
+    test('the service can read a calendar file that the library python3-icalendar wrote', () => {
       const program = `
 import json, icalendar, zoneinfo
 from datetime import datetime
@@ -313,7 +313,7 @@ print(json.dumps(calendar.to_ical().decode()))`
   },
 )
 
-test('a calendar file with more than a million characters is too large, even if its first part is a complete calendar', async () => {
+test('a calendar file of more than a million characters is refused, even if its first part is a complete calendar', async () => {
   const whole = Buffer.from(await bytesOf('google'))
   expect(readCalendar(whole, NOW_MS)).toHaveLength(1)
   const long = Buffer.concat([whole, Buffer.alloc(CALENDAR_MAX_CHARS, '\r\n')])

@@ -6,11 +6,11 @@ const ROOM = 'https://meet.google.com/abc-defg-hij'
 const inText = (...texts: string[]) => meetingLink([], texts)
 
 describe('a calendar field may contain only a link', () => {
-  test('a field that is only a link names the meeting, at any host', () => {
+  test('a calendar field that contains only a link is the meeting link, whatever its host', () => {
     expect(meetingLink([' https://rooms.example/7 '], [ROOM])).toBe('https://rooms.example/7')
   })
 
-  test('a field is skipped if it is empty, or if it is not an https URL', () => {
+  test('a calendar field is skipped if it is empty or is no https URL', () => {
     const other = 'https://rooms.example/8'
     for (const given of ['', 'Room 7', 'http://rooms.example/7', 'javascript:alert(1)']) {
       expect(meetingLink([given, other], [])).toBe(other)
@@ -18,13 +18,13 @@ describe('a calendar field may contain only a link', () => {
     }
   })
 
-  test('a field that is only a link is preferred to later fields and to the texts', () => {
+  test('a calendar field that contains only a link is preferred to later fields and to links inside texts', () => {
     expect(meetingLink(['https://a.example/', 'https://b.example/'], [ROOM])).toBe(
       'https://a.example/',
     )
   })
 
-  test('has at most 2000 characters', () => {
+  test('a meeting link in a calendar field has at most 2000 characters', () => {
     const longest = `https://a.example/${'x'.repeat(1_982)}`
     expect(meetingLink([longest], [])).toBe(longest)
     expect(meetingLink([`${longest}x`], [])).toBeNull()
@@ -64,13 +64,13 @@ describe('a calendar text may contain a meeting link', () => {
     expect(inText(link)).toBeNull()
   })
 
-  test('a link in a text ends before a blank, a quote, a bracket, and the punctuation of a sentence', () => {
+  test('a link in a text ends before a blank, a quote, a bracket, or the punctuation of a sentence', () => {
     for (const end of [' x', '"x', "'x", '>x', '<x', ')x', '(x', ']x', '[x', '.', '!?', ',;:']) {
       expect(inText(`${ROOM}${end}`)).toBe(ROOM)
     }
   })
 
-  test('a meeting link is found even after other links, and the first text that contains one decides', () => {
+  test('a meeting link is found even after other links, and the first text with a meeting link decides', () => {
     expect(inText('https://a.example/ and', `see ${ROOM}`, 'https://zoom.us/j/1')).toBe(ROOM)
     expect(inText(`https://a.example/ ${ROOM}`)).toBe(ROOM)
   })
@@ -82,7 +82,7 @@ describe('a calendar text may contain a meeting link', () => {
     expect(inText(others(100), ROOM)).toBe(ROOM)
   })
 
-  test('has at most 2000 characters', () => {
+  test('a meeting link in a calendar text has at most 2000 characters', () => {
     const longest = `https://zoom.us/${'x'.repeat(1_984)}`
     expect(inText(longest)).toBe(longest)
     expect(inText(`${longest}x`)).toBeNull()

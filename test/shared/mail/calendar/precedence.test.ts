@@ -19,7 +19,7 @@ const effect = (
   about: { isProven?: boolean; isCancellation?: boolean; series?: KnownSeries | null } = {},
 ) => effectOf(known, given, { isProven: true, isCancellation: false, series: null, ...about })
 
-test('the message with the later SEQUENCE takes effect, even if the other message has a later DTSTAMP', () => {
+test('the invitation with the higher SEQUENCE takes effect, even if the other invitation has a later DTSTAMP', () => {
   expect(compareRevisions({ sequence: 3, stampMs: 0 }, LATER)).toBeGreaterThan(0)
   expect(compareRevisions({ sequence: 1, stampMs: 9_999 }, LATER)).toBeLessThan(0)
   expect(compareRevisions(LATER, SAME)).toBeGreaterThan(0)
@@ -28,29 +28,29 @@ test('the message with the later SEQUENCE takes effect, even if the other messag
 })
 
 describe('the service judges a message of the proven organizer of an event', () => {
-  test('announces an event that the calendar lacks', () => {
+  test('a message from the organizer announces an event that the calendar does not have', () => {
     expect(effect(null)).toBe('new')
     expect(effect(null, SAME, { isCancellation: true })).toBe('new')
   })
 
-  test('a message of the organizer updates an older revision, repeats an equal revision, and has no effect on a newer one', () => {
+  test('the organizer’s message updates an older version of the event, repeats an equal version, and does not change a newer version', () => {
     expect(effect(KNOWN, LATER)).toBe('updated')
     expect(effect(KNOWN)).toBe('same')
     expect(effect(KNOWN, EARLIER)).toBe('outdated')
   })
 
-  test('a message of the organizer replaces an event that a stranger announced, whatever the SEQUENCE of both is', () => {
+  test('the organizer’s message replaces an event that a stranger announced, whatever SEQUENCE both have', () => {
     expect(effect({ ...KNOWN, isProven: false }, { sequence: 0, stampMs: 0 })).toBe('updated')
   })
 
-  test('if a series was cancelled, an older message about one of its instances is outdated', () => {
+  test('after a recurring event was cancelled, an older message about one of its instances has no effect', () => {
     expect(effect(null, EARLIER, { series: CANCELLED })).toBe('outdated')
     expect(effect({ ...KNOWN, sequence: 0 }, EARLIER, { series: CANCELLED })).toBe('outdated')
     expect(effect(null, SAME, { series: CANCELLED })).toBe('new')
     expect(effect(null, LATER, { series: CANCELLED })).toBe('new')
   })
 
-  test('a message about an instance takes effect if the series still takes place, or if a stranger cancelled the series', () => {
+  test('a message about an instance takes effect if the recurring event still exists, or if only a stranger cancelled it', () => {
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isCancelled: false } })).toBe('new')
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isProven: false } })).toBe('new')
   })
@@ -59,11 +59,11 @@ describe('the service judges a message of the proven organizer of an event', () 
 describe('the service judges a message of somebody who is not the proven organizer', () => {
   const stranger = { isProven: false }
 
-  test('announces an event that the calendar lacks', () => {
+  test('a message from a stranger announces an event that the calendar does not have', () => {
     expect(effect(null, SAME, stranger)).toBe('new')
   })
 
-  test('a message of a stranger changes no known event, cancels nothing, and adds no instance to a series', () => {
+  test('a stranger’s message changes no known event, cancels nothing, and adds no instance to a recurring event', () => {
     expect(effect(KNOWN, LATER, stranger)).toBe('proposal')
     expect(effect({ ...KNOWN, isProven: false }, LATER, stranger)).toBe('proposal')
     expect(effect(null, SAME, { ...stranger, isCancellation: true })).toBe('proposal')

@@ -23,7 +23,7 @@ const codeOf = (text: string) => {
 }
 
 test.each(['DURATION:-PT1H', 'DTEND:20260302T090000Z'])(
-  'an event with %s ends at its start, because an event cannot end before its start',
+  'an event with the line %s ends at its start, because an event cannot end before its start',
   (line) => {
     expect(read(line).end).toEqual(read(line).start)
   },
@@ -74,7 +74,7 @@ describe('the service reads a calendar file', () => {
     expect(uids(calendar(...many))).toHaveLength(INVITES_MAX)
   })
 
-  test('the service skips an event without a UID or a start, and an event that cannot be read', () => {
+  test('the service skips an event without UID or start, and an event that cannot be parsed', () => {
     const good = event('UID:u1', START)
     for (const bad of [
       event(START),
@@ -106,7 +106,7 @@ test.each([
   ['DTSTART;TZID=Asia/Tokyo:00010101T000000'],
   ['DTSTART;TZID=America/New_York:99991231T235959'],
   ['DURATION:P500000W'],
-])('an event with %s is left out, because its year is not from 1 to 9999', (line) => {
+])('an event with %s is skipped, because its year is not between 1 and 9999', (line) => {
   const start = line.startsWith('DTSTART') ? [] : [START]
   expect(readAll('UID:u1', ...start, line)).toEqual([])
 })
@@ -122,27 +122,27 @@ test('an event in the years 1 and 9999 is read', () => {
 describe('the service reads the method of a calendar file', () => {
   const method = (...lines: string[]) => readText(calendar(...lines, event('UID:u1', START)))[0]!
 
-  test('the method is the METHOD of the file in any letter case, and is PUBLISH if the METHOD is missing or unknown', () => {
+  test('an event’s method is the file’s METHOD in any letter case, or PUBLISH if METHOD is missing or unknown', () => {
     expect(method('METHOD:REQUEST').method).toBe('REQUEST')
     expect(method('METHOD:reply').method).toBe('REPLY')
     expect(method('METHOD:DANCE').method).toBe('PUBLISH')
     expect(method().method).toBe('PUBLISH')
   })
 
-  test('the method CANCEL cancels the event, whatever its STATUS is', () => {
+  test('an event with the method CANCEL counts as cancelled, whatever its STATUS is', () => {
     expect(method('METHOD:CANCEL').status).toBe('cancelled')
     expect(method('METHOD:REQUEST').status).toBe('confirmed')
   })
 })
 
-test('the status is the STATUS of the event, and is confirmed if the STATUS is absent or unknown', () => {
+test('an event’s status is its STATUS, or confirmed if STATUS is absent or unknown', () => {
   expect(read('STATUS:TENTATIVE').status).toBe('tentative')
   expect(read('STATUS:CANCELLED').status).toBe('cancelled')
   expect(read('STATUS:MAYBE').status).toBe('confirmed')
   expect(read().status).toBe('confirmed')
 })
 
-test('the sequence of an event is a whole number from 0 to 2147483647, and otherwise counts as 0', () => {
+test('an event’s sequence is a whole number from 0 to 2147483647; any other value counts as 0', () => {
   expect(read('SEQUENCE:7').sequence).toBe(7)
   expect(read('SEQUENCE:0').sequence).toBe(0)
   expect(read('SEQUENCE:-1').sequence).toBe(0)
@@ -152,12 +152,12 @@ test('the sequence of an event is a whole number from 0 to 2147483647, and other
   expect(read('SEQUENCE:2147483648').sequence).toBe(2_147_483_647)
 })
 
-test('the stamp of an event is its DTSTAMP, or the time at which the service read the event', () => {
+test('an event’s stamp is its DTSTAMP, or the time at which the service read the event', () => {
   expect(read('DTSTAMP:20260228T120000Z').stamp).toBe('2026-02-28T12:00:00.000Z')
   expect(read().stamp).toBe(NOW)
 })
 
-test('an instance of a series is identified by its original start', () => {
+test('an instance of a recurring event is identified by its original start', () => {
   expect(read('RECURRENCE-ID;TZID=Europe/Berlin:20260302T100000').recurrenceId).toBe(
     '2026-03-02T09:00:00.000Z',
   )
@@ -165,12 +165,12 @@ test('an instance of a series is identified by its original start', () => {
 })
 
 describe('the service reads a text field of an event', () => {
-  test('a text field counts as absent if it is empty', () => {
+  test('an empty text field of an event counts as absent', () => {
     expect(read()).toMatchObject({ summary: '', description: '', location: null, comment: null })
     expect(read('LOCATION: ', 'COMMENT: ')).toMatchObject({ location: null, comment: null })
   })
 
-  test('a text field is trimmed, and its lines end with LF', () => {
+  test('a text field of an event is trimmed, and its lines end with LF', () => {
     expect(read('DESCRIPTION: a\\nb ', 'LOCATION: Pier 4 ', 'COMMENT: Late ')).toMatchObject({
       description: 'a\nb',
       location: 'Pier 4',
@@ -179,11 +179,11 @@ describe('the service reads a text field of an event', () => {
     expect(read('DESCRIPTION:a\rb\\nc').description).toBe('a\nb\nc')
   })
 
-  test('the text of the title is written on one line', () => {
+  test('the title of an event is written on one line', () => {
     expect(read('SUMMARY:Tide\\n\\n  tables').summary).toBe('Tide tables')
   })
 
-  test('a text field loses its NUL characters', () => {
+  test('NUL characters are removed from a text field of an event', () => {
     expect(read('SUMMARY:a\u0000b').summary).toBe('ab')
   })
 
@@ -192,9 +192,12 @@ describe('the service reads a text field of an event', () => {
     ['LOCATION', 'location', 1_000],
     ['DESCRIPTION', 'description', 10_000],
     ['COMMENT', 'comment', 10_000],
-  ] as const)('if the text of %s is too long, it is cut', (name, field, max) => {
-    expect(read(`${name}:${'x'.repeat(max + 1)}`)[field]).toHaveLength(max)
-  })
+  ] as const)(
+    'if the text of %s in an event is too long, the service cuts it',
+    (name, field, max) => {
+      expect(read(`${name}:${'x'.repeat(max + 1)}`)[field]).toHaveLength(max)
+    },
+  )
 })
 
 describe('the service reads the meeting link of an event', () => {
@@ -203,11 +206,11 @@ describe('the service reads the meeting link of an event', () => {
     'X-MICROSOFT-SKYPETEAMSMEETINGURL',
     'X-MICROSOFT-ONLINEMEETINGEXTERNALLINK',
     'CONFERENCE',
-  ])('the meeting link is the link in %s', (name) => {
+  ])('the meeting link of an event may be in the property %s', (name) => {
     expect(read(`${name}:https://rooms.example/7`).meetingLink).toBe('https://rooms.example/7')
   })
 
-  test('the meeting link is searched in URL, then in LOCATION, then in DESCRIPTION', () => {
+  test('the service looks for the meeting link of an event in URL, then LOCATION, then DESCRIPTION', () => {
     const texts = ['URL', 'LOCATION', 'DESCRIPTION'].map(
       (name, n) => `${name}:https://zoom.us/j/${n}`,
     )
@@ -223,7 +226,7 @@ describe('the service reads the meeting link of an event', () => {
 describe('the service reads the times of an event', () => {
   const times = (...lines: string[]) => readAll('UID:u1', ...lines)[0]!
 
-  test('the times of an event in a time zone have the instant, the local time and the zone', () => {
+  test('an event in a time zone has times with the exact instant, the local time and the zone', () => {
     expect(
       times('DTSTART;TZID=Europe/Berlin:20260302T100000', 'DTEND:20260302T100000Z'),
     ).toMatchObject({
@@ -237,7 +240,7 @@ describe('the service reads the times of an event', () => {
     })
   })
 
-  test('the times of an event of whole days are dates without a time zone', () => {
+  test('the times of a whole-day event are dates without a time zone', () => {
     expect(times('DTSTART;VALUE=DATE;TZID=Europe/Berlin:20260302')).toMatchObject({
       allDay: true,
       start: { at: '2026-03-02T00:00:00.000Z', local: '2026-03-02', zone: null },
@@ -245,13 +248,13 @@ describe('the service reads the times of an event', () => {
     })
   })
 
-  test('the times of an event without a time zone have no zone', () => {
+  test('an event without a time zone has times without a zone', () => {
     expect(times('DTSTART:20260302T100000').start!.zone).toBeNull()
   })
 })
 
 describe('the service reads the recurrence of an event', () => {
-  test('the recurrence contains the rule, and the next starts from now on', () => {
+  test('the recurrence of an event contains the rule and the next starts from now on', () => {
     const { recurrence, source } = readAll(
       'UID:u1',
       'DTSTART:20260228T000000Z',
@@ -265,7 +268,7 @@ describe('the service reads the recurrence of an event', () => {
     expect(source).toContain('RRULE:FREQ=DAILY;COUNT=3')
   })
 
-  test('the recurrence lists at most ten future starts, even while an instance takes place', () => {
+  test('the recurrence of an event lists at most ten future starts, and not the start of an instance that is taking place', () => {
     expect(read('RRULE:FREQ=DAILY').recurrence!.next).toHaveLength(10)
     const running = readAll(
       'UID:u1',
@@ -276,26 +279,26 @@ describe('the service reads the recurrence of an event', () => {
     expect([running.length, running[0]]).toEqual([10, '2026-03-01T23:00:00.000Z'])
   })
 
-  test('the recurrence lists the starts of about five years', () => {
+  test('the recurrence of an event lists the starts within about five years', () => {
     const { next } = read('RRULE:FREQ=YEARLY').recurrence!
     expect(next.at(-1)).toBe('2031-03-02T10:00:00.000Z')
     const late = readAll('UID:u1', 'DTSTART:20260306T100000Z', 'RRULE:FREQ=YEARLY')[0]!
     expect(late.recurrence!.next.at(-1)).toBe('2030-03-06T10:00:00.000Z')
   })
 
-  test('if an event only has added times, its recurrence has an empty rule', () => {
+  test('if an event has only added times and no rule, the rule of its recurrence is an empty text', () => {
     expect(read('RDATE:20260303T100000Z').recurrence).toEqual({
       rule: '',
       next: ['2026-03-02T10:00:00.000Z', '2026-03-03T10:00:00.000Z'],
     })
   })
 
-  test('the recurrence lists no starts if the event recurs too often', () => {
+  test('the recurrence of an event lists no starts if the event recurs too often', () => {
     const { recurrence, source } = read('RRULE:FREQ=HOURLY')
     expect([recurrence, source]).toEqual([{ rule: 'FREQ=HOURLY', next: [] }, null])
   })
 
-  test('the recurrence is absent if the event has neither a rule nor added times', () => {
+  test('an event has no recurrence if it has neither a recurrence rule nor added times', () => {
     expect([read().recurrence, read().source]).toEqual([null, null])
   })
 })
@@ -303,7 +306,7 @@ describe('the service reads the recurrence of an event', () => {
 describe('the service reads a person of an event', () => {
   const organizer = (text: string) => read(`ORGANIZER${text}`).organizer
 
-  test('the address of a person is that of the mailto URI in any letter case, and the name is CN', () => {
+  test('a person’s address comes from the mailto URI in any letter case, and a person’s name comes from CN', () => {
     expect(organizer(';CN=Mira:mailto:mira@a.example')).toEqual({
       address: 'mira@a.example',
       name: 'Mira',
@@ -313,12 +316,12 @@ describe('the service reads a person of an event', () => {
     expect(organizer(`;CN=${'n'.repeat(201)}:mailto:mira@a.example`)!.name).toHaveLength(200)
   })
 
-  test('if the value is not a mailto URI, the address of a person is that of EMAIL', () => {
+  test('if an attendee’s value is no mailto URI, the address comes from the parameter EMAIL', () => {
     expect(organizer(';EMAIL=mira@a.example:urn:uuid:1')!.address).toBe('mira@a.example')
     expect(organizer(';EMAIL=mira@a.example:mailto:cy@a.example')!.address).toBe('cy@a.example')
   })
 
-  test('a person has a name on one line, and an address without a query part', () => {
+  test('a person’s name is on one line, and a person’s address has no query part', () => {
     expect(organizer(';CN="Ada^nLink: https://evil.example":mailto:a@a.example')!.name).toBe(
       'Ada Link: https://evil.example',
     )
@@ -326,7 +329,7 @@ describe('the service reads a person of an event', () => {
     expect(organizer(';EMAIL="a@b.example^nx":urn:x')).toBeNull()
   })
 
-  test('a person without a mail address, or with an address of more than 320 characters, is left out', () => {
+  test('a person without a mail address, or with an address of more than 320 characters, is skipped', () => {
     expect(organizer(':urn:uuid:1')).toBeNull()
     expect(organizer(':mailto:mira')).toBeNull()
     const address = (length: number) => 'mira@'.padEnd(length, 'a')
@@ -347,7 +350,7 @@ describe('the service reads the attendees of an event', () => {
     [';PARTSTAT=TENTATIVE', 'tentative'],
     [';PARTSTAT=DELEGATED', 'delegated'],
     [';PARTSTAT=ASLEEP', 'needs-action'],
-  ])('an attendee with "%s" has the state %s', (parameters, state) => {
+  ])('an attendee with the parameter "%s" has the state %s', (parameters, state) => {
     expect(attendee(parameters).state).toBe(state as never)
   })
 
@@ -358,11 +361,11 @@ describe('the service reads the attendees of an event', () => {
     [';ROLE=NON-PARTICIPANT', 'information'],
     [';ROLE=CHAIR', 'chair'],
     [';ROLE=constructor', 'required'],
-  ])('an attendee with "%s" has the role %s', (parameters, role) => {
+  ])('an attendee with the parameter "%s" has the role %s', (parameters, role) => {
     expect(attendee(parameters).role).toBe(role as never)
   })
 
-  test('an event has at most two hundred attendees, without those that have no mail address', () => {
+  test('an event has at most two hundred attendees, and attendees without a mail address are skipped', () => {
     const lines = Array.from({ length: 201 }, (_one, n) => `ATTENDEE:mailto:a${n}@a.example`)
     expect(read(...lines).attendees).toHaveLength(200)
     expect(read('ATTENDEE:urn:x', lines[0]!).attendees.map(({ address }) => address)).toEqual([

@@ -44,7 +44,7 @@ const lines = (name: string, given: Partial<WrittenEvent>) =>
   request(given).filter((line) => line.startsWith(name))
 
 describe('the service writes an invitation (REQUEST)', () => {
-  test('an invitation has the method, the fields of the event and the status', () => {
+  test('an invitation file has the method, the fields of the event and the status', () => {
     expect(request()).toEqual([
       'BEGIN:VCALENDAR',
       'PRODID:-//Purser//Purser//EN',
@@ -66,7 +66,7 @@ describe('the service writes an invitation (REQUEST)', () => {
     ])
   })
 
-  test('an invitation has a description, a place, a link or a recurrence rule only if the caller gives this value', () => {
+  test('an invitation file has a description, a place, a link or a recurrence rule only if the caller gives one', () => {
     const given = {
       description: 'Bring; charts',
       location: 'Pier 4',
@@ -83,7 +83,7 @@ describe('the service writes an invitation (REQUEST)', () => {
     )
   })
 
-  test('an invitation names each attendee with the role of the attendee, and asks for a reply', () => {
+  test('an invitation file names each attendee with a role, and asks each attendee for a reply', () => {
     const attendees = (['required', 'optional', 'chair', 'information'] as const).map((role) => ({
       address: `${role}@a.example`,
       name: null,
@@ -98,7 +98,7 @@ describe('the service writes an invitation (REQUEST)', () => {
     ])
   })
 
-  test('an invitation may name one instance of a series', () => {
+  test('an invitation file may name one instance of a recurring event', () => {
     expect(lines('RECURRENCE-ID', { recurrenceId: utc('09') })).toEqual([
       'RECURRENCE-ID:20260302T090000Z',
     ])
@@ -122,7 +122,7 @@ describe('the caller gives the texts of a calendar event', () => {
 })
 
 describe('the service writes a time into a calendar file', () => {
-  test('a time with a time zone names its zone, and the file defines each zone only once', () => {
+  test('a time with a time zone names the zone, and the calendar file defines each zone only once', () => {
     const given = { start: berlin('10'), end: berlin('11') }
     expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Europe/Berlin:20260302T100000'])
     expect(zonesOf(given)).toEqual(['Europe/Berlin'])
@@ -130,17 +130,17 @@ describe('the service writes a time into a calendar file', () => {
     expect(zonesOf({ start: berlin('10'), end })).toEqual(['Europe/Berlin', 'Europe/London'])
   })
 
-  test('a time without a time zone is in UTC, and the file defines no zone', () => {
+  test('a time without a time zone is written in UTC, and the calendar file defines no zone for it', () => {
     expect(zonesOf({})).toEqual([])
   })
 
-  test('if the definition of a time zone is not known, a time in this zone keeps the name of the zone', () => {
+  test('if the definition of a time zone is unknown, a time in this zone still names the zone', () => {
     const given = { start: { local: '2026-03-02T10:00:00', zone: 'Nowhere/Else' } }
     expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Nowhere/Else:20260302T100000'])
     expect(zonesOf(given)).toEqual([])
   })
 
-  test('a time that is a whole day is written as a date without a time zone', () => {
+  test('a whole-day time is written as a date without a time zone', () => {
     const start = { local: '2026-03-02', zone: 'Europe/Berlin' }
     expect(lines('DTSTART', { start })).toEqual(['DTSTART;VALUE=DATE:20260302'])
     expect(lines('DTSTART', { start: { ...start, zone: null } })).toEqual([
@@ -193,7 +193,7 @@ describe('the service checks whether it can send a recurrence rule', () => {
     'FREQ=WEEKLY;COUNT=10',
     'FREQ=MONTHLY;BYDAY=1MO,-1FR;BYSETPOS=-1',
     'FREQ=YEARLY;UNTIL=20301231T235959Z',
-  ])('the recurrence rule %s can be sent', (rule) => {
+  ])('an event with the recurrence rule %s can be sent', (rule) => {
     expect(isRule(rule)).toBe(true)
   })
 
@@ -219,7 +219,7 @@ describe('the service checks whether it can send a recurrence rule', () => {
     'FREQ=DAILY;COUNT=1\r\nATTENDEE:x',
     'FREQ=DAILY;UNTIL=2',
     'FREQ=DAILY;BYMONTH=13',
-  ])('the recurrence rule %j cannot be sent', (rule) => {
+  ])('an event with the recurrence rule %j cannot be sent', (rule) => {
     expect(isRule(rule)).toBe(false)
   })
 })

@@ -55,7 +55,7 @@ describe('the service finds the IANA name for a TZID', () => {
     },
   )
 
-  test('a TZID is read only up to 200 characters', () => {
+  test('the service reads a TZID (name of a time zone) only up to 200 characters', () => {
     const tzid = (length: number) => `/${'x'.repeat(length - 15)}/Europe/Berlin`
     expect(ianaName(tzid(200))).toBe('Europe/Berlin')
     expect(ianaName(tzid(201))).toBeNull()
@@ -63,27 +63,27 @@ describe('the service finds the IANA name for a TZID', () => {
 })
 
 describe('the service finds the time zone for a TZID', () => {
-  test('a TZID with an IANA name means this zone, whatever the calendar file defines', () => {
+  test('a TZID with an IANA name means this IANA zone, even if the calendar file defines a zone with this name', () => {
     const zone = zoneOf('Europe/Berlin', definition('Europe/Berlin'))
     expect([zone.name, hourIn(zone)]).toEqual(['Europe/Berlin', '09:00'])
   })
 
-  test('a TZID that is a name of UTC means UTC itself', () => {
+  test('a TZID that is a name of UTC means UTC', () => {
     expect(zoneOf('GMT', undefined)).toBe(UTC)
   })
 
-  test('if a TZID is not the name of a zone, the X-LIC-LOCATION in its definition names the zone', () => {
+  test('if a TZID is no known zone name, X-LIC-LOCATION in the zone’s definition gives the name', () => {
     const zone = zoneOf('Our office', definition('Our office', 'Asia/Tokyo'))
     expect([zone.name, hourIn(zone)]).toEqual(['Asia/Tokyo', '01:00'])
   })
 
-  test('if no zone name is known for a TZID, the zone has the offset of its definition, and no name', () => {
+  test('if a TZID has no known zone name, its times use the offset that the calendar file defines, and have no zone name', () => {
     const zone = zoneOf('Our office', definition('Our office', 'Somewhere'))
     expect([zone.name, hourIn(zone)]).toEqual([null, '05:00'])
     expect(zoneOf('CET', definition('CET')).name).toBeNull()
   })
 
-  test('a TZID may be an old short name of the zone database if the file does not define the zone', () => {
+  test('a TZID may be an old short name such as EST5EDT if the calendar file does not define this zone', () => {
     expect(hourIn(zoneOf('CET', undefined))).toBe('09:00')
     expect(hourIn(zoneOf('EST5EDT', undefined))).toBe('15:00')
   })
@@ -96,7 +96,7 @@ describe('the service finds the time zone for a TZID', () => {
   })
 })
 
-test('the local time of an instant is written with seconds and without a zone', () => {
+test('the local time of an instance is written with seconds and without a time zone', () => {
   const atMs = Date.parse('2026-03-02T10:00:00.500Z')
   expect(localOf(atMs, 'Europe/Berlin')).toBe('2026-03-02T11:00:00')
   expect(localOf(atMs, null)).toBe('2026-03-02T10:00:00')

@@ -4,7 +4,7 @@ import { VOICES } from './codeMails/build.ts'
 import { CORPUS } from './codeMails/corpus.ts'
 import { percent, score } from './codeMails/score.ts'
 
-test('the sets of open mails and of mails set aside are large, and contain mails with and without codes in 22 languages', () => {
+test('both sets of test mails (open and set aside) are large, and have mails with and without codes, in 22 languages', () => {
   for (const mails of [CORPUS.open, CORPUS.aside]) {
     expect(mails.length).toBeGreaterThanOrEqual(200)
     expect(mails.filter(({ codes }) => codes.length > 0).length).toBeGreaterThanOrEqual(90)
@@ -21,7 +21,7 @@ test.each([
   ['open', CORPUS.open],
   ['aside', CORPUS.aside],
 ])(
-  'the service finds codes and links of the %s mails with a precision of 97 %% and a recall of 95 %%',
+  'in the test mails of the set "%s", the service finds codes and links with a precision of 97 %% and a recall of 95 %%',
   async (_, mails) => {
     const { codes, links } = await score(mails)
     for (const { precision, recall } of [codes, links]) {

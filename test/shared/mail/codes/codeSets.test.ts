@@ -8,12 +8,12 @@ import { percent, score } from './codeMails/score.ts'
 
 const DRAWN = { aside: true, seed: 7 }
 
-test('at most 40 codes are found in 300 random mails that contain no code', async () => {
+test('in 300 random mails without a one-time code, the service finds at most 40 false codes', async () => {
   const { codes } = await score(hardNegatives(300, DRAWN))
   expect(codes.precision.all).toBeLessThanOrEqual(40)
 })
 
-test('one code among other numbers in a mail is found with a precision of 98 % and a recall of 93 %', async () => {
+test('if a mail has one code among other numbers, the service finds it with a precision of 98 % and a recall of 93 %', async () => {
   const { codes } = await score(mixtures(300, DRAWN))
   expect(percent(codes.precision)).toBeGreaterThanOrEqual(98)
   expect(percent(codes.recall)).toBeGreaterThanOrEqual(93)
@@ -22,7 +22,7 @@ test('one code among other numbers in a mail is found with a precision of 98 % a
 const SETS = openSets().map((path) => ({ name: basename(path, '.jsonl.gz'), mails: readSet(path) }))
 const scored = score(SETS.flatMap(({ mails }) => mails))
 
-test('in mails of other authors, the precision is 96 % for codes and for links, and the recall 90 % and 94 %', async () => {
+test('in test mails by other authors, codes and links have a precision of 96 %, and a recall of 90 % and 94 %', async () => {
   const { codes, first, links } = await scored
   expect(percent(codes.precision)).toBeGreaterThanOrEqual(96)
   expect(percent(codes.recall)).toBeGreaterThanOrEqual(90)
@@ -31,7 +31,7 @@ test('in mails of other authors, the precision is 96 % for codes and for links, 
   expect(percent(links.recall)).toBeGreaterThanOrEqual(94)
 })
 
-test('each mail of other authors gives the codes and links that are recorded for this mail', async () => {
+test('in each test mail by other authors, the service finds exactly the codes and links recorded for this mail', async () => {
   const { answers } = await scored
   let from = 0
   for (const { name, mails } of SETS) {

@@ -19,7 +19,7 @@ const traits = (line: string): string[] =>
   Object.entries(shapeOf(line)).flatMap(([name, value]) => (value === true ? [name] : []))
 
 describe('a number has the shape of a code', () => {
-  test('a number that may be a code has 4 to 8 digits, and may have 9 or 10 if it is alone on its line or after a label', () => {
+  test('a numeric code has 4 to 8 digits, or 9 to 10 if the number is alone on its line or after a label', () => {
     expect(valuesOf('123')).toEqual([])
     for (const value of ['1234', '12345678', '123456789', '1234567890'])
       expect(valuesOf(value)).toEqual([value])
@@ -30,7 +30,7 @@ describe('a number has the shape of a code', () => {
     expect(valuesOf('Type 12345678 now')).toEqual(['12345678'])
   })
 
-  test('a number may be written in groups of equal length, or in two groups of at least three digits', () => {
+  test('a numeric code may be written in groups of equal length, or in two groups of at least three digits', () => {
     expect(valuesOf('482 913')).toEqual(['482913'])
     expect(valuesOf('4829-1305')).toEqual(['48291305'])
     expect(valuesOf('4829 - 1305')).toEqual(['48291305'])
@@ -44,25 +44,25 @@ describe('a number has the shape of a code', () => {
     expect(traits('0916 3')).toEqual(['isWeak'])
   })
 
-  test('a setup code of a device at home has three, two and three digits', () => {
+  test('the setup code of a smart home device has groups of three, two and three digits', () => {
     expect(candidatesOf('384-19-226')[0]).toMatchObject({ value: '38419226', isWeak: false })
     expect(candidatesOf('384 19 226')).toEqual([])
     expect(candidatesOf('384-19-2260')).toEqual([])
   })
 
-  test('a number in groups of unusual lengths is only a weak candidate for a code', () => {
+  test('a number in groups of unusual lengths is only a weak candidate for a one-time code', () => {
     expect([valuesOf('40-66-1'), traits('40-66-1')]).toEqual([['40661'], ['isWeak']])
     expect(valuesOf('1-2-3')).toEqual([])
     expect(valuesOf('12 34-56')).toEqual([])
   })
 
-  test('a number may have a space after each digit', () => {
+  test('a one-time code may have a space after each digit', () => {
     expect(valuesOf('4 8 2 9 1 3')).toEqual(['482913'])
     expect(valuesOf('4 8 2 - 9 1 3')).toEqual(['482913'])
     expect(valuesOf('K 7 Q 2')).toEqual(['K7Q2'])
   })
 
-  test('a number in digits of other scripts is read as ASCII digits', () => {
+  test('the digits of other scripts in a one-time code are converted to ASCII digits', () => {
     expect(valuesOf('٤٨٢٩١٣')).toEqual(['482913'])
     expect(valuesOf('۴۸۲۹۱۳')).toEqual(['482913'])
     expect(valuesOf('४८२९१३')).toEqual(['482913'])
@@ -76,7 +76,7 @@ describe('a number has the shape of a code', () => {
     expect(valuesOf('482–913')).toEqual(['482913'])
   })
 
-  test('a number of four digits is marked if it may be a year', () => {
+  test('a number of four digits that may be a year is marked as such', () => {
     expect(traits('1999')).toEqual(['isYear'])
     expect(traits('2026')).toEqual(['isYear'])
     expect(traits('1899')).toEqual([])
@@ -125,7 +125,7 @@ describe('a number has the shape of a code', () => {
     expect(valuesOf(line)).toEqual([])
   })
 
-  test('a number is a candidate for a code if a long dash, or the next sentence, follows without a space', () => {
+  test('a number is a candidate for a one-time code if a long dash or the next sentence follows without a space', () => {
     for (const line of [
       'Your code\u2014482913',
       '482913\u2014your sign-in code',
@@ -140,7 +140,7 @@ describe('a number has the shape of a code', () => {
     expect(valuesOf('4829.com')).toEqual([])
   })
 
-  test('a number before a full stop, a comma or a bracket is a candidate for a code', () => {
+  test('a number is a candidate for a one-time code if a full stop, a comma or a bracket follows', () => {
     for (const line of [
       '4829.',
       '4829, ok',
@@ -156,7 +156,7 @@ describe('a number has the shape of a code', () => {
 })
 
 describe('letters and digits together have the shape of a code', () => {
-  test('a code may have two groups of four hexadecimal digits with a space, if each group has a digit', () => {
+  test('a one-time code may have two groups of four hexadecimal digits, each group with at least one digit from 0 to 9', () => {
     expect(valuesOf('Code: 3fa8 91c2')).toEqual(['3fa891c2'])
     expect(traits('3fa8 91c2')).toEqual(['isWeak'])
     expect(valuesOf('cafe 91c2')).toEqual(['91c2'])
@@ -165,7 +165,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(valuesOf('4829 1305')).toEqual(['48291305'])
   })
 
-  test('a code in groups may hold a word, or end with one capital letter', () => {
+  test('a one-time code in groups may contain a word, or end with one capital letter', () => {
     expect(valuesOf('atlas-7f41-drop')).toEqual(['atlas-7f41-drop'])
     expect(valuesOf('h7-drak-52')).toEqual(['h7-drak-52'])
     expect(valuesOf('MX-40718-Q')).toEqual(['MX-40718-Q'])
@@ -173,7 +173,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(valuesOf('a 2-step-check')).toEqual([])
   })
 
-  test('a code of letters and digits in capitals has 4 to 10 characters, or up to 20 in groups', () => {
+  test('a one-time code of digits and capital letters has 4 to 10 characters, or up to 20 in groups', () => {
     expect(valuesOf('A1B')).toEqual([])
     expect(valuesOf('A1B2')).toEqual(['A1B2'])
     expect(valuesOf('A1B2C3D4E5')).toEqual(['A1B2C3D4E5'])
@@ -182,7 +182,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(traits('A1B2')).toEqual([])
   })
 
-  test('a candidate with small letters is weak, and a candidate in mixed case needs at least six characters and a digit', () => {
+  test('a candidate with small letters is weak; a candidate in mixed case needs at least six characters and a digit', () => {
     expect(traits('a1b2')).toEqual(['isWeak'])
     expect(valuesOf('kT4wZq')).toEqual(['kT4wZq'])
     expect(valuesOf('kT4wZ')).toEqual([])
@@ -194,7 +194,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(valuesOf('Use Tb4XgQ9zLwY2 now')).toEqual([])
   })
 
-  test('a candidate that looks like a voucher or an issue number is marked as such', () => {
+  test('a candidate for a one-time code that looks like a voucher or an issue number is marked as such', () => {
     expect(traits('WELCOME15')).toEqual(['isWeak'])
     expect(traits('OPS-4821')).toEqual(['isKey'])
     expect(valuesOf('ABC-4821')).toEqual(['ABC-4821'])
@@ -202,7 +202,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(valuesOf('24-HOUR')).toEqual([])
   })
 
-  test('if a sender puts letters before the digits, only the digits are the code, but the number of a document keeps its letters', () => {
+  test('letters before the digits of a one-time code are dropped, but a document number keeps its letters', () => {
     expect([valuesOf('G-482913'), traits('G-482913')]).toEqual([['482913'], []])
     expect([valuesOf('GC-482913'), traits('GC-482913')]).toEqual([['482913'], ['isKey']])
     expect(valuesOf('INV-93174')).toEqual(['INV-93174'])
@@ -213,7 +213,7 @@ describe('letters and digits together have the shape of a code', () => {
 })
 
 describe('letters without digits have the shape of a code', () => {
-  test('a code of capital letters has at least six characters, of which few are vowels', () => {
+  test('a one-time code of capital letters has at least six characters, and few of them are vowels', () => {
     expect(traits('XKQPTZ')).toEqual(['isWeak'])
     expect(valuesOf('XKQPT')).toEqual([])
     expect(traits('MSIAMJTL')).toEqual(['isWeak', 'isWord'])
@@ -223,7 +223,7 @@ describe('letters without digits have the shape of a code', () => {
     expect(traits('AEKQZTPLMR')).toEqual(['isWeak'])
   })
 
-  test('a random sequence of letters in mixed case is a code if it stands alone on a line or after a label', () => {
+  test('random letters in mixed case are a one-time code if they stand alone on a line or after a label', () => {
     expect(traits('zlQEWh')).toEqual(['isWeak', 'isJumble'])
     expect(valuesOf('Code: zlQEWh')).toEqual(['zlQEWh'])
     expect(valuesOf('Take zlQEWh now')).toEqual([])
@@ -233,7 +233,7 @@ describe('letters without digits have the shape of a code', () => {
 })
 
 describe('words with dashes have the shape of a code', () => {
-  test('a code of words has three or more words of 3 to 10 letters, and its last word may be a number', () => {
+  test('a one-time code of words has three or more words of 3 to 10 letters, and may end with a number', () => {
     expect(valuesOf('correct-horse-battery')).toEqual(['correct-horse-battery'])
     expect(valuesOf('apple-tree-42')).toEqual(['apple-tree-42'])
     expect(shapeOf('correct-horse-battery').kind).toBe('words')
@@ -242,7 +242,7 @@ describe('words with dashes have the shape of a code', () => {
   })
 })
 
-test('a line gives at most 20 candidates for codes, each with its position in the line', () => {
+test('the service finds at most 20 candidates for one-time codes in a line, each with its position in the line', () => {
   const line = Array.from({ length: 30 }, (_, n) => `a ${7000 + n}`).join('; ')
   const found = candidatesOf(line)
   expect(found).toHaveLength(20)
@@ -260,11 +260,11 @@ test.each([
   'ul. Długa 4829',
   '4829 Main Ave',
   'Postfach 4829',
-])('the number in the postal address `%s` is marked as a part of an address', (line) => {
+])('the number in the postal address `%s` is marked as part of an address', (line) => {
   expect(candidatesOf(line).every(({ isPlace }) => isPlace)).toBe(true)
 })
 
-test('a number beside a postal address is not marked as part of the address', () => {
+test('a number beside a postal address is not marked as part of this address', () => {
   const places = candidatesOf('1234 at Suite 4829, 7391').map(({ value, isPlace }) => [
     value,
     isPlace,
@@ -276,7 +276,7 @@ test('a number beside a postal address is not marked as part of the address', ()
   ])
 })
 
-test('a candidate counts as alone if its line has no other letter or digit', () => {
+test('a candidate for a one-time code counts as alone if its line has no other letter or digit', () => {
   const alone = (line: string) => standsAlone(line, candidatesOf(line)[0]!)
   expect([alone('4829'), alone('** 4829 **'), alone('Code 4829'), alone('4829 x')]).toEqual([
     ...[true, true, false, false],

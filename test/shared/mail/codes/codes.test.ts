@@ -12,7 +12,7 @@ const mail = (html: string) =>
   Buffer.from(`From: a@b.example\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n${html}`)
 
 describe('the service finds one-time codes in a mail', () => {
-  test('a code of letters and digits has 4 to 10 characters, or up to 20 in groups with dashes', () => {
+  test('a one-time code of letters and digits has 4 to 10 characters, or up to 20 in groups with dashes', () => {
     const after = (value: string) => valuesOf(`Your code: ${value}`)
     expect(after('A1B')).toEqual([])
     expect(after('A1B2')).toEqual(['A1B2'])
@@ -22,19 +22,19 @@ describe('the service finds one-time codes in a mail', () => {
     expect(after('A1B2C-3D4E5-F6G7H-8J9K2M')).toEqual([])
   })
 
-  test('a number is a code if its line says to enter the number, even without the word code', () => {
+  test('a number is a one-time code if its line says to enter the number, even without the word code', () => {
     expect(valuesOf('Enter 482913 to sign in.')).toEqual(['482913'])
     expect(valuesOf('We have 482913 members.')).toEqual([])
   })
 
-  test('a code beside a long dash, or before a sentence without a space, is found', () => {
+  test('a one-time code is found beside a long dash, or directly before a sentence without a space', () => {
     expect(valuesOf('', '482913\u2014your Acme verification code')).toEqual(['482913'])
     expect(valuesOf('Your verification code\u2014482913')).toEqual(['482913'])
     expect(valuesOf('Your OTP is 482913.Do not share it with anyone.')).toEqual(['482913'])
     expect(valuesOf('Your OTP for login is:-482913')).toEqual(['482913'])
   })
 
-  test('a number that stands alone below a title such as Confirm your e-mail is a code', () => {
+  test('a number alone on a line below a title such as Confirm your e-mail is a one-time code', () => {
     const text = 'Confirm your e-mail\n\n7719'
     expect(findCodes({ subject: 'Mail', text, html: null }).map(({ value }) => value)).toEqual([
       '7719',
@@ -43,19 +43,19 @@ describe('the service finds one-time codes in a mail', () => {
     expect(findCodes({ subject: 'Mail', text: bill, html: null })).toEqual([])
   })
 
-  test('each code of a numbered list is found', () => {
+  test('each one-time code of a numbered list is found', () => {
     const listed = 'Your backup codes:\n1. 4K7QZ92M\n2. X8PB31LT\n3) 9DW5RN0V'
     expect(valuesOf(listed).toSorted()).toEqual(['4K7QZ92M', '9DW5RN0V', 'X8PB31LT'])
     expect(valuesOf('We mended faults, but send no code:\n1. CVE-2025-20881')).toEqual([])
   })
 
-  test('a code is found if its sender forgot the full stop', () => {
+  test('a one-time code is found even if the sender forgot the full stop after it', () => {
     const text =
       'Your withdrawal code is 407286 It was generated at 2026-02-17 08:14:52 and is valid for 30 minutes.'
     expect(valuesOf(text)).toEqual(['407286'])
   })
 
-  test('a long code is found if a link carries it too and the words before it name a code', () => {
+  test('a long code is found only if a link contains the same code and the words before the code call it a code', () => {
     const link = 'https://a.example/register/q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'
     const shown = (words: string) => valuesOf(`Confirm: ${link}\n${words}`)
     const code = 'q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'
@@ -79,7 +79,7 @@ describe('the service finds one-time codes in a mail', () => {
     ])
   })
 
-  test('a numbered label and the name of the sender’s host are not codes', () => {
+  test('a numbered label such as PIN1 and the name of the sender’s host are not one-time codes', () => {
     const label = 'Please enter the code PIN1: 41907385'
     expect(findCodes({ subject: '', text: label, html: null }).map(({ value }) => value)).toEqual([
       '41907385',
@@ -92,34 +92,34 @@ describe('the service finds one-time codes in a mail', () => {
     ])
   })
 
-  test('letters in a random order are a code if they are alone on a line or after a colon, but a product name is not a code', () => {
+  test('random letters are a one-time code if they are alone on a line or after a colon, but a product name is not', () => {
     expect(valuesOf('Use this code to sign in:\n\nzlQEWh\n\nThanks')).toEqual(['zlQEWh'])
     expect(valuesOf('Your verification code is: zlQEWh')).toEqual(['zlQEWh'])
     expect(valuesOf('Use this code to sign in:\n\nGitHub\n\n204417')).toEqual(['204417'])
     expect(valuesOf('Your code lets zlQEWh sign in.')).toEqual([])
   })
 
-  test('pairs of hexadecimal digits with dashes are one code, even if the first pairs contain only digits', () => {
+  test('pairs of hexadecimal digits with dashes are one code, even if some pairs contain only the digits 0 to 9', () => {
     expect(valuesOf('Enter the code below.\n\nPIN: 98-8D-77-59')).toEqual(['98-8D-77-59'])
     expect(valuesOf('Enter the code below.\n\nPIN: CA-D5-26-FF')).toEqual(['CA-D5-26-FF'])
   })
 
-  test('in a Bulgarian mail, a code for an activation is found after its verb', () => {
+  test('in a Bulgarian mail, an activation code is found after the word for activation and a verb', () => {
     expect(valuesOf('Вашият код за активиране е 7H4K-Q2MD.')).toEqual(['7H4K-Q2MD'])
   })
 
-  test('the code for a booking is found as a code, and the number of the booking is not found', () => {
+  test('a verification code for a booking is found as a one-time code, but a booking number is not', () => {
     expect(valuesOf('Vaš verifikacijski kod za rezervaciju je:\n\n250964')).toEqual(['250964'])
     expect(valuesOf('Your booking number is 250964.')).toEqual([])
   })
 
-  test('mixed letters and digits that stand alone on a line are a code of up to 12 characters', () => {
+  test('mixed letters and digits alone on a line are a one-time code if they have at most 12 characters', () => {
     expect(valuesOf('Please use this code:\n\nTb4XgQ9zLwY2')).toEqual(['Tb4XgQ9zLwY2'])
     expect(valuesOf('Please use this code:\n\nTb4XgQ9zLwY2k')).toEqual([])
     expect(valuesOf('Your code opens Tb4XgQ9zLwY2 now.')).toEqual([])
   })
 
-  test('ten digits after a label are a code, and a telephone number in a sentence is not', () => {
+  test('ten digits after a label are a one-time code, but a telephone number in a sentence is not', () => {
     expect(valuesOf('Your one-time code is 1258941219.')).toEqual(['1258941219'])
     expect(valuesOf('If you have no code, call us on 8005550142 today.')).toEqual([])
   })
@@ -128,7 +128,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('認証コード: 483920\n\n〒113-0033 東京都文京区')).toEqual(['483920'])
   })
 
-  test('a found code has a kind, a value, a confidence, and the mail part and line where it was found', () => {
+  test('a code that is found has a kind, a value, a confidence, and the mail part and line where it was found', () => {
     expect(codesOf('Hello,\n\nyour verification code is 482 913.\n')).toEqual([
       {
         kind: 'numeric',
@@ -147,14 +147,14 @@ describe('the service finds one-time codes in a mail', () => {
     ).toMatchObject([{ value: '482913', part: 'html' }])
   })
 
-  test('the most certain code comes first in the list, and each value occurs once', () => {
+  test('the list of codes begins with the most certain code, and contains each value once', () => {
     const codes = codesOf(
       'The second code is 111222.\nYour one-time code: 333444\nYour code: 333444',
     )
     expect(codes.map(({ value }) => value)).toEqual(['333444', '111222'])
   })
 
-  test('if a number has several labels, the nearest label decides whether it is a code', () => {
+  test('if a number has several labels, the nearest label decides whether the number is a one-time code', () => {
     expect(valuesOf('Your code is 482913 for order 771204.')).toEqual(['482913'])
     expect(valuesOf('Order 771204: your code is 482913.')).toEqual(['482913'])
     expect(valuesOf('Your promo code is 482913.')).toEqual([])
@@ -173,7 +173,7 @@ describe('the service finds one-time codes in a mail', () => {
     'The code failed: process[4829] ended.',
   ])('the service finds no code in the text: %s', (text) => expect(valuesOf(text)).toEqual([]))
 
-  test('a delivery status notification gives no codes', async () => {
+  test('the service finds no one-time codes in a delivery status notification', async () => {
     const { codes } = await parseMail(
       Buffer.from(
         'From: <>\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\r\nYour code 482913\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\nStatus: 5.1.1\r\n--b--\r\n',
@@ -183,7 +183,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(codes).toEqual([])
   })
 
-  test('hidden text in a mail gives no code', async () => {
+  test('the service finds no one-time code in the hidden text of a mail', async () => {
     const { codes, mailLinks } = await parseMail(
       mail(
         '<p style="display:none">Your code is 111111 <a href="https://x.example/reset?t=Abc123Abc123">x</a></p><p>Your code is <b>284016</b></p><p style="font-size:0">Your code is 333333</p>',
@@ -194,7 +194,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(mailLinks).toEqual([])
   })
 
-  test('a mail with 500 codes gives at most CODES_MAX codes', () => {
+  test('in a mail with 500 codes, the service finds at most CODES_MAX codes', () => {
     const text = Array.from(
       { length: 500 },
       (_, n) => `Your one-time code is ${100_000 + n}.`,
@@ -205,13 +205,13 @@ describe('the service finds one-time codes in a mail', () => {
 
 describe('the service finds the codes of mails that were written after the first extraction rules', () => {
   test.each(LATER)(
-    'the codes of the mail with the subject "%s" are found',
+    'in the later test mail with the subject "%s", all codes are found',
     (subject, text, codes) => expect(valuesOf(text, subject)).toEqual(codes),
   )
 })
 
 describe('the service finds links in a mail', () => {
-  test('a found link has an address, a text and a purpose, and a link to reset a password is marked as sensitive', () => {
+  test('a link that is found has an address, a text and a purpose, and a link to reset a password is marked as sensitive', () => {
     expect(
       linksOf(
         '<p>Hi <a href="https://a.example/password/reset?token=Ab12Cd34Ef56&amp;x=1"><b>New</b> password</a><a href=\'https://a.example/blog\'><img alt="Blog"></a>',
@@ -227,14 +227,14 @@ describe('the service finds links in a mail', () => {
     ])
   })
 
-  test('the address of a tracking link is kept, and the words of its button tell the purpose', () => {
+  test('a tracking link keeps its address, and the words of its button decide the purpose', () => {
     const href = 'https://click.mailer.example/ls/click?upn=u001Xy7Kd02mQp'
     expect(linksOf(`<a href="${href}">Confirm email</a>`)).toMatchObject([
       { href, purpose: 'verify' },
     ])
   })
 
-  test('a link has the purpose `other` if its page looks the same for every visitor', () => {
+  test('a link has the purpose `other` if the page looks the same for every visitor', () => {
     expect(linksOf('<a href="https://a.example/login">Log in</a>')).toMatchObject([
       { purpose: 'other' },
     ])
@@ -245,7 +245,7 @@ describe('the service finds links in a mail', () => {
     expect(linksOf(hrefs.map((href) => `<a href="${href}">Verify</a>`).join(''))).toEqual([])
   })
 
-  test('links with a purpose are kept first, and the number and the total bytes of links are limited', () => {
+  test('if a mail has too many links, links with a purpose are kept first, and their number and total bytes are limited', () => {
     const others = Array.from({ length: 400 }, (_, n) => `<a href="https://a.example/${n}">n</a>`)
     const links = linksOf(
       `${others.join('')}<a href="https://a.example/unsubscribe/1">Unsubscribe</a>`,
@@ -286,14 +286,17 @@ const hostile: [string, string][] = [
 ]
 
 describe('the service limits what it finds in a mail with hostile texts', () => {
-  test.each(hostile)('the numbers of codes and links stay limited for %s', (_name, text) => {
-    const codes = findCodes({ subject: text.slice(0, 4_000), text, html: text })
-    const links = findLinks({ subject: text.slice(0, 4_000), text, html: text })
-    expect(codes.length).toBeLessThanOrEqual(CODES_MAX)
-    expect(links.length).toBeLessThanOrEqual(LINKS_MAX)
-  })
+  test.each(hostile)(
+    'the numbers of codes and links stay limited in a mail with %s',
+    (_name, text) => {
+      const codes = findCodes({ subject: text.slice(0, 4_000), text, html: text })
+      const links = findLinks({ subject: text.slice(0, 4_000), text, html: text })
+      expect(codes.length).toBeLessThanOrEqual(CODES_MAX)
+      expect(links.length).toBeLessThanOrEqual(LINKS_MAX)
+    },
+  )
 
-  test('words of a mail that are names of built-in JavaScript properties count as ordinary words', () => {
+  test('words of a mail that are names of built-in JavaScript properties are treated as ordinary words', () => {
     expect(valuesOf('Your code is __proto__ constructor 482913.')).toEqual(['482913'])
     expect(
       linksOf('<a href="https://a.example/__proto__">&constructor; &toString;</a>'),

@@ -20,28 +20,28 @@ describe('the service finds the large text of an HTML mail', () => {
     expect(large(`<p>Your code is</p>${html}<p>Bye</p>`)).toEqual(['482913'])
   })
 
-  test('text inside the child elements of a large element is large too', () => {
+  test('text in the child elements of a large HTML element counts as large too', () => {
     expect(large('<div style="font-size:30px">48<b>29</b><i>13</i></div>')).toEqual(['482913'])
   })
 })
 
-test('a text of usual size in HTML is not large', () => {
+test('HTML text of usual size does not count as large', () => {
   expect(large('<p style="font-size:14px;letter-spacing:0.5px">482913</p>')).toEqual([])
   expect(large('<h1 style="font-size:12px">482913</h1>')).toEqual([])
 })
 
-test('the cells of a table are on separate lines', () => {
+test('the cells of an HTML table are on separate lines', () => {
   const cell = '<td style="font-size:22px">'
   expect(large(`<table><tr>${cell}4</td>${cell}8</td></tr></table>`)).toEqual(['4', '8'])
 })
 
-test('bold text, headings and code count as bold, unless the style says otherwise', () => {
+test('bold HTML text, headings and code count as bold, unless the style says otherwise', () => {
   expect(bold('<p>Code <b>482913</b> or <code>77</code></p>')).toEqual(['482913', '77'])
   expect(bold('<p style="font-weight:700">482913</p>')).toEqual(['482913'])
   expect(bold('<b style="font-weight:400">482913</b>')).toEqual([])
 })
 
-test('the number in large text is the first code of a mail with two numbers', () => {
+test('in a mail with two numbers, the number in large text is listed as the first code', () => {
   const html = (first: string, second: string) =>
     `<p>Hello, the request has the number 718204.</p><p style="${first}">718 204</p><p style="${second}">482 913</p><p>It expires in 10 minutes.</p>`
   const codeOf = (shown: string) =>

@@ -44,18 +44,18 @@ describe('certain texts give a link no purpose', () => {
     'Stäng av',
     'Отключить',
     'Deauthorize unrecognized devices',
-  ])('a text gives a link no purpose if it says "%s"', (text) => {
+  ])('a text that says "%s" gives its link no purpose', (text) => {
     expect(purposeOfText(text)).toBeUndefined()
   })
 })
 
-test('two words that stand far from each other do not form a phrase with a purpose', () => {
+test('if two words stand far from each other, they do not together give a link its purpose', () => {
   const far = (words: number) => `notifications ${'and '.repeat(words)}preferences`
   expect(purposeOfText(far(10))).toBe('unsubscribe')
   expect(purposeOfText(far(18))).toBeUndefined()
 })
 
-test('a text about a password or a confirmation keeps this purpose, even if it also mentions a mail and its settings', () => {
+test('a text about a password or a confirmation gives a link this purpose, even if it also mentions mail settings', () => {
   expect(purposeOfText('Neues Passwort für die Einstellungen deiner Mail')).toBe('reset')
   expect(purposeOfText('Bestätige die Einstellungen deiner Mail')).toBe('verify')
 })

@@ -48,11 +48,11 @@ test.each([
     'a page for signing in that fills in the address',
     '<a href="https://a.example/login?email=gareth%40pryce.example">Log in</a>',
   ],
-])('the link %s has the purpose `other`', (_, html) => {
+])('a link to %s has the purpose `other`', (_, html) => {
   expect(purposeOf(html)).toEqual(['other'])
 })
 
-test('the subject of the mail decides the purpose of a sign-in link if its path names a later confirmation', () => {
+test('if the path of a sign-in link names a later confirmation, the mail’s subject decides the link’s purpose', () => {
   const html = `<a href="https://a.example/login/confirm?id=${TOKEN}">Continue</a>`
   expect(purposeOf(html, { subject: 'Confirm your e-mail address' })).toEqual(['verify'])
   expect(purposeOf(html, { subject: 'Your link' })).toEqual(['sign-in'])
@@ -60,7 +60,7 @@ test('the subject of the mail decides the purpose of a sign-in link if its path 
   expect(purposeOf(reset, { subject: 'Confirm your e-mail address' })).toEqual(['reset'])
 })
 
-test('the words on a button count more than the words before the same address in the plain-text part of the mail', () => {
+test('the words on a button count more than the words before the same address in the plain text of the mail', () => {
   const href = `https://a.example/requests?t=${TOKEN}`
   expect(
     purposeOf(`<a href="${href}">Review request</a>`, {
@@ -125,7 +125,7 @@ test.each([
   ['verify', `<a href="https://a.example/signup/${TOKEN}">Complete your registration</a>`],
   ['reset', `<a href="https://docs.a.example/password/reset/${TOKEN}${TOKEN}">Continue</a>`],
   ['reset', `<a href="https://a.example/account/lost_password?token=${TOKEN}">Continue</a>`],
-] as const)('a link like those of real products has the purpose %s', (purpose, html) => {
+] as const)('a link that looks like a real product’s link has the purpose %s', (purpose, html) => {
   expect(purposeOf(html)).toEqual([purpose])
 })
 
@@ -136,12 +136,12 @@ test('a link whose path or query changes the mail address has the purpose `verif
   expect(purposeOf(type)).toEqual(['verify'])
 })
 
-test('if the path of a link to a blog names a token, the link counts as personal', () => {
+test('if the path of a link to a blog contains a token, the link counts as personal', () => {
   const href = `https://blog.example/reset_password/task:login.reset/token:${TOKEN}`
   expect(purposeOf(`<a href="${href}">Open</a>`)).toEqual(['reset'])
 })
 
-test('a link to a page about received mail has the purpose `unsubscribe`, and a confirmation below the page has `verify`', () => {
+test('a link to mail settings has the purpose `unsubscribe`, and a confirmation link below the same path has `verify`', () => {
   for (const path of [
     'home/account/edit#notifications',
     'ada/emails/',
@@ -159,13 +159,13 @@ test('a link that approves a sign-in attempt has the purpose `sign-in`', () => {
     ])
 })
 
-test('a link to a page in which the reader types a code has the purpose `other`, and the link with the code has `verify`', () => {
+test('a link to a page where the reader types a code has the purpose `other`, and the link that contains the code has `verify`', () => {
   const page = 'https://a.example/edit.php?ID=1842'
   const text = `Click to confirm:\n${page}&CONFIRM_CODE=Kp3vRt8Z\nOr type your confirmation code here:\n${page}`
   expect(purposeOf('', { text })).toEqual(['verify', 'other'])
 })
 
-test('a link has the purpose sign-in if it completes a sign-in, and no purpose if it only reports one', () => {
+test('a link that completes a sign-in has the purpose `sign-in`, and a link that reports a sign-in has the purpose `other`', () => {
   const page = (name: string) => `Sjá: https://a.example/${name}?uid=${TOKEN}&code=${TOKEN}`
   expect(purposeOf('', { text: page('complete_signin') })).toEqual(['sign-in'])
   expect(purposeOf('', { text: page('report_signin') })).toEqual(['other'])

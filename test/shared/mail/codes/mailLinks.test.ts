@@ -15,7 +15,7 @@ describe('the service handles a link address that a mail shows twice', () => {
   const verify = anchor(personal('/go'), 'Verify your email')
   const plain = anchor(personal('/go'), 'Open')
 
-  test('if an address is shown twice, there is one link, with the first purpose and the first words', () => {
+  test('if a mail shows an address twice, the service lists one link, with the first purpose and the first words', () => {
     const reset = anchor(personal('/go'), 'Reset your password')
     expect(linksOf(verify + reset)).toEqual([
       { href: personal('/go'), text: 'Verify your email', purpose: 'verify', sensitive: false },
@@ -23,7 +23,7 @@ describe('the service handles a link address that a mail shows twice', () => {
     expect(linksOf(reset + verify)[0]).toMatchObject({ purpose: 'reset', sensitive: true })
   })
 
-  test('if an address is shown twice and has no purpose at its first position, it gets the purpose that it has at its second position', () => {
+  test('if an address occurs twice and its first occurrence has no purpose, the link gets the purpose of the second', () => {
     expect(linksOf(plain + verify)).toMatchObject([{ text: 'Open', purpose: 'verify' }])
     expect(linksOf(verify + plain)).toMatchObject([
       { text: 'Verify your email', purpose: 'verify' },
@@ -31,7 +31,7 @@ describe('the service handles a link address that a mail shows twice', () => {
     expect(linksOf(plain + plain)).toMatchObject([{ purpose: 'other' }])
   })
 
-  test('if a button has the same address as a bare address, the words beside the bare address do not give it the purpose verify or sign-in', () => {
+  test('if a button and a bare URL have the same address, words beside the bare URL do not give the purpose verify or sign-in', () => {
     const button = anchor(personal('/go'), 'Read the news')
     const beside = (words: string) => linksOf(button, { text: `${words}:\n${personal('/go')}` })
     expect(beside('Verify your email')[0]!.purpose).toBe('other')
@@ -42,7 +42,7 @@ describe('the service handles a link address that a mail shows twice', () => {
   })
 })
 
-test('a link of a wiki has the purpose of its act if it holds a secret', () => {
+test('a link to a wiki has a purpose only if its address contains a secret', () => {
   const wiki = 'https://wiki.acme.example'
   expect(purposeOfBare(`${wiki}/doku.php?do=resendpwd&pwauth=3a1f08c7de5b4492`)).toBe('reset')
   expect(purposeOfBare(`${wiki}/Special:AccountRecovery/confirm/5d7e0a94c1b24f88`)).toBe('verify')
@@ -50,7 +50,7 @@ test('a link of a wiki has the purpose of its act if it holds a secret', () => {
   expect(purposeOfBare(`${wiki}/confirm/how-to-confirm-2`)).toBe('other')
 })
 
-test('a bare address in HTML outside of links is a link, and the address that a link shows is none', () => {
+test('a bare URL in HTML counts as a link, but a URL that a link shows as its text does not', () => {
   const url = 'https://a.example/activation/confirm/eyJ0eXAiOiJKV1QiLCJhbGci'
   const bare = findLinks({ subject: '', text: '', html: `Here is your url:<br>${url}<br>Regards` })
   expect(bare).toMatchObject([{ href: url, purpose: 'verify' }])
@@ -60,7 +60,7 @@ test('a bare address in HTML outside of links is a link, and the address that a 
   ])
 })
 
-test('a short token of a link counts before an act at the end of the path, and before a slash', () => {
+test('a short token in a link’s path makes the link personal if an action follows at the end of the path, or a slash', () => {
   const purpose = (url: string) => findLinks({ subject: '', text: url, html: null })[0]?.purpose
   expect(purpose('https://ask.example/password_resets/Rk27bTq9/edit')).toBe('reset')
   expect(purpose('https://news.example/api/subscribers/9f20ab/confirm')).toBe('verify')
@@ -69,7 +69,7 @@ test('a short token of a link counts before an act at the end of the path, and b
   expect(purpose('https://jet.example/email/reset/5d9b0c3a17')).not.toBe('reset')
 })
 
-test('a link that resets the data for signing in has the purpose `reset`', () => {
+test('a link that resets sign-in credentials has the purpose `reset`', () => {
   const href = 'https://sso.example/action-token?key=eyJhbGciOiJIUzUxMiJ9'
   for (const words of ['Link to reset credentials', 'Zurücksetzen der Anmeldedaten']) {
     const html = `<a href="${href}">${words}</a>`
@@ -78,13 +78,13 @@ test('a link that resets the data for signing in has the purpose `reset`', () =>
 })
 
 describe('the words of a link decide its purpose', () => {
-  test('if the words of a link are about unsubscribing or something else, they count more than its path', () => {
+  test('if a link’s words are about unsubscribing or another purpose, the words count more than the link’s path', () => {
     expect(purposeOf(anchor(personal('/verify-email'), 'Unsubscribe'))).toBe('unsubscribe')
     expect(purposeOf(anchor(personal('/unsubscribe'), 'Verify your email'))).toBe('unsubscribe')
     expect(purposeOf(anchor(personal('/verify-email'), 'Accept invitation'))).toBe('other')
   })
 
-  test('if a link is a picture, its words are the description of the picture, and never its other attributes', () => {
+  test('if a link is a picture, its words are the picture’s alt text, and never another attribute', () => {
     const picture = (attribute: string) =>
       anchor(personal('/go'), `<img ${attribute}="Verify your email">`)
     expect(purposeOf(picture('alt'))).toBe('verify')
@@ -98,7 +98,7 @@ describe('the words of a link decide its purpose', () => {
     expect(linksOf(anchor(personal('/go'), 'a'.repeat(201)))[0]!.text).toBe('a'.repeat(200))
   })
 
-  test('if the words of a link are about a help page, the link has no purpose', () => {
+  test('a link has no purpose if its host, its path or its words show that it leads to a help page', () => {
     const help = (href: string) => purposeOf(anchor(href, 'Reset your password'))
     expect(help(`https://help.a.example/x/${TOKEN}`)).toBe('other')
     expect(help(at(`/faq/${TOKEN}`))).toBe('other')
@@ -116,7 +116,7 @@ describe('the words beside a link may decide its purpose', () => {
     expect(beside('Read more here:')).toBe('other')
   })
 
-  test('the words beside an icon link, or beside the address of a home page, do not decide its purpose', () => {
+  test('words beside an icon link or a home page’s address do not decide its purpose, unless the link is personal', () => {
     const icon = '<img src="i.png">'
     const words = '<p>Unsubscribe here:</p>'
     expect(purposeOf(words + anchor(at('/go'), icon))).toBe('other')
@@ -126,7 +126,7 @@ describe('the words beside a link may decide its purpose', () => {
     expect(purposeOfBare(`Unsubscribe here:\n${at('/?u=4711x')}`)).toBe('unsubscribe')
   })
 
-  test('if the path of a link could mean two purposes, the words beside the link count more than the path', () => {
+  test('if the path of a link could have two purposes, the words beside the link decide', () => {
     expect(purposeOfBare(`Define your new password:\n${personal('/verify')}`)).toBe('reset')
     expect(purposeOfBare(`To verify your email:\n${personal('/signin')}`)).toBe('verify')
   })
@@ -136,7 +136,7 @@ describe('the words beside a link may decide its purpose', () => {
     expect(purposeOfBare(`Read more. Reset your password: ${personal('/go')}`)).toBe('reset')
   })
 
-  test('the words between two links belong to the first link', () => {
+  test('words between two links belong to the link before them', () => {
     const [first, second] = linksOf(null, {
       text: `Reset your password: ${personal('/a')} ${personal('/b')}`,
     })
@@ -145,7 +145,7 @@ describe('the words beside a link may decide its purpose', () => {
 })
 
 describe('the subject of a mail may decide the purpose of a link', () => {
-  test('if neither the words nor the path of a personal link explain it, the subject decides its purpose', () => {
+  test('if neither the words nor the path of a personal link show its purpose, the mail’s subject decides', () => {
     expect(purposeOfBare(personal('/go'), 'Verify your email')).toBe('verify')
     expect(purposeOfBare(at('/go/ab12'), 'Verify your email')).toBe('other')
     expect(purposeOfBare(personal('/go'), 'Re: Verify your email')).toBe('other')
@@ -154,7 +154,7 @@ describe('the subject of a mail may decide the purpose of a link', () => {
 })
 
 describe('the service reads a link of a mail', () => {
-  test('a link counts as personal if it has a token of letters and digits, or of 32 letters', () => {
+  test('a link counts as personal if it has a token of mixed letters and digits, or of 32 letters', () => {
     const reset = (token: string) => purposeOf(anchor(at(`/go/${token}`), 'Reset your password'))
     expect(reset(`${'1'.repeat(15)}a`)).toBe('reset')
     for (const token of ['a'.repeat(32), 'aBcdefghij', 'ABCDEFGHIJ'])
@@ -164,7 +164,7 @@ describe('the service reads a link of a mail', () => {
     }
   })
 
-  test('if the path of a link has only a number, the link does not sign in, and the words beside it cannot make it a confirmation', () => {
+  test('if a link’s path has only a number, the link is never for sign-in, and words beside it cannot give the purpose verify', () => {
     expect(purposeOf(anchor(at('/topic/4711'), 'Sign in'))).toBe('other')
     expect(purposeOf(anchor(at('/topic/4711a'), 'Sign in'))).toBe('sign-in')
     expect(purposeOf(anchor(at('/topic/4711'), 'Verify your email'))).toBe('verify')
@@ -172,7 +172,7 @@ describe('the service reads a link of a mail', () => {
     expect(purposeOfBare(`Reset your password:\n${at('/topic/4711')}`)).toBe('reset')
   })
 
-  test('a link has a web address with at most 4,000 characters', () => {
+  test('a link has a web address of at most 4,000 characters', () => {
     const ofLength = (length: number) => at('/').padEnd(length, 'a')
     expect(linksOf(anchor(ofLength(4_000), 'x'))).toHaveLength(1)
     expect(linksOf(anchor(ofLength(4_001), 'x'))).toHaveLength(0)
@@ -188,12 +188,12 @@ describe('the service reads a link of a mail', () => {
     expect(reset(15)).toBe('other')
   })
 
-  test('a link is read from the href of `a`, and of no other element', () => {
+  test('the service reads links only from the href of the element `a`', () => {
     expect(linksOf(`<link href="${at('/x')}"><area href="${at('/x')}">`)).toEqual([])
     expect(linksOf(`<a name="${at('/x')}">x</a>`)).toEqual([])
   })
 
-  test('if the end tag of a link is missing, the link ends at the next link or at the end of the mail', () => {
+  test('if the end tag of a link is missing, the link ends where the next link begins or where the mail ends', () => {
     const html = `<a href="${personal('/a')}">Verify your email<a href="${personal('/b')}">Open`
     expect(linksOf(html).map(({ text }) => text)).toEqual(['Verify your email', 'Open'])
   })
@@ -205,13 +205,13 @@ describe('the service reads a link of a mail', () => {
     ])
   })
 
-  test('a link in plain text keeps a bracket that it opens itself', () => {
+  test('a link in plain text keeps a closing bracket if the link itself contains the opening bracket', () => {
     expect(
       linksOf(null, { text: `See ${at('/wiki/Mail_(post)')}, (or ${at('/a_(b)?c=d')}).` }),
     ).toMatchObject([{ href: at('/wiki/Mail_(post)') }, { href: at('/a_(b)?c=d') }])
   })
 
-  test('a link between angle brackets may be broken over lines', () => {
+  test('a link between angle brackets may continue on the next line', () => {
     const href = at(`/verify?id=1&t=${TOKEN}&next=home`)
     const text = `Verify your email: <${href.slice(0, 30)}\r\n  ${href.slice(30, 44)}\r\n${href.slice(44)}>\r\nBye`
     expect(linksOf(null, { text })).toMatchObject([{ href, purpose: 'verify' }])
@@ -228,21 +228,21 @@ describe('the service reads a link of a mail', () => {
     expect(linksOf(null, { text: two })).toMatchObject([{ href: at('/a') }, { href: at('/b') }])
   })
 
-  test('a link in plain text ends before a punctuation mark of a Chinese or Japanese sentence', () => {
+  test('a link in plain text ends before Chinese or Japanese punctuation', () => {
     for (const mark of '\uff0c\u3002\u3001\uff1b\uff1a\uff01\uff1f\uff09\u300d\u300f\u3011\u300b') {
       const text = `\u8bf7\u70b9\u51fb${personal('/v')}${mark}\u5982\u679c\u4e0d\u662f\u60a8\u672c\u4eba`
       expect(linksOf(null, { text })).toMatchObject([{ href: personal('/v') }])
     }
   })
 
-  test('a space inside the href of a link is written as a browser writes it, and line ends are dropped', () => {
+  test('a space in the href of a link is encoded as in a browser, and line ends are removed', () => {
     const [{ href }] = linksOf(
       anchor(` ${at('/v?name=Ada Lovelace&')}\r\n\tt=${TOKEN} `, 'Verify'),
     ) as any
     expect(href).toBe(at(`/v?name=Ada%20Lovelace&t=${TOKEN}`))
   })
 
-  test('a link in square brackets ends at the closing bracket, even if a word stands directly behind', () => {
+  test('a link in square brackets ends at the closing bracket, even if a word follows directly', () => {
     expect(
       linksOf(null, { text: `Reset [${at('/x?a=b')}]If not, see [${at('/y')}].` }),
     ).toMatchObject([{ href: at('/x?a=b') }, { href: at('/y') }])
@@ -261,7 +261,7 @@ describe('the service limits the links of a mail', () => {
     expect(links[48]!.href).toBe(at('/p/48'))
   })
 
-  test('the links of a mail have at most 32,000 characters together', () => {
+  test('all links of a mail together have at most 32,000 characters', () => {
     expect(linksOf(many(9, 4_000).join(''))).toHaveLength(8)
     expect(linksOf([...many(8, 3_999), ...many(9, 4_000).slice(8)].join(''))).toHaveLength(8)
     expect(linksOf([...many(8, 3_999), anchor(at('/y'), 'Read')].join(''))).toHaveLength(8)

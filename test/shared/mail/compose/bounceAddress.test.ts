@@ -18,11 +18,11 @@ const ADDRESS = bounceAddress(KEYS, FROM, COPY)
 const TAG = readBounceTag(ADDRESS)!
 
 describe('the service makes the bounce address of a sent mail', () => {
-  test('a bounce address has a tag of 25 characters after the name of the inbox', () => {
+  test('a bounce address has a tag of 25 characters after the inbox name', () => {
     expect(ADDRESS).toMatch(/^desk\+b[a-z2-7]{24}@a\.example$/)
   })
 
-  test('a bounce address names the message by the first 40 bits of its hash', () => {
+  test('a bounce address identifies the message by the first 40 bits of its hash', () => {
     for (let n = 0; n < 50; n++) {
       const messageId = `<m${n}@a.example>`
       const { hash } = readBounceTag(bounceAddress(KEYS, FROM, { ...COPY, messageId }))!
@@ -44,7 +44,7 @@ describe('the service makes the bounce address of a sent mail', () => {
 })
 
 describe('the service checks the tag of a bounce address', () => {
-  test('the tag proves for which copy of a mail the address was made, whatever the letter case of the recipient', () => {
+  test('the tag of a bounce address proves to which copy of a mail it belongs, whatever the letter case of the recipient', () => {
     expect(isTagOf(TAG, KEYS, COPY)).toBe(true)
     expect(isTagOf(TAG, KEYS, { ...COPY, recipient: 'ada@B.EXAMPLE' })).toBe(true)
     for (const other of [{ projectId: 'p2' }, { messageId: '<m2@a>' }, { recipient: 'c@d' }]) {
@@ -52,14 +52,14 @@ describe('the service checks the tag of a bounce address', () => {
     }
   })
 
-  test('the tag is made with the first key, and is recognised with each key', () => {
+  test('the tag of a bounce address is made with the first key, and is recognised with any of the keys', () => {
     expect(isTagOf(TAG, key(2), COPY)).toBe(false)
     expect(isTagOf(TAG, [...key(2), ...KEYS], COPY)).toBe(true)
     expect(isTagOf(TAG, [], COPY)).toBe(false)
     expect(bounceAddress([...key(2), ...KEYS], FROM, COPY)).toBe(bounceAddress(key(2), FROM, COPY))
   })
 
-  test('the tag is read in upper or lower case', () => {
+  test('the tag of a bounce address is read in upper or lower case', () => {
     expect(readBounceTag(ADDRESS.toUpperCase())).toEqual(TAG)
   })
 

@@ -55,7 +55,7 @@ test('a composed mail contains the given Message-ID, author, recipients and subj
   expect(await field('Subject', given)).toEqual(['Tide tables'])
 })
 
-test('a subject that contains an encoded word reaches its recipients letter for letter', async () => {
+test('a subject that contains an encoded word (such as =?utf-8?Q?x?=) reaches its recipients unchanged', async () => {
   for (const subject of [
     'Invoice =?iso-8859-1?Q?paid?= today',
     '=?utf-8?B?WWVz?=',
@@ -66,7 +66,7 @@ test('a subject that contains an encoded word reaches its recipients letter for 
   }
 })
 
-test('a display name in a composed mail never contains an encoded word', async () => {
+test('a display name in a composed mail never contains an encoded word (such as =?utf-8?Q?x?=)', async () => {
   const word = '=?utf-8?Q?Bank?='
   const mail = await composed({ fromName: word, names: { 'ada@a.example': `The ${word}` } })
   const { from, to } = await PostalMime.parse(mail)
@@ -89,7 +89,7 @@ test('a mail with HTML is composed of a text part and an HTML part', async () =>
 })
 
 describe('the service writes the header of a mail', () => {
-  test('the header of a reply names the answered message and the earlier messages', async () => {
+  test('the header of a reply names the answered message and the earlier messages of the thread', async () => {
     const ids = ['<a@a.example>', '<"b c"@a.example>']
     expect(await field('In-Reply-To', { inReplyTo: ids.slice(0, 1) })).toEqual(['<a@a.example>'])
     expect(await field('References', { references: ids })).toEqual([ids.join(' ')])
@@ -97,11 +97,11 @@ describe('the service writes the header of a mail', () => {
     expect(await field('References')).toEqual([])
   })
 
-  test('the header of a mail has the fields that the caller gives', async () => {
+  test('the header of a mail has the extra fields that the caller gives', async () => {
     expect(await field('X-Tide', { headers: { 'X-Tide': 'high' } })).toEqual(['high'])
   })
 
-  test('the text of a subject or a name cannot add a header field', async () => {
+  test('a subject, a name or a file name with a line break cannot add a header field to a mail', async () => {
     const mail = await composed({
       subject: 'a\r\nX-One: 1',
       names: { 'ada@a.example': 'Ada\r\nX-Two: 2' },
@@ -121,7 +121,7 @@ describe('the service writes an attachment into a mail', () => {
     expect(mail).toContain(Buffer.from('high').toString('base64'))
   })
 
-  test('an attachment with a Content-ID is shown in the HTML part', async () => {
+  test('an attachment with a Content-ID is marked as a part that the HTML part can show', async () => {
     const mail = await composed({ html: '<img>', attachments: [file({ contentId: 'c1' })] })
     expect(mail).toContain('Content-Disposition: inline; filename=tide.txt')
     expect(mail).toContain('Content-ID: <c1>')
@@ -145,7 +145,7 @@ describe('the service writes an attachment into a mail', () => {
     expect(mail).not.toContain('multipart/alternative')
   })
 
-  test('an attachment cannot make the service read a local file', async () => {
+  test('an attachment whose file name is a local path cannot make the service read this local file', async () => {
     expect(await composed({ attachments: [file({ filename: '/etc/hostname' })] })).toContain(
       Buffer.from('high').toString('base64'),
     )
@@ -156,7 +156,7 @@ describe('the service writes a forwarded message into a mail', () => {
   const forwarded = (text: string | Buffer, contentType = 'message/rfc822') =>
     composed({ attachments: [file({ contentType, content: Buffer.from(text) })] })
 
-  test('a forwarded message that has only plain lines is included unchanged', async () => {
+  test('a forwarded message is included unchanged if its lines are ASCII, end with CRLF and have at most 998 characters', async () => {
     for (const text of ['A: 1\r\n\r\nHi\r\n', `A: ${'x'.repeat(995)}\r\n`, '']) {
       const mail = await forwarded(text)
       expect(mail).toContain('Content-Type: message/rfc822')
@@ -166,7 +166,7 @@ describe('the service writes a forwarded message into a mail', () => {
     expect(await forwarded('A: 1\r\n', 'MESSAGE/global')).toContain('7bit')
   })
 
-  test('a forwarded message that has lines of another kind than plain lines is attached as bytes', async () => {
+  test('a forwarded message with long lines, non-ASCII or null characters, or other line ends is attached as bytes', async () => {
     for (const text of ['A: ä\r\n', 'A: \0\r\n', 'A\nB', 'A\rB', `A: ${'x'.repeat(996)}\r\n`]) {
       const mail = await forwarded(text)
       expect(mail).toContain('Content-Type: application/octet-stream')

@@ -8,7 +8,7 @@ function fault(given: Record<string, string>, withUnsubscribe = false): string |
   return 'error' in read ? read.error : null
 }
 
-test('accepted header fields are returned as they were given', () => {
+test('the service returns accepted extra header fields unchanged', () => {
   const given = { 'X-Tide': 'high', 'List-Id': '<a.example>', 'auto-submitted': 'no' }
   expect(readCustomHeaders(given, true)).toEqual({ headers: given })
   expect(readCustomHeaders({}, false)).toEqual({ headers: {} })
@@ -22,7 +22,7 @@ test('a caller may add at most twenty header fields to a mail', () => {
 })
 
 describe('the service checks the name of a header field', () => {
-  test('the name of a header field has at most 76 letters, digits and hyphens', () => {
+  test('the name of an extra header field has at most 76 letters, digits and hyphens', () => {
     const text = 'headers must be named by at most 76 letters, digits and hyphens'
     expect(fault({ ['X-'.padEnd(76, 'a')]: 'v' })).toBeNull()
     for (const name of ['', 'X-'.padEnd(77, 'a'), 'X-a:b', 'X-a b', 'X-ä', 'X-a\r\nBcc']) {
@@ -37,13 +37,13 @@ describe('the service checks the name of a header field', () => {
     },
   )
 
-  test('the name of a header field may be used only once, whatever its case', () => {
+  test('the name of a header field may be used only once, in any letter case', () => {
     expect(fault({ 'X-Tide': 'a', 'x-tide': 'b' })).toBe(
       'headers.x-tide must differ from the earlier ones',
     )
   })
 
-  test('the name of a header field may not be that of a field that the setting unsubscribe writes', () => {
+  test('if the field unsubscribe is set, a caller may not add List-Unsubscribe or List-Unsubscribe-Post', () => {
     for (const name of ['List-Unsubscribe', 'list-unsubscribe-post']) {
       expect(fault({ [name]: 'v' }, true)).toBe(`headers.${name} must not stand beside unsubscribe`)
       expect(fault({ [name]: 'v' })).toBeNull()
@@ -62,7 +62,7 @@ test('the value of a header field is one line of 1 to 900 visible ASCII characte
   }
 })
 
-test('each header field is written on a separate line', () => {
+test('each extra header field is written on a separate line', () => {
   expect(customFields({ 'X-A': '1', 'List-Id': '<b>' })).toBe('X-A: 1\r\nList-Id: <b>\r\n')
   expect(customFields({})).toBe('')
 })

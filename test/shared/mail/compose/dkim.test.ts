@@ -32,7 +32,7 @@ const HEADER = [
 const message = (body: string, header = HEADER) =>
   Buffer.from(`${header.join('\r\n')}\r\n\r\n${body}`, 'utf8')
 
-test('the library mailauth accepts the DKIM signature for every form of body', async () => {
+test('the library mailauth accepts the DKIM signature of every form of mail body', async () => {
   for (const body of [
     '',
     '\r\n',
@@ -52,7 +52,7 @@ test('the library mailauth accepts the DKIM signature for every form of body', a
   }
 })
 
-test('a DKIM signature stays valid after the changes that relays make, and breaks if visible text or a visible field changes', async () => {
+test('a DKIM signature stays valid after changes that relays usually make, and breaks if visible content changes', async () => {
   const signed = dkimSign(message('Pay 10 to Ada.\r\n'), [SIGNER]).toString()
   const changed = (from: string, to: string) => Buffer.from(signed.replace(from, to))
   expect(await verdicts(changed('Two   spaces', 'Two spaces'))).toEqual(['pass'])
@@ -92,7 +92,7 @@ test('several DKIM keys sign one message, and each signature is valid by itself'
   expect(dkimSign(message('x'), []).equals(message('x'))).toBe(true)
 })
 
-test('the lines of a DKIM signature have less than 120 characters, and signing does not change the message', () => {
+test('the lines of a DKIM signature have less than 120 characters, and signing does not change the rest of the message', () => {
   const original = message('x\r\n')
   const signed = dkimSign(original, [{ ...SIGNER, domain: `${'x'.repeat(60)}.mail.test` }])
   expect(signed.subarray(-original.length).equals(original)).toBe(true)
@@ -109,7 +109,7 @@ test('a DNS TXT record is split into strings of at most 255 bytes', () => {
   expect(txtStrings('')).toBe('""')
 })
 
-test('a message without a signer is unchanged', () => {
+test('if there is no DKIM key, a message is not changed', () => {
   const plain = message('x\r\n')
   expect(dkimSign(plain, [])).toBe(plain)
 })
@@ -120,7 +120,7 @@ test('a message without a body is signed as a message with an empty body', async
   expect(await verdicts(Buffer.from(`${signed}\r\n`, 'latin1'))).toEqual(['pass'])
 })
 
-test('no line of a DKIM signature is longer than 78 characters, and the list of fields ends without a colon', () => {
+test('no line of a DKIM signature is longer than 78 characters, and the list of signed fields does not end with a colon', () => {
   const signed = dkimSign(message('x\r\n'), [SIGNER]).toString('latin1')
   const field = signed.slice(0, signed.indexOf('\r\nFrom:'))
   for (const line of field.split('\r\n')) expect(line.length).toBeLessThanOrEqual(78)

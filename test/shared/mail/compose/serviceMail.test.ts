@@ -34,7 +34,7 @@ const notice = (act: AskedAct = MAIL, address = 'ada@a.example', projectName = '
     expiresAt: EXPIRES,
   })
 
-test('a mail of the service itself has its own sender and one recipient, and asks for no automatic reply', () => {
+test('a mail from the service itself has the service as sender and one recipient, and asks for no automatic reply', () => {
   expect(signIn()).toMatchObject({
     messageId: '<sir_1@mail.example>',
     date: DATE,
@@ -48,7 +48,7 @@ test('a mail of the service itself has its own sender and one recipient, and ask
 })
 
 describe('the service writes a mail with a sign-in link', () => {
-  test('a sign-in mail contains the link, the time when it expires, and advice', () => {
+  test('a sign-in mail contains the link, the link’s expiry time, and advice', () => {
     expect(signIn().subject).toBe('Sign in to Purser')
     expect(signIn().text).toBe(
       [
@@ -68,7 +68,7 @@ describe('the service writes a mail with a sign-in link', () => {
 })
 
 describe('the service writes a mail that asks for an approval', () => {
-  test('an approval notice for a mail names the recipients on one line and the subject on another line', () => {
+  test('a notice that asks an owner to approve a mail names the recipients on one line and the subject on another line', () => {
     expect(notice().subject).toBe('A mail of Pier 4 waits for you')
     expect(notice().text).toBe(
       [
@@ -86,7 +86,7 @@ describe('the service writes a mail that asks for an approval', () => {
     )
   })
 
-  test('an approval notice for a payment names the amount, the host and the payee', () => {
+  test('a notice that asks an owner to approve a payment names the amount, the host and the payee', () => {
     const { subject, text } = notice({
       kind: 'payment',
       host: 'shop.example',
@@ -99,7 +99,7 @@ describe('the service writes a mail that asks for an approval', () => {
     )
   })
 
-  test('an approval notice has a separate Message-ID for each approver', () => {
+  test('each approver gets an approval notice with a different Message-ID', () => {
     const idOf = (address: string) => notice(MAIL, address).messageId
     expect(idOf('ada@a.example')).toMatch(/^<apr_1\.[0-9a-f]{12}@mail\.example>$/)
     expect(idOf('ada@a.example')).not.toBe(idOf('cy@a.example'))

@@ -24,7 +24,7 @@ test('an https URL for List-Unsubscribe is escaped for the header, and a URL wit
   expect(folded ?? '').not.toMatch(/[\r\n\s]/)
 })
 
-test('the header List-Unsubscribe-Post is written only if List-Unsubscribe has a URL', () => {
+test('the header List-Unsubscribe-Post is written only if List-Unsubscribe contains a URL', () => {
   const url = 'https://example.com/u'
   expect(unsubscribeFields({ url, mailto: 'leave@example.com' })).toBe(
     'List-Unsubscribe: <https://example.com/u>,\r\n <mailto:leave@example.com>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n',
@@ -34,7 +34,7 @@ test('the header List-Unsubscribe-Post is written only if List-Unsubscribe has a
   )
 })
 
-test('an unsubscribe URL has at most as many characters as a header line can hold', () => {
+test('an unsubscribe URL may have only as many characters as a header line can hold', () => {
   const ofLength = (length: number) => 'https://example.com/'.padEnd(length, 'x')
   const most = UNSUBSCRIBE_URL_MAX_LENGTH
   expect(parseUnsubscribeUrl(ofLength(most))).toBe(ofLength(most))
@@ -46,6 +46,6 @@ test('an unsubscribe URL has neither a user name nor a password', () => {
   expect(parseUnsubscribeUrl('https://:password@example.com/')).toBeNull()
 })
 
-test('a mail without a place to unsubscribe has no header field about it', () => {
+test('a mail without an unsubscribe URL or address has no header field about unsubscribing', () => {
   expect(unsubscribeFields({ url: null, mailto: null })).toBe('')
 })

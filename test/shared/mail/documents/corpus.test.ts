@@ -106,24 +106,24 @@ for (const { name: set } of sets) {
     .trim()
     .split('\n')
   const files = lines.map((line): Expected => JSON.parse(line))
-  test(`the set ${set} of test documents has more than ten files`, () => {
+  test(`the test set ${set} has more than ten documents`, () => {
     expect(files.length).toBeGreaterThan(10)
   })
   for (const expected of files) {
     const isMissed = MISSED[`${set}/${expected.file}`] !== undefined
-    test(`the extracted text of ${set}/${expected.file} ${isMissed ? 'still differs from' : 'equals'} the expected text`, async () => {
+    test(`the text that is extracted from ${set}/${expected.file} ${isMissed ? 'still differs from' : 'equals'} the expected text`, async () => {
       const found = await differences(set, expected)
       if (isMissed) expect(found).not.toEqual([])
       else expect(found).toEqual([])
     })
   }
-  test(`each document of the set ${set} gives the recorded text, links, codes and omissions`, async () => {
+  test(`for each document of the test set ${set}, extraction finds the recorded text, links, codes and omissions`, async () => {
     const lines = files.map(async (one) => recordedLine([one.file, await readOnce(set, one)]))
     expectRecorded(`documents/${set}/read.jsonl`, await Promise.all(lines))
   })
 }
 
-test('slides are numbered by their position in the presentation, and a hidden slide also has a number', async () => {
+test('slides are numbered by their position in the presentation, and hidden slides are counted too', async () => {
   const numbersOf = async (filename: string) => {
     const bytes = new Uint8Array(readFileSync(join(FOLDER, 'strangers', filename)))
     const read = await readDocument(bytes, { filename, contentType: '' }, Date.now())

@@ -11,12 +11,12 @@ describe('the service reads a CSV file', () => {
     expect(textOf('a,,b\n,c')).toBe('a\t\tb\n\tc')
   })
 
-  test('a last row without a line end is kept in the text of a CSV file, and so is its last cell', () => {
+  test('the text of a CSV file keeps the last row and its last cell, even without a line end', () => {
     expect(textOf('a')).toBe('a')
     expect(textOf('a,b')).toBe('a\tb')
   })
 
-  test('a CSV file of zero bytes has no text', () => {
+  test('an empty CSV file has an empty text', () => {
     expect(textOf('')).toBe('')
   })
 
@@ -35,12 +35,12 @@ describe('the service reads a CSV file', () => {
     expect(textOf('"",d')).toBe('\td')
   })
 
-  test('a quote is kept in the text of a CSV file if it is not at the beginning of its cell', () => {
+  test('a quote in a CSV cell stays in the text if the quote is not at the beginning of the cell', () => {
     expect(textOf('5" pipe,x')).toBe('5" pipe\tx')
     expect(textOf('"a" "b",c')).toBe('a "b"\tc')
   })
 
-  test('the text after a closing quote in a CSV file is added to the cell', () => {
+  test('text after a closing quote in a CSV file belongs to the same cell', () => {
     expect(textOf('"a"b,c')).toBe('ab\tc')
   })
 
@@ -48,7 +48,7 @@ describe('the service reads a CSV file', () => {
     expect(textOf('a,"b,c\nd')).toBe('a\tb,c d')
   })
 
-  test('the text of a CSV file is cut at a million characters, and says so', () => {
+  test('the text of a CSV file is cut at a million characters, and the result says that it was cut', () => {
     const { text, omitted } = readCsv(Buffer.from(`${'x'.repeat(999_999)}y\nz`))
     expect(text.slice(-2)).toBe('xy')
     expect(text).toHaveLength(1_000_000)
@@ -59,20 +59,20 @@ describe('the service reads a CSV file', () => {
 })
 
 describe('the service detects the delimiter of a CSV file', () => {
-  test.each([',', ';', '\t', '|'])('the delimiter of a CSV file may be %p', (delimiter) => {
+  test.each([',', ';', '\t', '|'])('a CSV file may use %p as delimiter', (delimiter) => {
     expect(textOf(`a${delimiter}b\nc${delimiter}d`)).toBe('a\tb\nc\td')
   })
 
-  test('the delimiter of a CSV file is the character that occurs most often', () => {
+  test('if no possible delimiter occurs in every line, the delimiter of a CSV file is the most frequent one', () => {
     expect(textOf('1,5;2,5;3;4')).toBe('1,5\t2,5\t3\t4')
     expect(textOf('a;b|c|d,e')).toBe('a;b\tc\td,e')
   })
 
-  test('the delimiter of a CSV file is a comma if another delimiter occurs equally often', () => {
+  test('if two possible delimiters of a CSV file occur equally often and one is the comma, the comma is used', () => {
     expect(textOf('a;b,c')).toBe('a;b\tc')
   })
 
-  test('the delimiter of a CSV file occurs in each line, so decimal commas do not count', () => {
+  test('the delimiter of a CSV file is preferably a character of every line, so that decimal commas do not count', () => {
     expect(textOf('Preis;Menge\n1,50;2,00\n\n3,20;4,10\n')).toBe(
       'Preis\tMenge\n1,50\t2,00\n\n3,20\t4,10',
     )
@@ -82,12 +82,12 @@ describe('the service detects the delimiter of a CSV file', () => {
     expect(textOf('Report\na,b\nc,d;e\n')).toBe('Report\na\tb\nc\td;e')
   })
 
-  test('delimiters of a CSV file are counted only outside of quotes', () => {
+  test('possible delimiters of a CSV file are counted only outside of quotes', () => {
     expect(textOf('"a,b,c,d";e')).toBe('a,b,c,d\te')
     expect(textOf('"a";",,,";b')).toBe('a\t,,,\tb')
   })
 
-  test('delimiters of a CSV file are counted only in the first 4,000 characters', () => {
+  test('possible delimiters of a CSV file are counted only in the first 4,000 characters', () => {
     const row = (chars: number) => `${'x'.repeat(chars)};,,`
     expect(textOf(row(3_999)).slice(-4)).toBe('x\t,,')
     expect(textOf(row(3_998)).slice(-2)).toBe('x;')

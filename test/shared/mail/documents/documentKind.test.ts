@@ -17,9 +17,12 @@ describe('the service decides whether a file may contain text', () => {
     ['png', 'application/octet-stream'],
     ['a.png.txt', 'application/pdf'],
     ['a.pdf', 'x-image/png'],
-  ])('a file named %p with the type %p may contain text', (filename, type) => {
-    expect(may(filename, type)).toBe(true)
-  })
+  ])(
+    'the service tries to read text from a file with the name %p and the type %p',
+    (filename, type) => {
+      expect(may(filename, type)).toBe(true)
+    },
+  )
 
   test.each([
     'image/png',
@@ -31,12 +34,12 @@ describe('the service decides whether a file may contain text', () => {
     'application/pkcs7-signature',
     'application/x-pkcs7-mime',
     'multipart/mixed',
-  ])('a file with the type %s contains no text', (type) => {
+  ])('the service reads no text from a file with the type %s', (type) => {
     expect(may('a.txt', type)).toBe(false)
   })
 
   test.each(['a.png', 'A.JPEG', 'a.mp3', 'a.tif', 'a.woff2', 'a.exe', 'smime.p7s'])(
-    'a file named %s contains no text',
+    'the service reads no text from a file with the name %s',
     (filename) => {
       expect(may(filename, 'application/octet-stream')).toBe(false)
     },
@@ -44,33 +47,33 @@ describe('the service decides whether a file may contain text', () => {
 })
 
 describe('the first bytes of a file tell its kind', () => {
-  test('a file is a PDF if the PDF header is in its first 1,024 bytes', () => {
+  test('a file counts as a PDF if its first 1,024 bytes contain the PDF header', () => {
     expect(kind('%PDF-1.7')).toBe('pdf')
     expect(kind(`${' '.repeat(1_019)}%PDF-`)).toBe('pdf')
     expect(kind(`${' '.repeat(1_020)}%PDF-`)).toBe('text')
     expect(kind('PK\x03\x04%PDF-')).toBe('pdf')
   })
 
-  test('the first bytes tell a zip archive, which may be empty', () => {
+  test('a file counts as a zip archive if its first bytes are those of a filled or an empty archive', () => {
     expect(kind('PK\x03\x04')).toBe('zip')
     expect(kind('PK\x05\x06')).toBe('zip')
     expect(kind('PK\x01\x02')).toBeNull()
     expect(kind(' PK\x03\x04')).toBeNull()
   })
 
-  test('the first bytes tell a file in Rich Text Format', () => {
+  test('a file counts as Rich Text Format if its first bytes say so', () => {
     expect(kind('{\\rtf1 a}', 'a.csv', 'text/html')).toBe('rtf')
     expect(kind(' {\\rtf1 a}')).toBe('text')
   })
 
-  test('the first bytes tell an OLE container, and the file name tells its kind', () => {
+  test('if a file’s first bytes are those of an OLE container, the file name decides its kind', () => {
     for (const ending of ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const)
       expect(kind('\xd0\xcf\x11\xe0', `a.${ending.toUpperCase()}`)).toBe(ending)
     for (const filename of ['a.doc', 'a', '', 'a.docx.bin'])
       expect([filename, kind('\xd0\xcf\x11\xe0', filename, 'text/html')]).toEqual([filename, null])
   })
 
-  test('the first bytes tell a calendar, even after a byte order mark and 99 blanks', () => {
+  test('a file counts as a calendar if it begins with BEGIN:VCALENDAR, even after a byte order mark and 99 blanks', () => {
     expect(kind('BEGIN:VCALENDAR', 'a.csv', 'text/html')).toBe('calendar')
     expect(kind(`\xef\xbb\xbf${' '.repeat(99)}begin:vcalendar`)).toBe('calendar')
     expect(kind(`${' '.repeat(100)}BEGIN:VCALENDAR`)).toBe('text')
@@ -88,7 +91,7 @@ describe('the service detects the kind of a text file', () => {
     ['application/xhtml+xml', 'html'],
     ['text/plain', 'text'],
     ['', 'text'],
-  ] as const)('a text file with the type %p is of the kind %p', (type, expected) => {
+  ] as const)('a text file with the type %p counts as %p', (type, expected) => {
     expect(kind('a', '', type)).toBe(expected)
   })
 
@@ -104,7 +107,7 @@ describe('the service detects the kind of a text file', () => {
     ['a.constructor', 'text'],
     ['a.__proto__', 'text'],
   ] as const)(
-    'a text file without a known type and with the name %p is of the kind %p',
+    'a text file with an unknown type and the name %p counts as %p',
     (filename, expected) => {
       expect(kind('a', filename, 'application/octet-stream')).toBe(expected)
       expect(kind('a', filename, 'text/html')).toBe('html')
@@ -113,11 +116,11 @@ describe('the service detects the kind of a text file', () => {
 })
 
 describe('the service detects a file without text by its bytes', () => {
-  test('a file without any bytes has no text', () => {
+  test('an empty file has no text', () => {
     expect(kind('')).toBeNull()
   })
 
-  test('a file has no text if there is a control character in fewer than 100 characters', () => {
+  test('a file does not count as text if more than one in a hundred of its characters is a control character', () => {
     expect(kind(`\x01${'a'.repeat(99)}`)).toBe('text')
     expect(kind(`\x01${'a'.repeat(98)}`)).toBeNull()
     for (const control of [1, 8, 14, 26, 28, 31])
@@ -126,7 +129,7 @@ describe('the service detects a file without text by its bytes', () => {
       expect([letter, kind([97, letter, 97])]).toEqual([letter, 'text'])
   })
 
-  test('a file has no text if it has null bytes and at most a quarter of its bytes are nulls, because UTF-16 has more nulls', () => {
+  test('a file with null bytes does not count as text, unless more than a quarter of its bytes are null as in UTF-16', () => {
     expect(kind('aaa\0')).toBeNull()
     expect(kind('aa\0')).toBe('text')
     expect(kind('a\0b\0')).toBe('text')
@@ -146,12 +149,12 @@ describe('the service detects a file without text by its bytes', () => {
       expect([first, second, kind([first!, second!, 1, 1])]).toEqual([first, second, null] as never)
   })
 
-  test('only the first 4,096 bytes decide whether a file has text', () => {
+  test('only the first 4,096 bytes decide whether a file counts as text', () => {
     expect(kind(`${'a'.repeat(4_096)}${'\x01'.repeat(99)}`)).toBe('text')
     expect(kind(`${'a'.repeat(4_000)}${'\x01'.repeat(96)}`)).toBeNull()
   })
 
-  test('bytes before or after the file in the same buffer are ignored', () => {
+  test('if the file is a part of a larger buffer, the other bytes of the buffer are ignored', () => {
     const buffer = new Uint8Array([1, 1, 97, 98, 1, 1])
     expect(kindOf(buffer.subarray(2, 4), { filename: '', contentType: '' })).toBe('text')
   })

@@ -23,7 +23,7 @@ test('a byte order mark of an HTML file overrides the charset that the file name
   expect(readHtmlDocument(marked).text).toBe('Привет')
 })
 
-test('an HTML file is read without its scripts and styles, and the text after an empty script of a drawing stays', () => {
+test('scripts and styles of an HTML file are not read, and text after an empty script in an SVG drawing is kept', () => {
   for (const [html, text] of [
     ['a<script>no</script>b', 'ab'],
     ['a<style>no</style>b', 'ab'],

@@ -43,24 +43,24 @@ const WHITE = style('white', '<style:text-properties fo:color="#ffffff"/>')
 const DARK = style('dark', '<style:paragraph-properties fo:background-color="#000000"/>')
 
 describe('the service reads an OpenDocument text', () => {
-  test('the extracted text has a line for each paragraph and heading', () => {
+  test('the text of an OpenDocument file has a line for each paragraph and heading', () => {
     expect(read('odt', `no<text:h>a</text:h>no${p('b')}no`).text).toBe('a\nb')
   })
 
-  test('several blanks in a row become one blank, and elements for blanks, tabs and line breaks are kept', () => {
+  test('in an OpenDocument text, white space becomes one blank, and the elements for blanks, tabs and line breaks are kept', () => {
     expect(
       read('odt', p('a \n b<text:s/>c<text:s text:c="3"/>d<text:tab/>e<text:line-break/>f')).text,
     ).toBe('a b c   d\te\nf')
   })
 
-  test('one element for blanks gives at most 100 blanks', () => {
+  test('the OpenDocument element for repeated blanks gives at most 100 blanks', () => {
     const blanks = (count: string) =>
       read('odt', p(`a<text:s text:c="${count}"/>b`)).text.length - 2
     expect([blanks('100'), blanks('101'), blanks('0'), blanks('-3')]).toEqual([100, 100, 1, 1])
     expect([blanks('x'), blanks('1.5')]).toEqual([1, 1])
   })
 
-  test('the extracted text keeps links that lead to other documents', () => {
+  test('the text of an OpenDocument file keeps links that lead to other documents', () => {
     const { text, links } = read(
       'odt',
       p('<text:a xlink:href="https://a.example/">a</text:a><text:a>b</text:a>'),
@@ -69,17 +69,17 @@ describe('the service reads an OpenDocument text', () => {
     expect(links).toEqual([{ href: 'https://a.example/', text: '' }])
   })
 
-  test('the extracted text has a footnote in brackets inside its sentence', () => {
+  test('the text of an OpenDocument file has each footnote in brackets inside its sentence', () => {
     const note = `<text:note><text:note-citation>1</text:note-citation><text:note-body>${p('b')}${p('c')}</text:note-body></text:note>`
     expect(read('odt', p(`a${note}d`) + p('e')).text).toBe('a [bc]d\ne')
   })
 
-  test('the extracted text leaves out titles, descriptions and scripts, and does not mention them', () => {
+  test('the text of an OpenDocument file omits titles, descriptions and scripts, without a report about it', () => {
     for (const name of ['svg:title', 'svg:desc', 'office:scripts', 'office:settings'])
       expect(seen('odt', p(`a<${name}>no<${name}>no</${name}>no</${name}>b`))).toEqual(['ab'])
   })
 
-  test('the extraction reports which parts of the document it leaves out', () => {
+  test('the extraction reports which parts of an OpenDocument file it omits', () => {
     for (const [name, why] of [
       ['office:annotation', 'comments'],
       ['text:tracked-changes', 'deleted-text'],
@@ -93,7 +93,7 @@ describe('the service reads an OpenDocument text', () => {
     }
   })
 
-  test('the extracted text leaves out a hidden section', () => {
+  test('the text of an OpenDocument file omits a hidden section', () => {
     const section = (display: string) =>
       seen('odt', `<text:section ${display}>${p('b')}</text:section>${p('a')}`)
     expect(section('text:display="none"')).toEqual(['a', 'hidden-text'])
@@ -102,7 +102,7 @@ describe('the service reads an OpenDocument text', () => {
     expect(seen('odt', `<text:p text:display="none">a</text:p>`)).toEqual(['a'])
   })
 
-  test('the extracted text has headers and footers from the styles, which slides and sheets do not have', () => {
+  test('headers and footers are read from the styles of an OpenDocument text, but not of slides or sheets', () => {
     const files = {
       'styles.xml': `<office:styles>${p('no')}</office:styles><office:master-styles><style:header>${p('h')}</style:header></office:master-styles>`,
       'content.xml': `<office:body>${p('a')}</office:body>`,
@@ -129,7 +129,7 @@ describe('some OpenDocument files cannot be read', () => {
     }
   }
 
-  test('a document with a password is reported as encrypted', () => {
+  test('an OpenDocument file with a password is reported as encrypted', () => {
     const manifest = (name: string) =>
       reason({
         'META-INF/manifest.xml': `<m><${name}/></m>`,
@@ -139,13 +139,13 @@ describe('some OpenDocument files cannot be read', () => {
     expect(manifest('manifest:file-entry')).toBe('a')
   })
 
-  test('a document without its content is reported as malformed', () => {
+  test('an OpenDocument file without its content is reported as malformed', () => {
     expect(reason({ 'styles.xml': '<a/>' })).toBe('malformed')
   })
 })
 
 describe('the extracted text leaves out words that a person does not see', () => {
-  test('words that have the colour of their background are left out', () => {
+  test('words in the colour of their background are omitted from the extracted text', () => {
     const styles = WHITE + DARK
     expect(seen('odt', p(`a${span('no', 'white')}b`), styles)).toEqual(['ab', 'invisible-text'])
     expect(seen('odt', p('no', 'white') + p('a'), styles)).toEqual(['a', 'invisible-text'])
@@ -159,12 +159,12 @@ describe('the extracted text leaves out words that a person does not see', () =>
     ])
   })
 
-  test('the line of words that are left out still ends', () => {
+  test('if words are omitted because of their colour, the extracted text still has their line break', () => {
     expect(read('odt', p('a') + p('no', 'white') + p('b'), WHITE).text).toBe('a\n\nb')
   })
 
   test.each(['frame', 'custom-shape', 'rect', 'text-box'])(
-    'words are left out if they have the colour of the %s that contains them',
+    'words are omitted if they have the same colour as the %s around them',
     (name) => {
       const drawn = `<draw:${name} draw:style-name="dark">${p(span('a', 'white'))}</draw:${name}>${p(span('no', 'white'))}`
       expect(seen('odt', drawn, WHITE + DARK)).toEqual(['a', 'invisible-text'])
@@ -173,12 +173,12 @@ describe('the extracted text leaves out words that a person does not see', () =>
 })
 
 describe('the service reads a table in an OpenDocument text', () => {
-  test('a table has a line for each row, and a tab between cells', () => {
+  test('the text of a table in an OpenDocument file has a line for each row, and a tab between cells', () => {
     const rows = row(cell('a') + cell('b<text:tab/>c')) + row(cell('d'))
     expect(read('odt', p('x') + table(rows) + p('y')).text).toBe('x\na\tb c\nd\n\ny')
   })
 
-  test('a repeated cell of a table is written at most 200 times', () => {
+  test('if a cell of an OpenDocument table is repeated, the text contains it at most 200 times', () => {
     const count = (n: number) =>
       read('odt', table(row(cell('a', repeated(n))))).text.split('\t').length
     expect([count(2), count(200), count(201)]).toEqual([2, 200, 200])
@@ -186,7 +186,7 @@ describe('the service reads a table in an OpenDocument text', () => {
     expect(read('odt', table(row(covered))).text).toBe('a\t\t\tb')
   })
 
-  test('has a background in one cell', () => {
+  test('a background colour of one table cell applies only to this cell', () => {
     const cells = cell('a', 'table:style-name="dark"') + cell(span('no', 'white'))
     expect(seen('odt', table(row(cells)), WHITE + DARK)).toEqual(['a', 'invisible-text'])
     const covered = `<table:covered-table-cell table:style-name="dark">${p(span('a', 'white'))}</table:covered-table-cell>`
@@ -196,7 +196,7 @@ describe('the service reads a table in an OpenDocument text', () => {
     ])
   })
 
-  test('the extracted text leaves out a hidden row of a table', () => {
+  test('the text of an OpenDocument table omits hidden rows', () => {
     const hidden = (visibility: string) =>
       seen('odt', table(row(cell('no'), `table:visibility="${visibility}"`) + row(cell('a'))))
     expect(hidden('collapse')).toEqual(['a', 'hidden-cells'])
@@ -210,7 +210,7 @@ describe('the service reads an OpenDocument sheet', () => {
   const sheet = (rows: string) => read('ods', table(rows, 'table:name="One"')).text.slice(4)
   const column = (attributes: string) => `<table:table-column ${attributes}/>`
 
-  test('the text of a sheet begins with the sheet’s name, and has a line for each row with a value', () => {
+  test('the text of an OpenDocument sheet begins with the sheet’s name, and has a line for each row with a value', () => {
     const first = table(
       row(cell('1') + cell('') + cell('2')) + row(cell('')) + row(cell('3')),
       'table:name="One"',
@@ -218,12 +218,12 @@ describe('the service reads an OpenDocument sheet', () => {
     expect(read('ods', first + table(row(cell('4')))).text).toBe('One\n1\t\t2\n3\n\n\n4')
   })
 
-  test('the text of a sheet has each cell on one line', () => {
+  test('the text of an OpenDocument sheet has each cell on one line', () => {
     const two = `<table:table-cell>${p(' a<text:tab/>b<text:line-break/>')}${p('c')}</table:table-cell>`
     expect(sheet(row(two + cell('d')))).toBe('a b c\td')
   })
 
-  test('a repeated cell with words is written at most 200 times, and the next cell comes after all repetitions', () => {
+  test('a repeated cell with words appears at most 200 times in the text, and the next cell keeps its column', () => {
     const count = (n: number) => sheet(row(cell('a', repeated(n)))).split('\t').length
     expect([count(1), count(200), count(201)]).toEqual([1, 200, 200])
     const cells = (n: number) => sheet(row(cell('', repeated(n)) + cell('a'))).length
@@ -233,7 +233,7 @@ describe('the service reads an OpenDocument sheet', () => {
     expect(sheet(row(covered + cell('a')))).toBe('\t\ta')
   })
 
-  test('a repeated row with words is written at most 200 times, and a repeated empty row is not written', () => {
+  test('a repeated row with words appears at most 200 times in the text, and a repeated empty row does not appear', () => {
     const rows = (count: number, content: string) =>
       sheet(row(cell(content), `table:number-rows-repeated="${count}"`) + row(cell('z'))).split(
         '\n',
@@ -243,7 +243,7 @@ describe('the service reads an OpenDocument sheet', () => {
     expect(rows(1_000_000, '')).toEqual(['z'])
   })
 
-  test('the text of a sheet leaves out hidden columns', () => {
+  test('the text of an OpenDocument sheet omits hidden columns', () => {
     const hidden = (columns: string) =>
       seen('ods', table(columns + row(cell('1') + cell('2') + cell('3') + cell('4'))))
     const gone = 'table:visibility="collapse"'
@@ -265,7 +265,7 @@ describe('the service reads an OpenDocument sheet', () => {
     expect(seen('ods', table(column(`${gone}`) + row(cell('') + cell('a'))))).toEqual(['\ta'])
   })
 
-  test('the extracted text leaves out a hidden row, and a sheet that is completely hidden', () => {
+  test('the text of an OpenDocument file omits hidden rows and hidden sheets', () => {
     const rows = row(cell('no'), 'table:visibility="filter"') + row(cell('a'))
     expect(seen('ods', table(rows))).toEqual(['a', 'hidden-cells'])
     const styles = style('gone', '<style:table-properties table:display="false"/>')
@@ -274,7 +274,7 @@ describe('the service reads an OpenDocument sheet', () => {
     expect(seen('ods', table(row(cell('a', 'table:style-name="gone"'))), styles)).toEqual(['a'])
   })
 
-  test('has a background in one cell', () => {
+  test('a background colour of one sheet cell applies only to this cell', () => {
     const white = (first: string) =>
       seen('ods', table(row(first + cell(span('no', 'white')))), WHITE + DARK)
     expect(
@@ -295,7 +295,7 @@ describe('the service reads an OpenDocument slide', () => {
     `<draw:page ${attributes}>${content}</draw:page>`
   const frame = (content: string, place = '') => `<draw:frame ${place}>${p(content)}</draw:frame>`
 
-  test('the text of a slide has the slide’s number, even after a hidden slide', () => {
+  test('the text of a slide begins with the slide’s number, and hidden slides are counted too', () => {
     const styles = style(
       'gone',
       '<style:drawing-page-properties presentation:visibility="hidden"/>',
@@ -308,18 +308,18 @@ describe('the service reads an OpenDocument slide', () => {
     ).toEqual(['Slide 1\na'])
   })
 
-  test('a slide may have its own background', () => {
+  test('a slide’s own background colour applies only to this slide', () => {
     const styles = `${WHITE}${style('night', '<style:drawing-page-properties draw:fill="solid" draw:fill-color="#000000"/>')}`
     const pages =
       page(frame(span('a', 'white')), 'draw:style-name="night"') + page(frame(span('no', 'white')))
     expect(seen('odp', pages, styles)).toEqual(['Slide 1\na\n\nSlide 2', 'invisible-text'])
   })
 
-  test('a table of a slide has tabs between its cells', () => {
+  test('the text of a table on a slide has tabs between the cells', () => {
     expect(read('odp', page(table(row(cell('a') + cell('b'))))).text).toBe('Slide 1\na\tb')
   })
 
-  test('the text of a slide leaves out shapes that are outside of the page', () => {
+  test('the text of a slide omits shapes that are outside of the page', () => {
     const size = '<style:page-layout-properties fo:page-width="100pt" fo:page-height="50pt"/>'
     const at = (x: number, y: number, more = '') =>
       seen('odp', page(frame('a', `svg:x="${x}pt" svg:y="${y}pt" ${more}`)), size).slice(1)
@@ -347,6 +347,6 @@ describe('the service reads an OpenDocument slide', () => {
   })
 })
 
-test('an element with the name of a property of every JavaScript object is read like an unknown element', () => {
+test('an element whose name is a property of every JavaScript object is read like any unknown element', () => {
   expect(seen('odt', p('a<x:constructor>b</x:constructor><x:__proto__/>c'))).toEqual(['abc'])
 })

@@ -18,25 +18,25 @@ const fontOf = (xml: string) => stylesOf(`<fonts><font>${xml}</font></fonts>${XF
 const groundOf = (xml: string) => stylesOf(`<fills><fill>${xml}</fill></fills>${XF}`)[0]?.ink.ground
 
 describe('the service reads the styles of a workbook', () => {
-  test('the styles of a workbook are only the formats of cells, in their order', () => {
+  test('the styles of an Excel workbook are only its cell formats, in their order', () => {
     const styles = stylesOf(
       '<cellStyleXfs><xf numFmtId="9"/></cellStyleXfs><cellXfs><xf numFmtId="14"/><xf numFmtId="18"/></cellXfs><dxfs><xf numFmtId="9"/></dxfs>',
     )
     expect(styles.map(({ format }) => format)).toEqual(['yyyy-mm-dd', 'h:mm'])
   })
 
-  test('a workbook without a styles part has no styles', () => {
+  test('an Excel workbook without a styles part has no styles', () => {
     const archive = new ZipArchive(zipSync({ a: strToU8('a') }))
     expect(readSheetStyles(archive, 'xl/styles.xml')).toEqual([])
   })
 
-  test('at most 70,000 styles of a workbook are read', () => {
+  test('at most 70,000 styles of an Excel workbook are read', () => {
     const many = (count: number) => stylesOf(`<cellXfs>${'<xf/>'.repeat(count)}</cellXfs>`).length
     expect(many(70_000)).toBe(70_000)
     expect(many(70_001)).toBe(70_000)
   })
 
-  test('a style names its font and fill by their numbers, and gets the first ones if it names none', () => {
+  test('a cell style of a workbook refers to a font and a fill by number, and uses the first ones if it names no number', () => {
     const [first, second, third] = stylesOf(
       '<fonts><font><sz val="8"/></font><font><sz val="12"/></font></fonts>' +
         '<fills><fill><fgColor rgb="FF00FF00"/></fill><fill><fgColor rgb="FFFF0000"/></fill></fills>' +
@@ -48,7 +48,7 @@ describe('the service reads the styles of a workbook', () => {
     expect(third?.ink).toEqual({})
   })
 
-  test('a style has no font and no fill if their numbers are not in the lists', () => {
+  test('a cell style of a workbook has no font and no fill if their numbers are unknown', () => {
     expect(stylesOf(`<dxfs><font><sz val="8"/></font><fill/></dxfs>${XF}`)[0]?.ink).toEqual({})
     expect(fontOf('')).toEqual({})
     expect(
@@ -56,7 +56,7 @@ describe('the service reads the styles of a workbook', () => {
     ).toEqual({})
   })
 
-  test('the number format of a style is a format of the workbook if one fits, and otherwise a built-in format', () => {
+  test('a cell style uses the workbook’s number format with its number, or a built-in format if there is none', () => {
     const styles = stylesOf(
       '<numFmts><numFmt numFmtId="14" formatCode="0.0"/><numFmt numFmtId="164" formatCode="h"/><numFmt numFmtId="165"/></numFmts>' +
         '<cellXfs><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="1"/></cellXfs>',
@@ -64,14 +64,14 @@ describe('the service reads the styles of a workbook', () => {
     expect(styles.map(({ format }) => format)).toEqual(['0.0', 'h', '', ''])
   })
 
-  test('the number format of a style is never taken from a conditional style', () => {
+  test('a cell style never uses the number format of a conditional style', () => {
     const [style] = stylesOf(
       '<dxfs><numFmt numFmtId="14" formatCode="0.0"/></dxfs><cellXfs><xf numFmtId="14"/></cellXfs>',
     )
     expect(style?.format).toBe('yyyy-mm-dd')
   })
 
-  test('a style hides a cell if its number format shows nothing for positive numbers, negative numbers and zero', () => {
+  test('a cell style hides a cell if its number format is empty for positive numbers, negative numbers and zero', () => {
     const isHidden = (code: string) =>
       stylesOf(
         `<numFmts><numFmt numFmtId="164" formatCode="${code}"/></numFmts><cellXfs><xf numFmtId="164"/></cellXfs>`,
@@ -84,13 +84,13 @@ describe('the service reads the styles of a workbook', () => {
 })
 
 describe('the service reads the colour of a font', () => {
-  test('the colour of a font is given by its digits, or is the white or black of the theme', () => {
+  test('a font’s colour is read from its hexadecimal digits, or is the theme’s white or black', () => {
     expect(fontOf('<color rgb="FF12AB34"/>')).toEqual({ colour: '12ab34' })
     expect(fontOf('<color theme="0"/>')).toEqual({ colour: 'ffffff' })
     expect(fontOf('<color theme="1"/>')).toEqual({ colour: '000000' })
   })
 
-  test('the colour of a font may be white or black of the old palette, or a lighter black or darker white', () => {
+  test('a font’s colour may be white or black of the old palette, or a lighter black or a darker white', () => {
     for (const [color, colour] of [
       ['indexed="1"', 'ffffff'],
       ['indexed="9"', 'ffffff'],
@@ -103,7 +103,7 @@ describe('the service reads the colour of a font', () => {
       expect([color, fontOf(`<color ${color}/>`)]).toEqual([color, { colour }])
   })
 
-  test('the colour of a font is unknown if it is another colour of the theme or palette, or another tint', () => {
+  test('a font’s colour is unknown if it is another colour of the theme or palette, or has another tint', () => {
     for (const color of [
       'theme="4"',
       'theme="4" tint="-0.5"',
@@ -119,7 +119,7 @@ describe('the service reads the colour of a font', () => {
 })
 
 describe('the service reads the background of a cell', () => {
-  test('the background of a cell is the first colour of a solid pattern', () => {
+  test('a cell’s background is the first colour of a solid pattern', () => {
     expect(
       groundOf('<patternFill patternType="solid"><fgColor rgb="FFFF0000"/></patternFill>'),
     ).toBe('ff0000')
@@ -129,19 +129,19 @@ describe('the service reads the background of a cell', () => {
     expect(groundOf('<fgColor rgb="FFFF0000"/><fgColor rgb="FF00FF00"/>')).toBe('ff0000')
   })
 
-  test('the background of a cell without a pattern is white, even if a pattern colour is named', () => {
+  test('a cell without a fill pattern has a white background, even if the fill names a pattern colour', () => {
     expect(
       groundOf('<patternFill patternType="none"><fgColor rgb="FF000000"/></patternFill>'),
     ).toBe('ffffff')
   })
 
-  test('the background of a cell is not stated if its pattern has no first colour', () => {
+  test('the fill of a cell states no background if its pattern has no first colour', () => {
     expect(
       groundOf('<patternFill patternType="solid"><bgColor rgb="FFFF0000"/></patternFill>'),
     ).toBeUndefined()
   })
 
-  test('the background of a cell is unknown for a mixed pattern and for a gradient', () => {
+  test('a cell’s background is unknown if the fill is a mixed pattern or a gradient', () => {
     const colour = '<fgColor rgb="FFFF0000"/>'
     expect(groundOf(`<patternFill patternType="gray125">${colour}</patternFill>`)).toBeNull()
     expect(groundOf(`<gradientFill>${colour}</gradientFill>`)).toBeNull()
@@ -151,37 +151,37 @@ describe('the service reads the background of a cell', () => {
 describe('the service writes the number of a cell', () => {
   const shown = (value: number, format: string, is1904 = false) => shownValue(value, format, is1904)
 
-  test('a number without a format has at most 15 digits', () => {
+  test('a number in a cell without a number format is written with at most 15 digits', () => {
     expect(shown(0.1 + 0.2, '')).toBe('0.3')
     expect(shown(1234.5, '#,##0.00')).toBe('1234.5')
     expect(shown(-7, 'General')).toBe('-7')
   })
 
-  test('a number that is not finite is written as an empty text', () => {
+  test('a number in a cell that is not finite gives an empty text', () => {
     expect([shown(Number.NaN, ''), shown(Number.POSITIVE_INFINITY, '0%')]).toEqual(['', ''])
   })
 
-  test('a number with a percentage format is written as a percentage, with as many decimals as the format has', () => {
+  test('a number with a percentage format is written as a percentage, with the decimals of its format', () => {
     expect(shown(0.726, '0.0%')).toBe('72.6%')
     expect(shown(0.726, '0%')).toBe('73%')
     expect(shown(0.12345, '0.?#%')).toBe('12.35%')
     expect(shown(0.0123456789012345, `0.${'0'.repeat(13)}%`)).toBe('1.234567890123%')
   })
 
-  test('a number is written as a date if its format shows days', () => {
+  test('a number in a cell is written as a date if its format shows days', () => {
     expect(shown(45_000, 'yyyy-mm-dd')).toBe('2023-03-15')
     expect(shown(45_000.75, 'D')).toBe('2023-03-15')
     expect(shown(45_000, 'mmm')).toBe('2023-03-15')
     expect(shown(45_000, 'mm')).toBe('45000')
   })
 
-  test('a number is written as a time of day, with seconds unless they are zero', () => {
+  test('a number in a cell is written as a time of day if its format shows times, with seconds unless they are zero', () => {
     expect(shown(0.4375, 'h:mm')).toBe('10:30')
     expect(shown(45_000.5 + 1 / 86_400, 'mm:ss')).toBe('12:00:01')
     expect(shown(0.5 - 1 / 864_000_000, 'h:mm:ss')).toBe('12:00')
   })
 
-  test('a number is written as a duration if its format counts hours, minutes or seconds', () => {
+  test('a number in a cell is written as a duration if its format counts hours, minutes or seconds', () => {
     expect(shown(1.5, '[h]:mm:ss')).toBe('36:00')
     expect(shown(1.5 + 5 / 86_400, '[hh]:mm:ss')).toBe('36:00:05')
     expect(shown(41.25, '[H]:mm;@')).toBe('990:00')
@@ -195,17 +195,17 @@ describe('the service writes the number of a cell', () => {
     expect(shown(1.5, '0 "[h]"')).toBe('1.5')
   })
 
-  test('a number is written as a date and a time if its format shows both', () => {
+  test('a number in a cell is written as a date and a time if its format shows both', () => {
     expect(shown(45_000.4375, 'd.m.yy h:mm')).toBe('2023-03-15 10:30')
   })
 
-  test('a number that is a date counts its days from 1899-12-30, or from 1904-01-01', () => {
+  test('a number that means a date counts days from 1899-12-30, or from 1904-01-01', () => {
     expect(shown(0, 'yyyy')).toBe('1899-12-30')
     expect(shown(0, 'yyyy', true)).toBe('1904-01-01')
     expect(shown(2_958_465, 'yyyy')).toBe('9999-12-31')
   })
 
-  test('a number outside of the days of the calendar is not written as a date', () => {
+  test('a number that is outside of the calendar is not written as a date', () => {
     expect(shown(-1, 'yyyy')).toBe('-1')
     for (const day of [2_958_466, 2_958_467, 2_958_465.999_999_9])
       expect(shown(day, 'yyyy')).toBe(String(day))
@@ -213,7 +213,7 @@ describe('the service writes the number of a cell', () => {
     expect(shown(2_957_004, 'yyyy', true)).toBe('2957004')
   })
 
-  test('a number is written by the first section of its format, without quoted words, escapes and colours', () => {
+  test('only the first section of a number format counts, without its quoted words, escapes and colours', () => {
     for (const format of ['0 "days"', '\\d0', '[Red]0', '_d0', '*d0', '0;yyyy', '"h"0'])
       expect([format, shown(45_000, format)]).toEqual([format, '45000'])
     expect(shown(45_000, '"x"yyyy"%"')).toBe('2023-03-15')

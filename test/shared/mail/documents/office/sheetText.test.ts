@@ -58,11 +58,11 @@ function reasonOf(call: () => unknown): string | null {
 }
 
 describe('the service reads a sheet of a workbook', () => {
-  test('the text of a sheet begins with its name, and has a line for each row that has a value', () => {
+  test('the text of an Excel sheet begins with the sheet’s name, and has a line for each row that has a value', () => {
     expect(read(row(cell('1') + cell('2')) + row('') + row(cell('3'))).text).toBe('One\n1\t2\n3')
   })
 
-  test('a cell of a sheet has the position that it names, or the position after the previous cell', () => {
+  test('a cell of a sheet stands in the column that it names, or in the column after the previous cell', () => {
     expect(rowsOf(row(cell('1', 'r="B1"') + cell('2') + cell('3', 'r="E1"')))).toEqual([
       '\t1\t2\t\t3',
     ])
@@ -75,7 +75,7 @@ describe('the service reads a sheet of a workbook', () => {
     expect(rowsOf(row(`<c/>${cell('2')}`))).toEqual(['\t2'])
   })
 
-  test('the text of a sheet shows the first thousand columns, and says so if there are more', () => {
+  test('the text of a sheet shows the first thousand columns, and the result says if there are more', () => {
     const last = read(row(cell('1', 'r="ALL1"')))
     expect(last.text).toEndWith('\t1')
     expect([...last.omitted]).toEqual([])
@@ -84,7 +84,7 @@ describe('the service reads a sheet of a workbook', () => {
     expect([...beyond.omitted]).toEqual(['truncated'])
   })
 
-  test('a sheet may be missing in the archive of its workbook', () => {
+  test('a workbook can be read even if one of its sheets is missing in the archive', () => {
     const files = {
       [MAIN]: '<workbook><sheets><sheet r:id="r9"/><sheet name="Two  x"/></sheets></workbook>',
     }
@@ -110,7 +110,7 @@ describe('the service reads an Excel workbook', () => {
     expect([...two('').omitted]).toEqual([])
   })
 
-  test('the text of a workbook leaves out a hidden sheet, and says so', () => {
+  test('the text of a workbook omits a hidden sheet, and the result says so', () => {
     for (const state of ['hidden', 'veryHidden']) {
       const { text, omitted } = two(`state="${state}"`)
       expect([text, [...omitted]]).toEqual(['Two\n2', ['hidden-sheets']])
@@ -121,13 +121,13 @@ describe('the service reads an Excel workbook', () => {
     expect(reasonOf(() => readFiles({ a: '' }))).toBe('malformed')
   })
 
-  test('at most 500,000 cells of a workbook are read', () => {
+  test('a workbook with more than 500,000 cells is refused as too large', () => {
     const cells = (count: number) => () => read(row('<c/>'.repeat(count)))
     expect(reasonOf(cells(500_000))).toBeNull()
     expect(reasonOf(cells(500_001))).toBe('too_large')
   })
 
-  test('a workbook counts its dates from 1904 if it says so', () => {
+  test('a workbook’s dates count from 1904 if the workbook says so', () => {
     const styles = '<cellXfs><xf numFmtId="14"/></cellXfs>'
     const shown = (workbook: string) => rowsOf(row(cell('0')), { styles, workbook })
     expect(shown('<workbookPr date1904="1"/>')).toEqual(['1904-01-01'])
@@ -138,7 +138,7 @@ describe('the service reads an Excel workbook', () => {
 })
 
 describe('the service reads a cell of a sheet', () => {
-  test('a cell can show a text from the list of texts of the workbook', () => {
+  test('a cell can show a text from the workbook’s list of texts (shared strings)', () => {
     const strings =
       '<si><t>no</t></si><si><r><t>a </t>no</r><x>!</x><r><t>b\n c</t></r><rPh><t>p</t><t>h</t></rPh><r><t>d</t></r></si>'
     expect(rowsOf(row(cell('1', 't="s"') + cell('0', 't="s"')), { strings })).toEqual([
@@ -147,18 +147,18 @@ describe('the service reads a cell of a sheet', () => {
     expect(read(row(cell('7', 't="s"')), { strings }).text).toBe('One')
   })
 
-  test('a cell shows a text that it contains itself', () => {
+  test('a cell can contain its own text', () => {
     expect(rowsOf(row('<c t="inlineStr"><is><t>a</t></is><x>b</x></c>'))).toEqual(['a'])
     expect(rowsOf(row(cell('1.50', 't="str"')))).toEqual(['1.50'])
     expect(rowsOf(row('<c><f>A1+1</f><v>2</v></c>'))).toEqual(['2'])
     expect(rowsOf(row('<c><v>2</v>no</c><c t="inlineStr"><t>a</t>no</c>'))).toEqual(['2\ta'])
   })
 
-  test('a cell with a logical value shows TRUE or FALSE', () => {
+  test('a cell with a true or false value shows TRUE or FALSE', () => {
     expect(rowsOf(row(cell('1', 't="b"') + cell('0', 't="b"')))).toEqual(['TRUE\tFALSE'])
   })
 
-  test('a cell shows a number in its number format', () => {
+  test('a cell shows its number in the cell’s number format', () => {
     const styles = '<cellXfs><xf/><xf numFmtId="9"/></cellXfs>'
     const numbers = row(cell('0.5', 's="1"') + cell('0.50') + cell('0.5', 's="7"'))
     expect(rowsOf(numbers, { styles })).toEqual(['50%\t0.5\t0.5'])
@@ -173,7 +173,7 @@ describe('the extracted text leaves out values that a person does not see', () =
     return [text.slice(4), ...omitted]
   }
 
-  test('a value in a hidden column, or in a column without width, is left out', () => {
+  test('the text of a workbook omits a value in a hidden column, or in a column with the width 0', () => {
     const cells = row(cell('1') + cell('2') + cell('3') + cell('4'))
     const columns = (attributes: string) => seen(`<cols><col ${attributes}/></cols>${cells}`)
     for (const hidden of ['hidden="1"', 'hidden="true"', 'width="0"', 'hidden="0" width="0.0"'])
@@ -184,7 +184,7 @@ describe('the extracted text leaves out values that a person does not see', () =
     expect(columns('min="1" hidden="1"')).toEqual(['1\t2\t3\t4'])
   })
 
-  test('a value in a hidden row, or in a row without height, is left out', () => {
+  test('the text of a workbook omits a value in a hidden row, or in a row with the height 0', () => {
     for (const hidden of ['hidden="1"', 'hidden="true"', 'ht="0"'])
       expect(seen(row(cell('1'), hidden) + row(cell('2')))).toEqual(['2', 'hidden-cells'])
     expect(seen(row(cell('1'), 'ht="9" hidden="0"'))).toEqual(['1'])
@@ -192,7 +192,7 @@ describe('the extracted text leaves out values that a person does not see', () =
     expect(seen(row(cell('1')) + row('', 'hidden="1"'))).toEqual(['1'])
   })
 
-  test('a value whose number format shows nothing, or that has the colour of its background, is left out', () => {
+  test('the text of a workbook omits a value if its number format shows nothing, or if it has the colour of its background', () => {
     const styles =
       '<numFmts><numFmt numFmtId="164" formatCode=";;;"/></numFmts>' +
       '<fonts><font/><font><color rgb="FFFFFFFF"/></font><font><sz val="2"/></font></fonts>' +
@@ -204,7 +204,7 @@ describe('the extracted text leaves out values that a person does not see', () =
     expect(styled(3)).toEqual(['', 'tiny-text'])
   })
 
-  test('a comment on a cell is left out', () => {
+  test('the text of a workbook omits comments on cells', () => {
     for (const type of ['comments', 'threadedComment'])
       expect(seen(row(cell('1')), { own: relations([['r1', type, 'c.xml']]) })).toEqual([
         '1',
@@ -214,7 +214,7 @@ describe('the extracted text leaves out values that a person does not see', () =
   })
 })
 
-test('the links of a sheet are those of its hyperlinks that lead to other places', () => {
+test('the links of a sheet are its hyperlinks to other places', () => {
   const url = 'https://a.example/'
   const own = relations([
     ['r1', 'hyperlink', url, 'TargetMode="External"'],
@@ -231,7 +231,7 @@ test('a workbook is read up to a million characters of text', () => {
   expect([...omitted]).toEqual(['truncated'])
 })
 
-test('at most 16,000,000 characters are read from the list of texts of a workbook', () => {
+test('a workbook is refused as too large if its list of texts has more than 16,000,000 characters', () => {
   const strings = (more: number) => () =>
     read('', {
       strings: `<si><t>${'x'.repeat(8_000_000)}</t></si><si><t>${'x'.repeat(8_000_000 + more)}</t></si>`,

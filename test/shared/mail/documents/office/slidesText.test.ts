@@ -64,7 +64,7 @@ describe('the service reads a PowerPoint presentation', () => {
     expect(read([shape(p(run('a'))), shape(p(run('b')))]).text).toBe('Slide 1\na\n\nSlide 2\nb')
   })
 
-  test('the text of a presentation leaves out a hidden slide, which keeps its number', () => {
+  test('the text of a presentation omits a hidden slide, but counts it in the numbers of later slides', () => {
     for (const value of ['0', 'false']) {
       const hidden = `<p:sld show="${value}"><p:spTree>${shape(p(run('no')))}</p:spTree></p:sld>`
       const { text, omitted } = read([hidden, shape(p(run('a')))])
@@ -93,12 +93,12 @@ describe('the service reads a PowerPoint presentation', () => {
     expect(read([shape(p(run('x'.repeat(999_992))) + p(run('y')))]).text).toEndWith('x')
   })
 
-  test('a presentation without its main part is malformed, but a presentation that lacks a slide is not', () => {
+  test('a presentation without its main part is malformed, but a presentation with a missing slide can be read', () => {
     expect(() => readFiles({ a: '' })).toThrow('malformed')
     expect(readFiles({ [MAIN]: '<p:sldId r:id="r9"/><p:sldId/>' }).text).toBe('Slide 1\n\nSlide 2')
   })
 
-  test('the extraction reports that it leaves out comments, and speaker notes that contain a letter', () => {
+  test('the extraction reports that it omits comments, and speaker notes if they contain a letter', () => {
     const own = (type: string) => ({
       'ppt/slides/_rels/s0.xml.rels': relations([['r1', type, '../n.xml']]),
     })
@@ -110,7 +110,7 @@ describe('the service reads a PowerPoint presentation', () => {
     expect(seen(shape(p(run('a'))), own('image'))).toEqual(['a'])
   })
 
-  test('the text of a presentation keeps the links to other places', () => {
+  test('the text of a presentation keeps links that lead out of the presentation', () => {
     const click = (id: string) => run(`to ${id}`, `<a:hlinkClick r:id="${id}"/>`)
     const { text, links } = read([shape(p(click('r1') + click('r2') + click('r9')))], {
       'ppt/slides/_rels/s0.xml.rels': relations([
@@ -128,13 +128,13 @@ describe('the service reads the text of a slide', () => {
     expect(seen(shape(p(`${run('a')}<a:br/>${run('b')}`) + p(run('c'))))).toEqual(['a\nb\nc'])
   })
 
-  test('the text of a slide has only the words of text elements', () => {
+  test('the text of a slide contains only the words inside text elements', () => {
     expect(seen(shape(p('no<a:r>no<a:t>a</a:t>no</a:r><a:fld><a:t>b</a:t></a:fld>')))).toEqual([
       'ab',
     ])
   })
 
-  test('if a shape exists in two versions, the text of a slide has only one of them', () => {
+  test('if a shape exists in two versions, the text of a slide contains only one version', () => {
     const both = `<mc:Choice>${shape(p(run('a')))}</mc:Choice><mc:Fallback>${shape(p(run('no')))}<mc:Fallback>${shape(p('<a:br/>'))}</mc:Fallback>${shape(p(run('no')))}</mc:Fallback>`
     expect(seen(both + shape(p(run('b'))))).toEqual(['a\nb'])
     expect(seen(shape(p(run('a<mc:Fallback>no</mc:Fallback>b'))))).toEqual(['ab'])
@@ -156,7 +156,7 @@ describe('the service reads the text of a slide', () => {
 })
 
 describe('the text of a slide leaves out words that a person does not see', () => {
-  test('words in a hidden shape are left out', () => {
+  test('the text of a slide omits words in a hidden shape', () => {
     expect(seen(shape(p(run('no')), '', 'hidden="1"') + shape(p(run('a'))))).toEqual([
       '\na',
       'hidden-text',
@@ -165,7 +165,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
     expect(seen(`<p:cNvPr hidden="1"/>${shape(p(run('a')))}`)).toEqual(['a'])
   })
 
-  test('words smaller than three points are left out', () => {
+  test('the text of a slide omits words smaller than three points', () => {
     const sized = (sz: number) => seen(shape(p(run('a', '', `sz="${sz}"`))))
     expect(sized(299)).toEqual(['', 'tiny-text'])
     expect(sized(300)).toEqual(['a'])
@@ -188,11 +188,11 @@ describe('the text of a slide leaves out words that a person does not see', () =
     expect(seen(`<p:grpSp/>${shape(p(run('no')), off)}`)).toEqual(['', 'off-page-text'])
   })
 
-  test('no words count as beside the page if the size of the page is unknown', () => {
+  test('if the page size is unknown, no words count as outside of the page', () => {
     expect(seen(shape(p(run('a')), place(9_999, 9_999, 9, 9)), {}, '')).toEqual(['a'])
   })
 
-  test('words count as outside of the page only if their shape states both its position and its size', () => {
+  test('words count as outside of the page only if their shape states both position and size', () => {
     const off = '<a:off x="5000" y="0"/>'
     expect(seen(shape(p(run('a')), off))).toEqual(['a'])
     expect(seen(shape(p(run('a')), '<a:ext cx="1" cy="1"/>'))).toEqual(['a'])
@@ -202,7 +202,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
     expect(seen(shape(p(run('a')), twice))).toEqual(['a'])
   })
 
-  test('words that have the colour of the page are left out', () => {
+  test('the text of a slide omits words in the colour of the page', () => {
     expect(seen(shape(p(run('a', BLACK))))).toEqual(['a'])
     for (const colour of [
       WHITE,
@@ -222,7 +222,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
       expect([colour, seen(shape(p(run('a', colour))))]).toEqual([colour, ['a']])
   })
 
-  test('words have the colour that they name themselves, and not the colour of another element', () => {
+  test('words on a slide have the colour that their own element names, and not the colour of another element', () => {
     expect(seen(shape(p(`<a:endParaRPr>${WHITE}</a:endParaRPr>${run('a')}`)))).toEqual(['a'])
     expect(seen(shape(p(`${run('a')}${WHITE}${run('b')}`)))).toEqual(['ab'])
     expect(seen(shape(p(`<a:r><a:rPr/>${WHITE}<a:t>a</a:t></a:r>`)))).toEqual(['a'])
@@ -230,7 +230,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
     expect(seen(WHITE + shape(p(run('a'))))).toEqual(['a'])
   })
 
-  test('words that have the colour of their shape are left out', () => {
+  test('the text of a slide omits words in the colour of their shape', () => {
     expect(seen(shape(p(run('a', WHITE)), BLACK))).toEqual(['a'])
     expect(seen(shape(p(run('no', BLACK)), BLACK))).toEqual(['', 'invisible-text'])
     expect(seen(shape(p(run('no', WHITE)), `<a:ln>${BLACK}</a:ln>`))).toEqual([
@@ -249,7 +249,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
 describe('the service finds the colour behind a shape without colour', () => {
   const white = (x: number, y: number) => shape(p(run('a', WHITE)), place(x, y, 20, 20))
 
-  test('the colour behind a shape is unknown over a painted shape or a picture', () => {
+  test('the background of a shape is unknown if a coloured shape or a picture is behind it', () => {
     for (const below of [shape('', HERE + BLACK), `<p:pic><p:spPr>${HERE}</p:spPr></p:pic>`]) {
       expect(seen(below + white(150, 150))).toEqual(['a'])
       for (const [x, y] of [
@@ -267,7 +267,7 @@ describe('the service finds the colour behind a shape without colour', () => {
     }
   })
 
-  test('the colour behind a shape is that of the page if only lines and shapes without colour are below it', () => {
+  test('the background of a shape is the page’s colour if only lines and shapes without colour are behind it', () => {
     expect(seen(shape('', HERE) + white(150, 150))[0]).toBe('')
     expect(seen(`<p:cxnSp><p:spPr>${HERE}${BLACK}</p:spPr></p:cxnSp>${white(150, 150)}`)[0]).toBe(
       '',
@@ -278,7 +278,7 @@ describe('the service finds the colour behind a shape without colour', () => {
     expect(seen(white(150, 150) + shape('', HERE + BLACK))[0]).toBe('')
   })
 
-  test('the colour behind a shape is unknown if its position is unknown and an earlier shape is painted', () => {
+  test('the background of a shape is unknown if the shape has no known position and an earlier shape is coloured', () => {
     expect(seen(shape('', HERE + BLACK) + shape(p(run('a', WHITE))))).toEqual(['a'])
   })
 })
@@ -297,7 +297,7 @@ describe('the service finds the colour of the page', () => {
       parts(layout, master),
     )[0]
 
-  test('many slides may share a large layout and a large master', () => {
+  test('many slides can share one large layout and one large master slide', () => {
     const white = p(run('no', `<a:solidFill>${BLACK}</a:solidFill>`))
     const dark = `<p:sldMaster><p:bg><p:bgPr>${BLACK}</p:bgPr></p:bg><p:spTree>${'x'.repeat(400_000)}</p:spTree></p:sldMaster>`
     const count = 200
@@ -321,7 +321,7 @@ describe('the service finds the colour of the page', () => {
     expect([...omitted]).toEqual(['invisible-text'])
   })
 
-  test('the page has the colour of its slide, or if there is none, that of its layout, or of its master', () => {
+  test('the page colour comes from the slide, or else from its layout, or else from its master slide', () => {
     expect(onPage('')).toBe('')
     expect(onPage(bg(BLACK), bg(WHITE), bg(WHITE))).toBe('a')
     expect(onPage(bg(WHITE), bg(BLACK), bg(BLACK))).toBe('')
@@ -330,13 +330,13 @@ describe('the service finds the colour of the page', () => {
     expect(onPage('', '', bg(BLACK))).toBe('a')
   })
 
-  test('the colour of the page is unknown if its element names no colour', () => {
+  test('the page colour is unknown if the background element names no colour', () => {
     expect(onPage(bg(''))).toBe('a')
     expect(onPage(bg(`${WHITE}<a:alpha/>`))).toBe('')
     expect(onPage(bg(`<a:other></a:other>${WHITE}`))).toBe('')
   })
 
-  test('the colour of the page is not taken from another element', () => {
+  test('the page colour is read only from the background element', () => {
     expect(onPage(BLACK)).toBe('')
     expect(onPage(`${bg(WHITE)}${BLACK}`)).toBe('')
     expect(onPage(`<p:spTree></p:spTree>${bg(BLACK)}`)).toBe('')
@@ -346,7 +346,7 @@ describe('the service finds the colour of the page', () => {
 describe('the service reads the colour of the letters of a slide', () => {
   const fill = (colour: string) => `<a:solidFill>${colour}</a:solidFill>`
 
-  test('letters without a fill and almost transparent letters are left out', () => {
+  test('the text of a slide omits letters without a fill and almost transparent letters', () => {
     const faint = (alpha: number) =>
       fill(`<a:srgbClr val="000000"><a:alpha val="${alpha}"/></a:srgbClr>`)
     for (const colour of ['<a:noFill/>', faint(0), faint(9_000)])
@@ -355,7 +355,7 @@ describe('the service reads the colour of the letters of a slide', () => {
       expect([colour, seen(shape(p(run('a', colour))))]).toEqual([colour, ['a']])
   })
 
-  test('the colours of the outline, the effects and the highlighter are not the colour of the letters', () => {
+  test('the colours of a letter’s outline, effects and highlighter are not the letter’s own colour', () => {
     for (const name of ['ln', 'uLn', 'uFill', 'effectLst', 'highlight']) {
       const beside = `<a:${name}>${name === 'ln' ? fill(WHITE) : WHITE}</a:${name}>`
       expect([name, ...seen(shape(p(run('a', beside))))]).toEqual([name, 'a'])
@@ -368,7 +368,7 @@ describe('the service reads the colour of the letters of a slide', () => {
     }
   })
 
-  test('the highlighter is the background of its letters', () => {
+  test('highlighted letters have the highlighter’s colour as background', () => {
     const highlight = (colour: string) => `<a:highlight>${colour}</a:highlight>`
     expect(seen(shape(p(run('a', fill(WHITE) + highlight(BLACK)))))).toEqual(['a'])
     expect(seen(shape(p(run('no', fill(BLACK) + highlight(BLACK)))))).toEqual([
@@ -378,7 +378,7 @@ describe('the service reads the colour of the letters of a slide', () => {
     expect(seen(shape(p(run('a', highlight(BLACK)) + run('b', fill(BLACK)))))).toEqual(['ab'])
   })
 
-  test('white letters that are darker by half are grey', () => {
+  test('white letters that are darkened by half count as grey', () => {
     const grey = (percent: number, offset = '') =>
       `<a:schemeClr val="bg1"><a:lumMod val="${percent}000"/>${offset}</a:schemeClr>`
     expect(seen(shape(p(run('a', fill(grey(50))))))).toEqual(['a'])
@@ -390,7 +390,7 @@ describe('the service reads the colour of the letters of a slide', () => {
     expect(seen(page)).toEqual(['a'])
   })
 
-  test('the fill that a shape takes from its style counts as an unknown background', () => {
+  test('if a shape takes its fill from a style, its background counts as unknown', () => {
     const styled = (idx: number, properties = '') =>
       `<p:sp><p:nvSpPr><p:cNvPr/></p:nvSpPr><p:spPr>${properties}</p:spPr><p:style><a:fillRef idx="${idx}"><a:schemeClr val="accent1"/></a:fillRef></p:style><p:txBody>${p(run('a', fill(WHITE)))}</p:txBody></p:sp>`
     expect(seen(styled(1))).toEqual(['a'])

@@ -53,7 +53,7 @@ describe('the service reads the fill of letters in a Word document', () => {
     fill(`<w14:solidFill><w14:srgbClr w14:val="${colour}">${more}</w14:srgbClr></w14:solidFill>`)
   const alpha = (n: number) => `<w14:alpha w14:val="${n}"/>`
 
-  test('letters without a fill, with a transparent fill or with a white fill are left out', () => {
+  test('the text of a Word document omits letters without a fill, with a transparent fill or with a white fill', () => {
     for (const properties of [
       fill('<w14:noFill/>'),
       solid('000000', alpha(100_000)),
@@ -66,7 +66,7 @@ describe('the service reads the fill of letters in a Word document', () => {
       ])
   })
 
-  test('letters with a half transparent fill, or without an outline, are read', () => {
+  test('the text of a Word document contains letters with a half transparent fill or without an outline', () => {
     for (const properties of [
       solid('000000', alpha(60_000)),
       solid('FF0000'),
@@ -76,28 +76,28 @@ describe('the service reads the fill of letters in a Word document', () => {
       expect([properties, seen(p(run('a', properties)))]).toEqual([properties, ['a']])
   })
 
-  test('the fill of letters ends with its run', () => {
+  test('the fill of letters in a Word document applies only to their own run of text', () => {
     expect(seen(p(run('no', fill('<w14:noFill/>')) + run('a')))).toEqual(['a', 'invisible-text'])
   })
 })
 
 describe('the service reads a Word document', () => {
-  test('an element with the name of a property of every JavaScript object is ignored', () => {
+  test('an element of a Word document is ignored if its name is a property of every JavaScript object', () => {
     const odd = '<w:constructor/><w:__proto__/><w:__defineGetter__></w:__defineGetter__>'
     expect(read(p(`${odd}${run('a')}`)).text).toBe('a')
   })
 
-  test('the text of a document has a line for each paragraph', () => {
+  test('the text of a Word document has a line for each paragraph', () => {
     expect(read(p(run('a') + run(' b')) + p(run('c'))).text).toBe('a b\nc')
   })
 
-  test('the text of a document has only the words of text elements', () => {
+  test('the text of a Word document contains only the words inside text elements', () => {
     expect(read(`no<w:p>no<w:r><w:instrText>no</w:instrText><w:t>a</w:t>no</w:r></w:p>`).text).toBe(
       'a',
     )
   })
 
-  test('tabs, line breaks and hyphens that are XML elements are kept in the text of a document', () => {
+  test('tabs, line breaks and hyphens that are XML elements appear in the text of a Word document', () => {
     expect(
       read(
         p(
@@ -107,19 +107,19 @@ describe('the service reads a Word document', () => {
     ).toBe('a\tb\nc\nd-e')
   })
 
-  test('a tab stop of a paragraph adds no tab to the text of the document', () => {
+  test('a tab stop (position for tabs) in a Word document adds no tab to the text', () => {
     expect(read(`${p(run('a'), '<w:tabs><w:tab w:val="left"/></w:tabs>')}<w:tab/>b`).text).toBe('a')
     expect(read(`<w:p><w:pPr/><w:r><w:tab/><w:t>a</w:t></w:r></w:p>`).text).toBe('\ta')
   })
 
-  test('if a drawing exists in two versions, the text of a document shows only one of them', () => {
+  test('if a drawing in a Word document exists in two versions, the text contains only one version', () => {
     const choice = `<mc:Choice>${run('a')}</mc:Choice>`
     const fallback = `<mc:Fallback>${run('no')}<mc:Fallback>${run('no')}</mc:Fallback><w:br/></mc:Fallback>`
     expect(read(p(`${choice}${fallback}${run('b')}`)).text).toBe('ab')
     expect(read(p(run('a<mc:Fallback>no</mc:Fallback>'))).text).toBe('a')
   })
 
-  test('in the text of a document the headers come first, and the footers and notes come last', () => {
+  test('the text of a Word document has headers first, and footers and notes last', () => {
     const links: Relation[] = [
       ['e', 'endnotes', 'e.xml'],
       ['n', 'footnotes', 'n.xml'],
