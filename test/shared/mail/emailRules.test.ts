@@ -17,7 +17,7 @@ const allow = (value: string) => `ALLOW RECEIVE ${value}`
 const block = (value: string) => `BLOCK RECEIVE ${value}`
 
 describe('the service reads the value of an email rule', () => {
-  test('the value of a rule is one address in lower case, or `*@` and a domain in ASCII', () => {
+  test('an email rule names one address in lower case, or `*@` and a domain in ASCII', () => {
     for (const [text, value] of [
       ['Ada@Shop.Example', 'ada@shop.example'],
       ['"Ada"@shop.example', 'ada@shop.example'],
@@ -28,7 +28,7 @@ describe('the service reads the value of an email rule', () => {
       expect(parseRuleValue(text!)).toBe(value!)
   })
 
-  test('the value of a rule is neither empty nor several addresses, and has no asterisk in its domain', () => {
+  test('an email rule is refused if it is empty, names several addresses or has an asterisk in the domain', () => {
     for (const text of [
       '',
       '*',
@@ -47,13 +47,13 @@ describe('the service reads the value of an email rule', () => {
 })
 
 describe('the email rules decide about an address', () => {
-  test('an address is allowed if no rule has the scope in question', () => {
+  test('email rules allow an address if no rule has the scope of the question (such as SEND)', () => {
     expect(isAllowed([], 'SEND', 'ada@shop.example')).toBe(true)
     expect(isAllowed(rules('BLOCK REPLY ada@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
     expect(isAllowed(rules('ALLOW REPLY bob@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
   })
 
-  test('an address follows the rule for the address before the rule for its domain, in any order of the rules', () => {
+  test('the email rule for an address counts before the rule for its domain, in any order of the rules', () => {
     for (const [own, domain, allowed] of [
       ['ALLOW', 'BLOCK', true],
       ['BLOCK', 'ALLOW', false],
@@ -66,7 +66,7 @@ describe('the email rules decide about an address', () => {
     }
   })
 
-  test('an address without a rule is blocked if another address has an allow rule, but not if it has a block rule', () => {
+  test('an address without an email rule is blocked if an allow rule for another address exists; a block rule has no such effect', () => {
     const ada = 'ada@shop.example'
     expect(isAllowed(rules('BLOCK SEND *@b.example'), 'SEND', ada)).toBe(true)
     expect(isAllowed(rules('BLOCK SEND *@b.example', 'ALLOW SEND c@d.example'), 'SEND', ada)).toBe(
@@ -74,13 +74,13 @@ describe('the email rules decide about an address', () => {
     )
   })
 
-  test('an address of a subdomain or of a longer domain does not follow the rule for the domain', () => {
+  test('an email rule for a domain does not apply to subdomains or to longer domain names', () => {
     const blocked = rules('BLOCK SEND *@shop.example')
     for (const address of ['ada@eu.shop.example', 'ada@myshop.example', 'ada@shop.example.org'])
       expect(isAllowed(blocked, 'SEND', address)).toBe(true)
   })
 
-  test('if an address has several `@`, it follows the rule for the domain after the last one', () => {
+  test('if an address contains several `@`, the email rule for the domain after the last `@` applies', () => {
     expect(
       isAllowed(rules('BLOCK SEND *@shop.example'), 'SEND', '"a@b.example"@shop.example'),
     ).toBe(false)
@@ -97,7 +97,7 @@ describe('the email rules decide about a message before its sender is authentica
   const ADA = 'ada@shop.example'
   const SPAM = 'spam@bad.example'
 
-  test('a message is refused if a rule blocks its envelope sender or one of its authors, even if it is a proven bounce', () => {
+  test('a message is refused if an email rule blocks its envelope sender or an author, even if it is a proven bounce', () => {
     const list = rules(block(SPAM))
     for (const isProven of [false, true]) {
       expect(refused(list, SPAM, [ADA], isProven)).toBe(true)
@@ -106,7 +106,7 @@ describe('the email rules decide about a message before its sender is authentica
     }
   })
 
-  test('a message is not refused by a rule for a domain if another rule allows the address', () => {
+  test('an email rule for a domain does not refuse a message if another rule allows the address itself', () => {
     const list = rules(block('*@shop.example'), allow(ADA))
     expect(refused(list, ADA, [ADA])).toBe(false)
     expect(refused(list, 'bob@shop.example', [ADA])).toBe(true)
@@ -115,7 +115,7 @@ describe('the email rules decide about a message before its sender is authentica
     expect(refused(other, ADA, ['bob@shop.example'])).toBe(true)
   })
 
-  test('a message is refused if the allow list does not name all its authors, unless it is a proven bounce', () => {
+  test('a message is refused if the allow list lacks one of its authors, unless the message is a proven bounce', () => {
     const list = rules(allow(ADA))
     expect(refused(list, SPAM, [ADA])).toBe(false)
     for (const from of [[SPAM], [ADA, SPAM]]) {
@@ -124,7 +124,7 @@ describe('the email rules decide about a message before its sender is authentica
     }
   })
 
-  test('if a message has no author, its envelope sender counts as its author', () => {
+  test('if a message has no author, its envelope sender counts as the author', () => {
     expect(refused(rules(allow(ADA)), ADA, [])).toBe(false)
     expect(refused(rules(allow(ADA)), SPAM, [])).toBe(true)
     expect(refused(rules(block(SPAM)), SPAM, [])).toBe(true)
@@ -132,7 +132,7 @@ describe('the email rules decide about a message before its sender is authentica
     expect(refused(rules(block(SPAM)), '', [])).toBe(false)
   })
 
-  test('a message is not refused by rules that have other scopes', () => {
+  test('email rules of other scopes do not refuse a received message', () => {
     const list = rules(`BLOCK SEND ${ADA}`, 'ALLOW REPLY other@shop.example')
     expect(refused(list, ADA, [ADA])).toBe(false)
   })
@@ -144,7 +144,7 @@ describe('the email rules decide about a message after its sender was authentica
   const admitted = (list: readonly Rule[], from: string, facts: Partial<typeof FACTS> = {}) =>
     admit(list, { envelopeFrom: ADA, from: [from] }, { ...FACTS, ...facts })
 
-  test('a message is stored if there is no allow list, whoever wrote it', () => {
+  test('if there is no allow list, a message is stored whoever wrote it', () => {
     expect(admitted([], ADA)).toBe('store')
     expect(admitted(rules(block('spam@bad.example')), ADA, { isProvenBounce: true })).toBe('store')
     expect(admitted(rules(`ALLOW SEND ${ADA}`, `ALLOW REPLY ${ADA}`), 'bob@b.example')).toBe(
@@ -152,21 +152,21 @@ describe('the email rules decide about a message after its sender was authentica
     )
   })
 
-  test('a message from an allowed author is stored only if authentication proves the author', () => {
+  test('with an allow list, a message from an allowed author is stored only if authentication proves the author', () => {
     const list = rules(allow(ADA))
     expect(admitted(list, ADA, { isAligned: true })).toBe('store')
     expect(admitted(list, ADA)).toBe('discard')
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('a proven bounce is stored only in a reduced form, unless a proven and allowed author wrote it', () => {
+  test('with an allow list, a proven bounce is stored in a reduced form, unless its author is allowed and proven', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')
     expect(admitted(list, ADA, { isProvenBounce: true, isAligned: true })).toBe('store')
   })
 
-  test('a message waits for DNS answers only if an allow list names its author', () => {
+  test('a message waits for DNS answers only if an allow list names the message’s author', () => {
     const list = rules(allow(ADA))
     expect(admitted(list, ADA, { isUnsure: true })).toBe('later')
     expect(admitted(list, 'bob@b.example', { isUnsure: true })).toBe('discard')

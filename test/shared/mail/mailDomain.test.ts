@@ -14,7 +14,7 @@ const RECORDS = domainRecords(
 )
 const record = (purpose: string) => RECORDS.find((one) => one.purpose === purpose)!
 
-test('a mail domain has a DNS record for ownership, MX, DKIM, SPF and DMARC', () => {
+test('a mail domain needs DNS records for ownership, MX, DKIM, SPF and DMARC', () => {
   expect(RECORDS.map(({ type, name, value, priority }) => [type, name, value, priority])).toEqual([
     ['TXT', '_purser.a.test', 'purser-verification=abc', null],
     ['MX', 'a.test', 'mx.mail.test', 10],
@@ -24,7 +24,7 @@ test('a mail domain has a DNS record for ownership, MX, DKIM, SPF and DMARC', ()
   ])
 })
 
-test('only the significant part of a DNS record is compared when a mail domain is checked', () => {
+test('the check of a mail domain compares only the significant part of each DNS record', () => {
   const cases: [string, string[], string][] = [
     ['ownership', [], 'missing'],
     ['ownership', ['purser-verification=abcd', 'other'], 'mismatch'],
@@ -57,7 +57,7 @@ test('only the significant part of a DNS record is compared when a mail domain i
   }
 })
 
-test('the required DNS records decide the verdict on a domain, and if a DNS query gets no answer, the verdict is unknown', () => {
+test('only the required DNS records decide about a mail domain, and the verdict is unknown if a query gets no answer', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }
@@ -67,7 +67,7 @@ test('the required DNS records decide the verdict on a domain, and if a DNS quer
   expect(verdictOf(RECORDS, {})).toBe('unknown')
 })
 
-test('a mail domain that lacks its required DNS records fails after three days', () => {
+test('if a mail domain lacks required DNS records for three days, its check fails', () => {
   const hour = 3_600_000
   expect(afterCheck('pending', 'wanting', 0)).toEqual({ status: 'pending', recheckMs: 60_000 })
   expect(afterCheck('pending', 'wanting', 10 * hour)).toEqual({

@@ -17,7 +17,7 @@ function attemptsAt(route: MailRoute): number[] {
   }
 }
 
-test('mail that is sent directly is retried twice in the first hour, then every 30 minutes to 3 hours for five days', () => {
+test('mail that the service delivers itself is retried twice in the first hour, then every 30 minutes to 3 hours for five days', () => {
   const at = attemptsAt('direct')
   expect(at.slice(1).filter((s) => s <= HOUR_S).length).toBeGreaterThanOrEqual(2)
   const gaps = at.slice(2).map((s, n) => s - at[n + 1]!)
@@ -27,7 +27,7 @@ test('mail that is sent directly is retried twice in the first hour, then every 
   expect(at.at(-1)!).toBeLessThanOrEqual(5 * 24 * HOUR_S)
 })
 
-test('mail that is sent by a relay has its first retry within 15 seconds and its last retry within a day', () => {
+test('mail that goes through a relay is first retried within 15 seconds, and last within a day', () => {
   const at = attemptsAt('relay')
   expect(at[1]).toBeLessThanOrEqual(15)
   expect(at.at(-1)!).toBeGreaterThan(20 * HOUR_S)

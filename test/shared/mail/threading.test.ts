@@ -63,7 +63,7 @@ test('the nearest ancestor of a message comes first in the list of its ancestors
   ).toEqual(['<p@x>', '<r@x>'])
 })
 
-test('a reply has the References header that RFC 5322 §3.6.4 requires', () => {
+test('the References header of a reply has the form that RFC 5322 §3.6.4 requires', () => {
   expect(
     replyReferences({ messageId: '<c@x>', inReplyTo: ['<b@x>'], references: ['<a@x>', '<b@x>'] }),
   ).toEqual(['<a@x>', '<b@x>', '<c@x>'])
@@ -89,6 +89,6 @@ test('the subject of a reply has exactly one Re:', () => {
   }
 })
 
-test('the substitute for a Message-ID that is in use keeps the domain of the original', () => {
+test('if a Message-ID is already used, the substitute has the same domain as the original', () => {
   expect(alternativeMessageId('<a.b@c.test>', 2)).toBe('<a.b.2@c.test>')
 })

@@ -45,7 +45,7 @@ describe('the service reads a client metadata document', () => {
       ...changes,
     })
 
-  test('the result has the name and the redirect URIs of the client', () => {
+  test('a client metadata document gives the name and the redirect URIs of the OAuth client', () => {
     expect(readClientDocument(URL_, text())).toEqual({
       name: 'App',
       redirectUris: ['https://app.example/callback'],
@@ -98,7 +98,7 @@ test.each([
   expect(freshSeconds(header)).toBe(seconds)
 })
 
-test('each known document has the URL of a document, a name and redirect URIs', () => {
+test('each client metadata document that the service knows in advance has a valid URL, a name and redirect URIs', () => {
   for (const [url, { name, redirectUris }] of KNOWN_DOCUMENTS) {
     expect(isDocumentUrl(url)).toBe(true)
     expect([name === '', redirectUris.length === 0]).toEqual([false, false])

@@ -41,7 +41,7 @@ describe('the service compares and shows a redirect URI of an OAuth client', () 
     expect(redirectFault(uri)).toBe(fault)
   })
 
-  test('a redirect URI in a request must equal a registered URI, but may have another port if the host is loopback', () => {
+  test('a redirect URI in a request must equal a registered URI, but a loopback host may have another port', () => {
     const registered = [
       'https://app.example/cb',
       'http://127.0.0.1:1/cb?x=1',
@@ -66,7 +66,7 @@ describe('the service compares and shows a redirect URI of an OAuth client', () 
     expect(isRegistered('http://evil.example/', ['http://evil.example/'])).toBe(false)
   })
 
-  test('for a redirect URI a person sees its host, or that it leads to this computer or to a program', () => {
+  test('the consent page shows the host of a redirect URI, or says that the URI leads to this computer or to a program', () => {
     expect(redirectHost('https://app.example:8443/cb')).toBe('app.example:8443')
     expect(redirectHost('http://127.0.0.1:1/cb')).toBe('this computer')
     expect(redirectHost(CURSOR)).toBe('cursor://')
@@ -87,7 +87,7 @@ describe('the service reads the metadata of an OAuth client', () => {
   }
   const invalid = (fields: Record<string, unknown>) => fault({ redirect_uris: [URI], ...fields })
 
-  test('the metadata of a client contain one to ten redirect URIs, and a name', () => {
+  test('the metadata of an OAuth client contain one to ten redirect URIs, and a name', () => {
     expect(read({ client_name: 'Agent', unknown: 1 })).toEqual({
       name: 'Agent',
       redirectUris: [URI],
@@ -106,7 +106,7 @@ describe('the service reads the metadata of an OAuth client', () => {
     ])
   })
 
-  test('the metadata of a client must be an object', () => {
+  test('the metadata of an OAuth client must be an object', () => {
     for (const value of [null, undefined, 'x', 7, [URI]])
       expect(fault(value)).toEqual([
         'invalid_client_metadata',
@@ -114,7 +114,7 @@ describe('the service reads the metadata of an OAuth client', () => {
       ])
   })
 
-  test('the metadata of a client must allow a client without a secret, and the authorization code', () => {
+  test('the metadata of an OAuth client must allow a client without a secret, and the grant type authorization_code', () => {
     read({ token_endpoint_auth_method: 'none', grant_types: ['authorization_code', 'x'] })
     read({ token_endpoint_auth_method: 'x', token_endpoint_auth_methods: ['y', 'none'] })
     read({ response_types: ['code'] })
@@ -137,7 +137,7 @@ describe('the service reads the metadata of an OAuth client', () => {
     expect(invalid({ client_secret: '' })).toEqual([code, 'client_secret must be absent'])
   })
 
-  test('the name in the metadata of a client is one line of at most 60 characters, without characters that hide text', () => {
+  test('the name of an OAuth client is one line of at most 60 characters, without characters that hide text', () => {
     const nameOf = (client_name: unknown) => read({ client_name }).name
     expect(nameOf(' My\u202e \n agent\u0000 ')).toBe('My agent')
     expect(nameOf('x'.repeat(60))).toBe('x'.repeat(60))

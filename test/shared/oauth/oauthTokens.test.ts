@@ -2,12 +2,15 @@ import { describe, expect, test } from 'bun:test'
 import { fitsChallenge, isChallenge, isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
 
 describe('a new token of OAuth', () => {
-  test.each(['access', 'refresh', 'code'] as const)('of the kind %s has only this kind', (kind) => {
-    const token = newToken(kind)
-    const kinds = (['access', 'refresh', 'code'] as const).filter((one) => isToken(token, one))
-    expect(kinds).toEqual([kind])
-    expect(newToken(kind)).not.toBe(token)
-  })
+  test.each(['access', 'refresh', 'code'] as const)(
+    'a new OAuth token of the kind %s is recognised as this kind only',
+    (kind) => {
+      const token = newToken(kind)
+      const kinds = (['access', 'refresh', 'code'] as const).filter((one) => isToken(token, one))
+      expect(kinds).toEqual([kind])
+      expect(newToken(kind)).not.toBe(token)
+    },
+  )
 
   test.each([
     ['in capitals', (token: string) => token.toUpperCase()],
@@ -26,7 +29,7 @@ describe('a code verifier of PKCE', () => {
   const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
   const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 
-  test('fits the challenge that was made from it, and no other challenge', () => {
+  test('a PKCE code verifier matches the challenge that was made from it, and no other challenge', () => {
     expect(fitsChallenge(VERIFIER, CHALLENGE)).toBe(true)
     expect(fitsChallenge(VERIFIER, `${CHALLENGE.slice(0, -1)}N`)).toBe(false)
     expect(fitsChallenge(`${VERIFIER.slice(0, -1)}l`, CHALLENGE)).toBe(false)
@@ -37,7 +40,7 @@ describe('a code verifier of PKCE', () => {
     (challenge) => expect(fitsChallenge(VERIFIER, challenge)).toBe(false),
   )
 
-  test('has 43 to 128 unreserved characters', async () => {
+  test('a PKCE code verifier has 43 to 128 unreserved characters', async () => {
     const fits = (verifier: string) => {
       const digest = new Bun.CryptoHasher('sha256').update(verifier).digest('base64url')
       return fitsChallenge(verifier, digest)
@@ -52,7 +55,7 @@ describe('a code verifier of PKCE', () => {
     expect(fits(`${'a'.repeat(42)}/`)).toBe(false)
   })
 
-  test('has a challenge of 43 characters of base64url', () => {
+  test('a PKCE code challenge has 43 characters of base64url', () => {
     expect(isChallenge(CHALLENGE)).toBe(true)
     for (const text of ['', CHALLENGE.slice(1), `${CHALLENGE}a`, `${CHALLENGE.slice(1)}+`]) {
       expect(isChallenge(text)).toBe(false)

@@ -10,7 +10,7 @@ describe('the service checks a redirect URI of an OAuth client', () => {
     'http://[::1]/cb',
     'http://localhost/cb',
     'cursor://anysphere.cursor-mcp/oauth/callback',
-  ])('a redirect URI may be %s', (uri) => {
+  ])('an OAuth redirect URI may be %s', (uri) => {
     expect(redirectFault(uri)).toBeNull()
     expect(isRegistered(uri, [uri])).toBe(true)
   })
@@ -20,8 +20,11 @@ describe('the service checks a redirect URI of an OAuth client', () => {
     'https:/app.example/cb',
     'https:///app.example/cb',
     'http:localhost/cb',
-  ])('a redirect URI must not be %s, which a browser could resolve at this service', (uri) => {
-    expect(redirectFault(uri)).toBe('must have // and a host after its scheme')
-    expect(isRegistered(uri, [uri])).toBe(false)
-  })
+  ])(
+    'an OAuth redirect URI must not be %s, because a browser could resolve it at this service',
+    (uri) => {
+      expect(redirectFault(uri)).toBe('must have // and a host after its scheme')
+      expect(isRegistered(uri, [uri])).toBe(false)
+    },
+  )
 })

@@ -12,7 +12,7 @@ test.each([
   ['http://127.0.0.1.example.com', false],
   ['http://127.0.0.2', false],
   ['', false],
-])('OAuth of a service at %p is on: %p', (baseUrl, isOn) => {
+])('a service with the base URL %p has OAuth enabled: %p', (baseUrl, isOn) => {
   expect(isOAuthOn(baseUrl)).toBe(isOn)
 })
 
@@ -29,6 +29,6 @@ test.each([
   ['https://mail.example.com.evil.example/mcp', false],
   ['https://other.example.com/mcp', false],
   ['', false],
-])('%p names the MCP server of https://mail.example.com: %p', (resource, isOurs) => {
+])('%p is accepted as the MCP endpoint of https://mail.example.com: %p', (resource, isOurs) => {
   expect(isMcpResource(resource, 'https://mail.example.com')).toBe(isOurs)
 })

@@ -22,7 +22,7 @@ function startBatcher(lateMs: number) {
   return { batcher, batches }
 }
 
-test('items of a batcher that arrive while a statement runs share the next statement', async () => {
+test('items that arrive while a batcher’s database statement runs are sent together in the next statement', async () => {
   const { batcher, batches } = startBatcher(60_000)
   const results = [1, 2, 3, 4].map((item) => batcher.submit(item))
   expect(batches.map(({ items }) => items)).toEqual([[1]])
@@ -34,7 +34,7 @@ test('items of a batcher that arrive while a statement runs share the next state
   await batcher.drain()
 })
 
-test('a slow statement of one batch does not delay the items of other batches', async () => {
+test('a slow statement of one batch does not delay the items of other batches in a batcher', async () => {
   const { batcher, batches } = startBatcher(20)
   const stuck = batcher.submit(1)
   const others = [2, 3].map((item) => batcher.submit(item))
@@ -49,7 +49,7 @@ test('a slow statement of one batch does not delay the items of other batches', 
   expect(await stuck).toBe(2)
 })
 
-test('a batcher runs the items of the lowest rank first, and items share a statement only if their ranks are near each other', async () => {
+test('a batcher runs the items with the lowest rank first, and puts only items with similar ranks into one statement', async () => {
   const batches: number[][] = []
   let end = () => {}
   const batcher = createBatcher({
@@ -72,7 +72,7 @@ test('a batcher runs the items of the lowest rank first, and items share a state
   expect(batches).toEqual([[0], [1, 7, 8], [9], [500, 501, 502], [503]])
 })
 
-test('the function drain of a batcher waits for every statement that is running', async () => {
+test('the batcher’s function drain waits for all statements that are running', async () => {
   const { batcher, batches } = startBatcher(0)
   const first = batcher.submit(1)
   const second = batcher.submit(2)

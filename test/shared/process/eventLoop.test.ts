@@ -6,7 +6,7 @@ histogram.reset = () => {
   histogram.max = 0
 }
 
-test('an event loop delay is reported in its window of ten seconds and in the next window, but not later', () => {
+test('an event loop delay is reported in its window of ten seconds and in the next window, but not afterwards', () => {
   let nowMs = 0
   const delay = new EventLoopDelay(histogram as never, () => nowMs)
   histogram.max = 3e9

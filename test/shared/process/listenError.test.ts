@@ -10,13 +10,13 @@ test.each([
   ['EACCES', /^PORT: port 80 is not allowed for this user/],
   ['EADDRNOTAVAIL', /^HOST: 192.0.2.1 is no address of this machine/],
   ['ENOTFOUND', /^HOST: 192.0.2.1 is no address of this machine/],
-])('an address that fails with %s names its setting', (code, message) => {
+])('if listening on an address fails with %s, the error names the setting', (code, message) => {
   const error = listenError(coded(code), ADDRESS) as Error
   expect(error).toBeInstanceOf(ConfigError)
   expect(error.message).toMatch(message)
 })
 
-test('any other error of an address stays as it is', () => {
+test('an error of another kind while listening on an address is returned unchanged', () => {
   for (const error of [coded('EMFILE'), new Error('x'), { code: 'EACCES' }, 'EACCES', undefined]) {
     expect(listenError(error, ADDRESS)).toBe(error)
   }

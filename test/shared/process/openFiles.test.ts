@@ -33,7 +33,7 @@ function watch(limit: number | null) {
 const SHORT = 'open files run out: connections wait; raise the limit (ulimit -n)'
 const FREE = 'open files are free again'
 
-test('a process that uses 90 % of its open files logs one error, and one line below 80 %', async () => {
+test('a process that has opened 90 % of its allowed files logs one error, and another line when it is below 80 % again', async () => {
   const { lines, open } = watch(10_000)
   await open(8_999)
   expect(lines).toEqual([])
@@ -47,19 +47,19 @@ test('a process that uses 90 % of its open files logs one error, and one line be
   expect(lines).toHaveLength(3)
 })
 
-test('a process that cannot count its open files has none left', async () => {
+test('if a process cannot count its open files, it counts all allowed files as open', async () => {
   const { lines, open } = watch(10_000)
   await open(Number.POSITIVE_INFINITY)
   expect(lines).toEqual([['error', { open: 10_000, limit: 10_000 }, SHORT]])
 })
 
-test('a process warns at its start of a limit below 1,024 open files', () => {
+test('a process logs a warning at its start if its limit on open files is below 1,024', () => {
   const low = 'the limit of open files is low: set it to 1024 or more (ulimit -n)'
   expect(watch(1_023).lines).toEqual([['warn', { limit: 1_023 }, low]])
   expect(watch(1_024).lines).toEqual([])
 })
 
-test('a process on a system without such a limit is not watched', async () => {
+test('the open files of a process are not watched on a system without a limit', async () => {
   const unlimited = watch(null)
   const limited = watch(10_000)
   await limited.open(0)

@@ -42,7 +42,7 @@ test('a long outage logs one line a minute', () => {
   ])
 })
 
-test('a single success between failures does not end an outage', () => {
+test('a single success between many failures does not end an outage in the log', () => {
   const thing = follow()
   for (let n = 0; n < 10; n++) {
     thing.miss('full')

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { repeat } from '../../../shared/process/pause.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-test('a slow run leaves out the next runs, and a stop waits only for the present run', async () => {
+test('if a repeated task runs too long, its next runs are skipped, and a stop waits only for the current run', async () => {
   const ends: (() => void)[] = []
   const { stop } = repeat(
     () =>
@@ -33,7 +33,7 @@ test('a slow run leaves out the next runs, and a stop waits only for the present
   expect(ends).toHaveLength(2)
 })
 
-test('the first run begins at once, and the caller can wait for its end', async () => {
+test('the first run of a repeated task begins at once, and the caller can wait for its end', async () => {
   const seen: string[] = []
   const { first, stop } = repeat(async () => {
     seen.push('run')

@@ -16,7 +16,7 @@ const mandate = (changes: Partial<MandateBounds> = {}): MandateBounds => ({
 })
 
 describe('the service decides at which places a mandate permits payments', () => {
-  test('a mandate permits payments at a place if it names the host or the resource of this place', () => {
+  test('a mandate (spending limit) permits payments at a place if it names the host or the resource of this place', () => {
     expect(covers(mandate({ hosts: ['other.example', 'seller.example'] }), PLACE)).toBe(true)
     expect(covers(mandate({ resources: [RESOURCE] }), PLACE)).toBe(true)
     expect(covers(mandate({ hosts: ['seller.example'], resources: [RESOURCE] }), PLACE)).toBe(true)
@@ -25,19 +25,19 @@ describe('the service decides at which places a mandate permits payments', () =>
     expect(covers(mandate(), PLACE)).toBe(false)
   })
 
-  test('a mandate permits payments only on its own chain', () => {
+  test('a mandate permits payments only on the mandate’s own chain', () => {
     const bounds = mandate({ hosts: ['seller.example'], resources: [RESOURCE] })
     expect(covers(bounds, { ...PLACE, network: 'base-sepolia' })).toBe(false)
   })
 })
 
 describe('the service checks a payment against a mandate', () => {
-  test('a payment is at most the amount that the mandate allows for a single payment', () => {
+  test('a payment may not exceed the amount that the mandate allows for a single payment', () => {
     const bound = (amountAtomic: bigint) => brokenBound(mandate(), { payTo: PAYEE, amountAtomic })
     expect([100n, 101n].map(bound)).toEqual([null, 'mandate_exceeded'])
   })
 
-  test('a payment goes to a payee that the mandate names, whatever the letter case of the address', () => {
+  test('a payment may go only to a payee that the mandate names, whatever the letter case of the address', () => {
     const payment = { payTo: PAYEE, amountAtomic: 1n }
     const bounds = mandate({ payees: [PAYEE] })
     expect(brokenBound(bounds, payment)).toBeNull()

@@ -99,14 +99,14 @@ const BOTH_VALID: ProofVerdict[] = ['valid', 'valid']
 const BOTH_MISMATCH: ProofVerdict[] = ['mismatch', 'mismatch']
 
 describe('the service stores a proof that a seller signed', () => {
-  test('the stored form of a proof is the text of a JWS of at most 8,192 characters', () => {
+  test('a signed proof in JWS form is stored as its text, with at most 8,192 characters', () => {
     expect(keptProof({ format: 'jws', signature: 'a.b.c' })).toBe('a.b.c')
     expect(keptProof({ signature: 'a.b.c', more: 1 })).toBe('a.b.c')
     expect(keptProof({ signature: 'x'.repeat(8_192) })).toHaveLength(8_192)
     expect(keptProof({ signature: 'x'.repeat(8_193) })).toBeNull()
   })
 
-  test('the stored form of a proof is the JSON of an EIP-712 proof of at most 8,192 characters', () => {
+  test('a signed proof in EIP-712 form is stored as JSON, with at most 8,192 characters', () => {
     const signature = `0x${'aF'.repeat(65)}`
     const proof = { format: 'eip712', signature, payload: { a: '' } }
     expect(keptProof({ ...proof, more: 1 })).toBe(JSON.stringify(proof))
@@ -115,7 +115,7 @@ describe('the service stores a proof that a seller signed', () => {
     expect(keptProof({ ...proof, payload: { a: 'x'.repeat(rest + 1) } })).toBeNull()
   })
 
-  test('the stored form of any other value than a proof is null', () => {
+  test('a value that is no signed proof is stored as null', () => {
     const signature = `0x${'aF'.repeat(65)}`
     for (const value of [
       ...[null, undefined, 'a.b.c', {}, { signature: 7 }, { format: 'other', signature: 'a.b.c' }],
@@ -139,7 +139,7 @@ describe('the service checks a signed receipt', () => {
     { network: 'eip155:8453' },
     { resourceUrl: `${URL_PAID}/x` },
     { payer: payee.address },
-  ])('does not speak of a payment that differs in %p', async (changes) => {
+  ])('a signed receipt is a mismatch if the payment differs in %p', async (changes) => {
     expect(await judgeBoth('receipt', changes)).toEqual(BOTH_MISMATCH)
   })
 
@@ -166,13 +166,13 @@ describe('the service checks a signed offer', () => {
     { payTo: stranger.address },
     { amount: '10001' },
     { amount: '010000' },
-  ])('does not speak of a payment that differs in %p', async (changes) => {
+  ])('a signed offer is a mismatch if the payment differs in %p', async (changes) => {
     expect(await judgeBoth('offer', changes)).toEqual(BOTH_MISMATCH)
   })
 })
 
 describe('the service checks the signer of an EIP-712 proof', () => {
-  test('a text that only starts like an EIP-712 proof is invalid, and causes no error, because the payment is already made', async () => {
+  test('a text that only begins like an EIP-712 proof is invalid, and causes no error, because the payment is already made', async () => {
     for (const signature of ['{', '{}', '{"payload":7}', '{"signature":"0x"}'])
       expect([signature, await judge('receipt', keptProof({ signature })!)]).toEqual([
         signature,
@@ -180,13 +180,13 @@ describe('the service checks the signer of an EIP-712 proof', () => {
       ])
   })
 
-  test('the signer of an EIP-712 proof must be the payee', async () => {
+  test('an EIP-712 proof must be signed by the payee', async () => {
     expect(await judge('receipt', await typedOf('receipt', RECEIPT, stranger))).toBe('other_signer')
     const subject = { ...SUBJECT, payTo: payee.address.toLowerCase() }
     expect(await judge('offer', await typedOf('offer', OFFER), ofHost, subject)).toBe('valid')
   })
 
-  test('the signer of an EIP-712 proof signs every member of the payload', async () => {
+  test('the signature of an EIP-712 proof covers every member of the payload', async () => {
     for (const kind of ['offer', 'receipt'] as const) {
       const proof = JSON.parse(await typedOf(kind, kind === 'offer' ? OFFER : RECEIPT))
       const changed = { ...proof, payload: { ...proof.payload, version: 2 } }
@@ -194,7 +194,7 @@ describe('the service checks the signer of an EIP-712 proof', () => {
     }
   })
 
-  test('if the payload of an EIP-712 proof has a wrong member or its signature is all zeros, its signer is unknown', async () => {
+  test('an EIP-712 proof is invalid if its payload has a wrong member or its signature is all zeros', async () => {
     const proof = JSON.parse(await typedOf('receipt', RECEIPT))
     const judged = (changes: object) => judge('receipt', JSON.stringify({ ...proof, ...changes }))
     for (const change of [
@@ -213,7 +213,7 @@ describe('the service checks the signer of an EIP-712 proof', () => {
 })
 
 describe('the service checks the signer of a JWS', () => {
-  test('the signer of a JWS is found by the `kid` of its header', async () => {
+  test('the key that signed a JWS is found by the `kid` in its header', async () => {
     const asked: string[] = []
     const findKey: FindKey = async (kid) => {
       asked.push(kid)
@@ -225,14 +225,14 @@ describe('the service checks the signer of a JWS', () => {
     expect(asked).toEqual([KID, longest])
   })
 
-  test('the signer of a JWS must belong to the host of the resource', async () => {
+  test('a JWS must be signed with a key that belongs to the host of the resource', async () => {
     const findKey: FindKey = async () => ({ jwk: publicJwk, isOfHost: false })
     expect(await judge('receipt', await jwsOf(RECEIPT), findKey)).toBe('other_signer')
     const other = await jwsOf({ ...RECEIPT, payer: payee.address })
     expect(await judge('receipt', other, findKey)).toBe('mismatch')
   })
 
-  test('the signer of a JWS is searched only if its header has an `alg` and a `kid` of at most 2,048 characters', async () => {
+  test('the key of a JWS is looked up only if the header has an `alg` and a `kid` of at most 2,048 characters', async () => {
     const findKey: FindKey = () => Promise.reject(new Error('a key was looked for'))
     const [, payload, signature] = (await jwsOf(RECEIPT)).split('.')
     const withHeader = (header: object) =>
@@ -246,14 +246,14 @@ describe('the service checks the signer of a JWS', () => {
       expect([kept, await judge('receipt', kept, findKey)]).toEqual([kept, 'invalid'])
   })
 
-  test('the signer of a JWS stays unchecked if its key is not found, or does not fit the algorithm', async () => {
+  test('a JWS stays unchecked if its key is not found or does not fit the algorithm', async () => {
     const kept = await jwsOf(RECEIPT)
     expect(await judge('receipt', kept, async () => null)).toBe('unchecked')
     const broken: FindKey = async () => ({ jwk: { kty: 'OKP' } as JWK, isOfHost: true })
     expect(await judge('receipt', kept, broken)).toBe('unchecked')
   })
 
-  test('the owner of a symmetric key does not count as the signer of a JWS', async () => {
+  test('a JWS that is signed with a symmetric key is invalid', async () => {
     const secret = new Uint8Array(32).fill(7)
     const kept = await new CompactSign(new TextEncoder().encode(JSON.stringify(RECEIPT)))
       .setProtectedHeader({ alg: 'HS256', kid: KID })
@@ -263,7 +263,7 @@ describe('the service checks the signer of a JWS', () => {
     expect(await judge('receipt', kept, findKey)).toBe('invalid')
   })
 
-  test('the signer of a JWS signs the bytes of the payload, which must be JSON', async () => {
+  test('the signature of a JWS covers the exact bytes of the payload, which must be JSON', async () => {
     const [header, , signature] = (await jwsOf(RECEIPT)).split('.')
     const [, payload] = (await jwsOf({ ...RECEIPT, transaction: '0x1' })).split('.')
     expect(await judge('receipt', `${header}.${payload}.${signature}`)).toBe('invalid')
@@ -279,7 +279,7 @@ describe('the service chooses which signed offer of a 402 response it stores', (
   const asJws = (payload: unknown) =>
     `e30.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.AA`
 
-  test('the stored offer is the first signed offer with the price and the payee', async () => {
+  test('of several signed offers, the first with the right price and payee is stored', async () => {
     const [dear, other, first] = [
       { ...OFFER, amount: '10001' },
       { ...OFFER, payTo: stranger.address },
@@ -290,14 +290,14 @@ describe('the service chooses which signed offer of a 402 response it stores', (
     expect(kept([dear, other, JSON.parse(typed), first])).toBe(typed)
   })
 
-  test('the stored offer is the first of all signed offers if none has the price', () => {
+  test('if no signed offer has the right price, the first of the signed offers is stored', () => {
     const dear = { signature: asJws({ ...OFFER, amount: '10001' }) }
     const other = { signature: asJws({ ...OFFER, payTo: stranger.address }) }
     expect(kept([dear, other])).toBe(dear.signature)
     expect(kept([{}, { signature: 'no jws' }, other])).toBe('no jws')
   })
 
-  test('no offer is stored if the 402 response has no signed offers, or more than 32', () => {
+  test('no signed offer is stored if the 402 response has none, or more than 32', () => {
     expect(kept([])).toBeNull()
     expect(kept([null, {}])).toBeNull()
     expect(kept(undefined)).toBeNull()

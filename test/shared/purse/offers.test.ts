@@ -47,7 +47,7 @@ function offerOf(entries: object[], more: object = {}) {
 }
 
 describe('a buyer reads the x402 challenge of a 402 response', () => {
-  test('the challenge is in the header of version 2, and is read from the body only if that header is absent', () => {
+  test('a buyer reads the challenge from the header of x402 version 2, and from the body only if this header is absent', () => {
     const body = JSON.stringify(v1())
     expect(readChallenge(base64(v2()), body)?.x402Version).toBe(2)
     expect(readChallenge(null, body)?.x402Version).toBe(1)
@@ -55,7 +55,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
       expect([header, readChallenge(header, body)]).toEqual([header, null])
   })
 
-  test('a challenge in the body of a 402 response has version 1 or 2', () => {
+  test('an x402 challenge in the body of a 402 response has version 1 or 2', () => {
     expect(readBody(v1())?.x402Version).toBe(1)
     expect(readBody(v2())?.x402Version).toBe(2)
     for (const value of [null, [], 'text', v1({ x402Version: 3 }), v1({ x402Version: '1' })])
@@ -64,19 +64,19 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     expect(readChallenge(null, '')).toBeNull()
   })
 
-  test('a challenge in the body of a 402 response has at most 32,768 characters', () => {
+  test('an x402 challenge in the body of a 402 response has at most 32,768 characters', () => {
     const body = JSON.stringify(v1())
     expect(readChallenge(null, body.padEnd(CHARS_MAX))).not.toBeNull()
     expect(readChallenge(null, body.padEnd(CHARS_MAX + 1))).toBeNull()
   })
 
-  test('a challenge in the header of a 402 response has at most 32,768 characters', () => {
+  test('an x402 challenge in the header of a 402 response has at most 32,768 characters', () => {
     const header = base64(v2())
     expect(readChallenge(header.padEnd(CHARS_MAX, '='), '')).not.toBeNull()
     expect(readChallenge(header.padEnd(CHARS_MAX + 1, '='), '')).toBeNull()
   })
 
-  test('a buyer reads at most 32 offers of a challenge', () => {
+  test('a buyer refuses a challenge with more than 32 offers', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       const many = Array.from({ length: 32 }, () => entry)
       expect(readBody(make({ accepts: many }))?.entries).toHaveLength(32)
@@ -85,7 +85,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     }
   })
 
-  test('an offer of a challenge is left out if it lacks a required member, or if one of its texts has 2,049 characters', () => {
+  test('an offer in a challenge is ignored if it lacks a required member, or if one of its texts has more than 2,048 characters', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       for (const member of Object.keys(entry)) {
         const lacking = { ...entry, [member]: undefined }
@@ -96,7 +96,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     }
   })
 
-  test('an unreadable offer hides no other offer of its challenge', () => {
+  test('if one offer in a challenge cannot be read, the other offers are still read', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       const lacking = { ...entry, maxTimeoutSeconds: undefined }
       const read = readBody(make({ accepts: [lacking, null, entry, 'text'] }))
@@ -104,7 +104,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     }
   })
 
-  test('a challenge contains the error message of the seller', () => {
+  test('the buyer reads the seller’s error message from a challenge', () => {
     for (const make of [v1, v2]) {
       expect(readBody(make({ error: 'no funds' }))?.error).toBe('no funds')
       for (const error of [undefined, null, 7, 'x'.repeat(2_049)])
@@ -112,7 +112,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     }
   })
 
-  test('each offer of a version 1 challenge has its own resource and description', () => {
+  test('each offer in a challenge of x402 version 1 has its own resource and description', () => {
     const words = { resource: URL_PAID, description: 'Weather', extra: { name: 'USDC' } }
     const raw = { ...V1, ...words, outputSchema: null }
     const { entries, ...rest } = readBody(v1({ accepts: [V1, raw], resource: {}, extensions: {} }))!
@@ -128,7 +128,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     expect(wrong).toMatchObject({ resource: null, description: null, extra: {} })
   })
 
-  test('a challenge of version 2 has one resource, and the payment repeats this resource unchanged', () => {
+  test('a challenge of x402 version 2 has one resource, and the payment repeats this resource unchanged', () => {
     const resource = { url: URL_PAID, description: 'Weather', mimeType: 'text/plain' }
     const extensions = { bazaar: { info: 1 } }
     const raw = { ...V2, extra: { name: 'USDC' }, unknown: 1 }
@@ -141,7 +141,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
     ])
   })
 
-  test('a challenge of version 2 may have no resource', () => {
+  test('a challenge of x402 version 2 may have no resource', () => {
     for (const resource of [undefined, null, {}, { url: 7, description: [] }]) {
       const read = readBody(v2({ resource }))!
       expect(read.entries[0]).toMatchObject({ resource: null, description: null })
@@ -152,7 +152,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
 })
 
 describe('a purse chooses an offer of the seller', () => {
-  test('the chosen offer has the terms of the seller, with the payee in lower case', () => {
+  test('the offer that a purse chooses has the seller’s terms, with the payee in lower case', () => {
     const extra = { name: 'USDC', version: '2' }
     const resource = { url: URL_PAID, description: 'Weather' }
     const challenge = challengeOf([{ extra }], { resource })
@@ -171,14 +171,14 @@ describe('a purse chooses an offer of the seller', () => {
     })
   })
 
-  test('the chosen offer is the cheapest, and the first of several cheapest offers', () => {
+  test('a purse chooses the cheapest offer, and the first of several equally cheap offers', () => {
     const extra = { n: 1 }
     const offer = offerOf([{ amount: '300' }, { amount: '20', extra }, { amount: '20' }])
     expect(offer.amountAtomic).toBe(20n)
     expect(offer.raw).toMatchObject({ extra })
   })
 
-  test('a cheaper offer is not chosen if it is on another chain, in another token or has a fault', () => {
+  test('a purse does not choose a cheaper offer on another chain, in another token or with a fault', () => {
     const offer = offerOf([
       ...[
         { amount: '1', network: 'eip155:8453' },
@@ -197,7 +197,7 @@ describe('a purse chooses an offer of the seller', () => {
     { extra: { assetTransferMethod: 'permit2' } },
     { extra: { paymentFlow: 'escrow' } },
   ])(
-    'an offer is not chosen if its scheme, chain, token or payment flow is not that of the purse, as in %p',
+    'a purse does not choose an offer with another scheme, chain, token or payment flow, such as %p',
     (changes) => {
       expect(reasonOf(changes)).toBe('no_offer')
     },
@@ -215,35 +215,35 @@ describe('a purse chooses an offer of the seller', () => {
     expect(reasonOf(changes)).toBeNull()
   })
 
-  test('no offer is chosen from a challenge without offers', () => {
+  test('a purse chooses no offer from a challenge without offers', () => {
     expect(choose([])).toEqual({ ok: false, reason: 'no_offer' })
   })
 })
 
 describe('a purse refuses an offer and states the reason', () => {
-  test('an offer is refused if its `extra.name` or `extra.version` names another token', () => {
+  test('a purse refuses an offer if its `extra.name` or `extra.version` names another token', () => {
     for (const extra of [{ name: 'USD Coin' }, { version: '1' }, { version: 2 }])
       expect(reasonOf({ extra })).toBe('token_mismatch')
   })
 
-  test('an offer is refused if its amount is not a whole number above 0 with 1 to 18 digits', () => {
+  test('a purse refuses an offer unless its amount is a whole number above 0 with 1 to 18 digits', () => {
     for (const right of ['1', '9'.repeat(18)]) expect(reasonOf({ amount: right })).toBeNull()
     for (const wrong of ['', '0', '01', '-1', '1.5', '0x10', '1e3', '1'.repeat(19), '1\n'])
       expect([wrong, reasonOf({ amount: wrong })]).toEqual([wrong, 'malformed_challenge'])
   })
 
-  test('an offer is refused if its payee is not an address', () => {
+  test('a purse refuses an offer whose payee is no address', () => {
     for (const payTo of ['', PAYEE.slice(0, -1), `${PAYEE}0`, PAYEE.replace('aB', 'xy')])
       expect([payTo, reasonOf({ payTo })]).toEqual([payTo, 'malformed_challenge'])
   })
 
-  test('an offer is refused if its payee is the zero address, the token or the purse itself', () => {
+  test('a purse refuses an offer whose payee is the zero address, the token or the purse itself', () => {
     for (const payTo of [`0x${'0'.repeat(40)}`, SEPOLIA.usdcAddress, PAYER, PAYER.toLowerCase()])
       expect([payTo, reasonOf({ payTo })]).toEqual([payTo, 'bad_payee'])
     expect(reasonOf({ payTo: `0x${'0'.repeat(39)}1` })).toBeNull()
   })
 
-  test('an offer is refused if it allows less than 15 seconds, or a fraction of a second', () => {
+  test('a purse refuses an offer that allows less than 15 seconds, or a fraction of a second', () => {
     for (const maxTimeoutSeconds of [14, 0, -60, 15.5, 2 ** 53])
       expect(reasonOf({ maxTimeoutSeconds })).toBe('bad_window')
     const windows = [15, 119, 120, 121, 2 ** 53 - 1].map(
@@ -252,7 +252,7 @@ describe('a purse refuses an offer and states the reason', () => {
     expect(windows).toEqual([15, 119, 120, 120, 120])
   })
 
-  test('an offer is refused if its resource is a URL of another host', () => {
+  test('a purse refuses an offer whose resource is a URL of another host', () => {
     const withUrl = (url: unknown) => reasonOf({}, { resource: { url } })
     for (const url of [
       ...['http://other.example/weather', 'https://seller.example:8443/', 'HTTPS://other.example/'],
@@ -266,7 +266,7 @@ describe('a purse refuses an offer and states the reason', () => {
       expect([url, withUrl(url)]).toEqual([url, null])
   })
 
-  test('if every offer has a fault, the reason for refusing the first offer is stated', () => {
+  test('if every offer has a fault, the purse gives the reason for refusing the first offer', () => {
     expect(choose([{ amount: '0' }, { maxTimeoutSeconds: 1 }, { scheme: 'upto' }])).toEqual({
       ok: false,
       reason: 'malformed_challenge',

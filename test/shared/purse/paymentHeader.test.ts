@@ -48,7 +48,7 @@ async function signed(offer: Offer) {
 }
 
 describe('a purse signs the authorization of a payment', () => {
-  test('the authorization of a payment is signed by the purse for the price, the payee and the token', async () => {
+  test('a purse signs the authorization of a payment for the exact price, payee and token', async () => {
     const { content, nonce, validBefore } = await signed(ofV1())
     const { signature, authorization } = content.payload
     expect(authorization).toEqual({
@@ -75,7 +75,7 @@ describe('a purse signs the authorization of a payment', () => {
     expect(recovered).toBe(account.address)
   })
 
-  test('the authorization of a payment expires after the number of seconds that the seller allows', async () => {
+  test('the authorization of a payment expires after the number of seconds that the seller’s offer allows', async () => {
     const earliest = BigInt(Math.floor(Date.now() / 1000) + 60)
     const { validBefore } = await signed(ofV1())
     const latest = BigInt(Math.floor(Date.now() / 1000) + 60)
@@ -91,7 +91,7 @@ describe('a purse signs the authorization of a payment', () => {
 })
 
 describe('a purse writes the payment header', () => {
-  test('a payment header of version 1 names the scheme and the chain', async () => {
+  test('a payment header of x402 version 1 names the scheme and the chain', async () => {
     const { name, content } = await signed(ofV1())
     const { payload, ...rest } = content
     expect(name).toBe('X-PAYMENT')
@@ -99,7 +99,7 @@ describe('a purse writes the payment header', () => {
     expect(Object.keys(payload)).toEqual(['signature', 'authorization'])
   })
 
-  test('a payment header of version 2 repeats the offer, the resource and the extensions', async () => {
+  test('a payment header of x402 version 2 repeats the offer, the resource and the extensions', async () => {
     const given = { resource: { url: URL_PAID, more: 1 }, extensions: { bazaar: {} } }
     const { name, content } = await signed(ofV2(given))
     const { payload, ...rest } = content
@@ -112,7 +112,7 @@ describe('a purse writes the payment header', () => {
     expect(Object.keys(payload)).toEqual(['signature', 'authorization'])
   })
 
-  test('a payment header of version 2 names the payment if the seller requires a name', async () => {
+  test('a payment header of x402 version 2 contains a payment identifier if the seller requires one', async () => {
     const declared = (info: unknown) => ({ 'payment-identifier': { info, schema: {} }, other: 1 })
     const infoIn = async (info: unknown) => {
       const { content } = await signed(ofV2({ extensions: declared(info) }))
@@ -131,7 +131,7 @@ describe('a purse writes the payment header', () => {
     }
   })
 
-  test('a payment header of version 2 has no resource or extensions if the challenge has none', async () => {
+  test('a payment header of x402 version 2 has no resource or extensions if the challenge has none', async () => {
     const { content } = await signed(ofV2())
     expect(Object.keys(content)).toEqual(['x402Version', 'accepted', 'payload'])
   })

@@ -18,20 +18,20 @@ const read = (value: unknown) => readSellerSettlement(base64(JSON.stringify(valu
 const withReceipt = (receipt: unknown) => ({ 'offer-receipt': { info: { receipt } } })
 
 describe('a buyer reads the settlement header of a seller', () => {
-  test('the settlement of a seller is a JSON object in base64', () => {
+  test('the header in which a seller states the settlement is a JSON object in base64', () => {
     expect(read({})).toEqual(NONE)
     for (const header of [null, '', 'no base64', base64('{')])
       expect(readSellerSettlement(header)).toBeNull()
     for (const value of [null, 7, [], 'text']) expect(read(value)).toBeNull()
   })
 
-  test('the settlement of a seller has at most 16,384 characters', () => {
+  test('the header in which a seller states the settlement has at most 16,384 characters', () => {
     const header = base64('{}').padEnd(16_384, '=')
     expect(readSellerSettlement(header)).toEqual(NONE)
     expect(readSellerSettlement(`${header}=`)).toBeNull()
   })
 
-  test('the settlement of a seller states the success, the transaction, the reason and the receipt', () => {
+  test('a seller’s settlement header states success, transaction, reason and receipt', () => {
     const extensions = withReceipt({ signature: 'a.b.c' })
     expect(read({ success: true, transaction: HASH, errorReason: 'late', extensions })).toEqual({
       success: true,
@@ -41,7 +41,7 @@ describe('a buyer reads the settlement header of a seller', () => {
     })
   })
 
-  test('if a member of the settlement has a wrong type, the settlement is read without this member', () => {
+  test('if a member of the seller’s settlement header has a wrong type, this member is ignored', () => {
     for (const success of ['true', 1, null]) expect(read({ success })?.success).toBe(false)
     for (const transaction of [HASH.slice(0, -1), `${HASH}0`, HASH.slice(2), '', 7, null])
       expect(read({ success: true, transaction })).toEqual({ ...NONE, success: true })
@@ -64,14 +64,14 @@ describe('a buyer reads the settlement header of a seller', () => {
 describe('a buyer repeats a paid request', () => {
   const pending = { ...NONE, errorReason: 'settlement_pending' }
 
-  test('a paid request is repeated if no response comes, or if the response does not decide about the payment', () => {
+  test('a buyer repeats a paid request if no response comes, or if the response leaves open whether the payment counts', () => {
     for (const status of [null, 408, 425, 429, 500, 503, 599])
       expect([status, isUndecided(status, null)]).toEqual([status, true])
     for (const status of [200, 400, 402, 403, 407, 409, 424, 426, 428, 430, 499])
       expect([status, isUndecided(status, null)]).toEqual([status, false])
   })
 
-  test('a paid request is repeated after a 402 response only if the settlement is pending', () => {
+  test('after a 402 response, a buyer repeats a paid request only if the settlement is pending', () => {
     expect(isUndecided(402, pending)).toBe(true)
     expect(isUndecided(402, { ...pending, errorReason: 'insufficient_funds' })).toBe(false)
     for (const status of [200, 401, 403]) expect(isUndecided(status, pending)).toBe(false)

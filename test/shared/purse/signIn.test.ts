@@ -37,7 +37,7 @@ async function signed(signIn: SignIn) {
 }
 
 describe('a purse checks a sign-in challenge', () => {
-  test('a sign-in challenge is read from the extension `sign-in-with-x`, and its members stay as they were received', () => {
+  test('the purse reads a sign-in challenge from the extension `sign-in-with-x`, and keeps its members unchanged', () => {
     expect(read()).toEqual({ info: INFO, caip2: CAIP2 } as never)
     expect(read({ unknown: 1 })).toEqual({ info: INFO, caip2: CAIP2 } as never)
     for (const extensions of [null, undefined, {}, 'text', { 'sign-in-with-x': null }])
@@ -86,13 +86,13 @@ describe('a purse checks a sign-in challenge', () => {
     expect([-300_001, -300_000, 60_000, 60_001].map(isTimely)).toEqual([false, true, true, false])
   })
 
-  test('counts before its `expirationTime`, and from its `notBefore` on', () => {
+  test('a sign-in challenge is valid before its `expirationTime`, and from its `notBefore` on', () => {
     const shifts = [-1, 0, 1]
     expect(shifts.map((ms) => isRead({ expirationTime: at(ms) }))).toEqual([false, false, true])
     expect(shifts.map((ms) => isRead({ notBefore: at(ms) }))).toEqual([true, true, false])
   })
 
-  test('a sign-in challenge has times in UTC with milliseconds', () => {
+  test('the times of a sign-in challenge are in UTC with milliseconds', () => {
     for (const time of ['2026-11-25T12:00:00Z', '2026-11-25T12:00:00.000+00:00', 'now', 7]) {
       expect([time, isRead({ issuedAt: time })]).toEqual([time, false])
       expect([time, isRead({ notBefore: time })]).toEqual([time, false])
@@ -126,7 +126,7 @@ describe('a purse checks a sign-in challenge', () => {
 })
 
 describe('a purse writes the sign-in header', () => {
-  test('the sign-in header repeats the challenge, and names the address of the purse with its chain', async () => {
+  test('the sign-in header repeats the challenge, and names the purse’s address and chain', async () => {
     const { name, content } = await signed(read()!)
     const { signature, ...rest } = content
     expect(name).toBe('SIGN-IN-WITH-X')
@@ -134,7 +134,7 @@ describe('a purse writes the sign-in header', () => {
     expect(signature).toMatch(/^0x[0-9a-f]{130}$/)
   })
 
-  test('the sign-in header signs an EIP-4361 text that has only the members of the challenge', async () => {
+  test('the purse signs an EIP-4361 text that contains only the members of the sign-in challenge', async () => {
     const { content } = await signed(read()!)
     const message = [
       'seller.example:8443 wants you to sign in with your Ethereum account:',
@@ -151,7 +151,7 @@ describe('a purse writes the sign-in header', () => {
     expect(await recoverMessageAddress({ message, signature })).toBe(account.address)
   })
 
-  test('the sign-in header signs every optional member of the challenge', async () => {
+  test('the purse’s sign-in signature covers every optional member of the challenge', async () => {
     const more = {
       statement: 'Sign in to read.',
       expirationTime: at(1_000),

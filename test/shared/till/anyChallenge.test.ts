@@ -23,7 +23,7 @@ const payees = (body: unknown, header?: unknown) =>
   challengePayees(JSON.stringify(body), header === undefined ? undefined : base64(header))
 
 describe('the service recognises the x402 version of a challenge', () => {
-  test('a challenge in the body has version 1, and a challenge in the header has version 2', () => {
+  test('an x402 challenge in the body has version 1, and a challenge in the header has version 2', () => {
     expect(versions(v1())).toEqual([1])
     expect(versions({}, v2())).toEqual([2])
     expect(versions(v1(), v2())).toEqual([1, 2])
@@ -32,7 +32,7 @@ describe('the service recognises the x402 version of a challenge', () => {
     expect(challengeVersions('{', 'no base64')).toEqual([])
   })
 
-  test('a challenge has a version only if it has a payment option with every required member', () => {
+  test('a challenge counts for an x402 version only if a payment option has every required member of this version', () => {
     for (const member of Object.keys(V1))
       expect([member, versions(v1([{ ...V1, [member]: undefined }]))]).toEqual([member, []])
     for (const member of Object.keys(V2))
@@ -43,7 +43,7 @@ describe('the service recognises the x402 version of a challenge', () => {
     expect(versions({}, v2([V2], { resource: {} }))).toEqual([])
   })
 
-  test('a challenge keeps its version if it also has a payment option of an unknown form', () => {
+  test('a challenge still counts for its x402 version if it also has a payment option of an unknown form', () => {
     for (const other of [{ scheme: 'next' }, { ...V1, network: 'base', asset: null }, null, 7]) {
       expect([other, versions(v1([other, V1]))]).toEqual([other, [1]])
       expect([other, versions({}, v2([V2, other]))]).toEqual([other, [2]])
@@ -51,14 +51,14 @@ describe('the service recognises the x402 version of a challenge', () => {
     }
   })
 
-  test('a challenge has version 2 only if it names its chain in CAIP-2 form', () => {
+  test('a challenge counts for x402 version 2 only if it names its chain in CAIP-2 form', () => {
     for (const network of ['base', ':8453', 'eip155:', ''])
       expect([network, versions({}, v2([{ ...V2, network }]))]).toEqual([network, []])
   })
 })
 
 describe('the service reads the payees of a challenge', () => {
-  test('the payees of a challenge are the addresses in body and header in lower case, each listed once', () => {
+  test('the payees of a challenge are collected from body and header in lower case, each once', () => {
     const other = `0x${'12'.repeat(20)}`
     expect(payees(v1(), v2([V2, { payTo: other }]))).toEqual([PAYEE.toLowerCase(), other])
     expect(payees(v1([{ payTo: other }, V1]))).toEqual([other, PAYEE.toLowerCase()])
@@ -72,7 +72,7 @@ describe('the service reads the payees of a challenge', () => {
     expect(challengePayees('{', 'no base64')).toEqual([])
   })
 
-  test('the payees of a challenge are at most the first 20', () => {
+  test('at most the first 20 payees of a challenge are kept', () => {
     const many = Array.from({ length: 21 }, (_, n) => `0x${String(n).padStart(40, '0')}`)
     expect(payees(v1(many.map((payTo) => ({ payTo }))))).toEqual(many.slice(0, 20))
   })

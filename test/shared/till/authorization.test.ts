@@ -39,14 +39,14 @@ describe('the service builds the EIP-712 typed data of an authorization', () => 
     ['base', '0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f'],
     ['base-sepolia', '0x71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818'],
   ] as const)(
-    'the domain separator of the typed data on %s is that of the deployed USDC contract',
+    'the EIP-712 domain separator for %s equals that of the deployed USDC contract',
     (network, separator) => {
       const { domain } = authorizationTypedData(authorization, USDC_NETWORKS[network])
       expect(domainSeparator({ domain })).toBe(separator)
     },
   )
 
-  test('the typed data of an authorization have the type hash of EIP3009.sol', () => {
+  test('the EIP-712 type hash of an authorization equals the type hash in EIP3009.sol', () => {
     const { types, primaryType } = authorizationTypedData(authorization, SEPOLIA)
     const members = types[primaryType].map(({ type, name }) => `${type} ${name}`).join(',')
     expect(keccak256(stringToHex(`${primaryType}(${members})`))).toBe(
@@ -55,7 +55,7 @@ describe('the service builds the EIP-712 typed data of an authorization', () => 
   })
 
   test.each(['base', 'base-sepolia'] as const)(
-    'the digest of the typed data on %s is the one that viem computes',
+    'the EIP-712 digest of an authorization on %s equals the digest that viem computes',
     (name) => {
       const network = USDC_NETWORKS[name]
       const expectSame = (changes: Partial<typeof authorization>) => {
@@ -81,14 +81,14 @@ describe('the service builds the EIP-712 typed data of an authorization', () => 
     },
   )
 
-  test('the typed data of an authorization have a different digest if the EIP-712 domain is different', () => {
+  test('the EIP-712 digest of an authorization changes if the EIP-712 domain changes', () => {
     const renamed = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const data = authorizationTypedData(authorization, renamed)
     expect(authorizationDigest(authorization, renamed)).toBe(hashTypedData(data))
     expect(authorizationDigest(authorization, SEPOLIA)).not.toBe(hashTypedData(data))
   })
 
-  test('the signature of the example payment in the x402 specification is valid for the typed data', async () => {
+  test('the signature of the example payment in the x402 specification is valid for the service’s typed data', async () => {
     const decoded = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     if (!decoded.ok) throw new Error(decoded.detail)
     const { payload } = decoded
@@ -119,11 +119,14 @@ describe('normaliseSignature converts a signature to one form', () => {
       '0x9328da16089fcba9bececa81663203989f2df5fe1faa6291a45381c81bd17f76939c6d6b623b42da56557e5e734a43dc83345ddfadec52cbe24d0cc64f550793',
       '0x9328da16089fcba9bececa81663203989f2df5fe1faa6291a45381c81bd17f76139c6d6b623b42da56557e5e734a43dc83345ddfadec52cbe24d0cc64f5507931c',
     ],
-  ] as const)('normaliseSignature expands the compact test case %# of EIP-2098', (short, long) => {
-    expect(normaliseSignature(short)).toBe(long)
-    expect(parseCompactSignature(short).r).toBe(parseSignature(long).r)
-    expect(normaliseSignature(long)).toBe(long)
-  })
+  ] as const)(
+    'the function normaliseSignature expands the compact signature in test case %# of EIP-2098',
+    (short, long) => {
+      expect(normaliseSignature(short)).toBe(long)
+      expect(parseCompactSignature(short).r).toBe(parseSignature(long).r)
+      expect(normaliseSignature(long)).toBe(long)
+    },
+  )
 
   const half = (GROUP_ORDER - 1n) / 2n
   test.each<[string, Hex, Hex | null]>([
@@ -157,7 +160,7 @@ describe('classifySignature returns the kind of a signature', () => {
       MAGIC,
     ])
 
-  test('classifySignature unwraps an ERC-6492 signature', () => {
+  test('the function classifySignature unwraps an ERC-6492 signature', () => {
     expect(classifySignature(wrapped(payTo, '0xaabb', '0xccdd'))).toEqual({
       kind: 'contract',
       erc6492: { factory: payTo, factoryData: '0xaabb', signature: '0xccdd' },

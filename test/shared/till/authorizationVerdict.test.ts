@@ -33,7 +33,7 @@ describe('verifyAuthorization judges a signed payment', () => {
       nowS: NOW_S,
     })
 
-  test('a signed payment is valid in every form of its signature, which is normalised', async () => {
+  test('a signed payment is valid in every form of its signature, and the signature is returned in its normal form', async () => {
     const payload = await payment()
     const { signature } = payload.payload
     const { r, s, v } = split(signature)
@@ -129,7 +129,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_payment' })
   })
 
-  test('the EIP-712 domain is taken from the network, and not from the payment requirement', async () => {
+  test('the EIP-712 domain comes from the network, not from the seller’s payment requirement', async () => {
     const wrong = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const verdict = await judge({
       payload: await payment({}, wrong),
@@ -145,7 +145,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     ['wrong contract', { ...SEPOLIA, usdcAddress: payTo }],
   ]
   test.each(wrongDomains)(
-    'a signature for the %s is invalid unless a contract wallet accepts it',
+    'a payment signed for the %s is invalid, unless a contract wallet accepts the signature',
     async (_n, domain) => {
       expect(await judge({ payload: await payment({}, domain) })).toMatchObject({
         kind: 'contract',
@@ -197,7 +197,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     ],
   ]
   test.each(signatures)(
-    'a signature with %s is invalid unless a contract wallet accepts it',
+    'a payment signature with %s is invalid, unless a contract wallet accepts it',
     async (_name, change, reason) => {
       const payload = await payment()
       const verdict = await judge({
@@ -234,7 +234,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_exact_evm_payload_signature' })
   })
 
-  test('a signature made with another key is invalid unless a contract wallet accepts it', async () => {
+  test('a payment signed with another key is invalid, unless a contract wallet accepts the signature', async () => {
     const stranger = privateKeyToAccount(`0x${'42'.repeat(32)}`)
     const payload = await payment()
     const signature = await stranger.signTypedData(authorizationTypedData(authorization, SEPOLIA))

@@ -21,7 +21,7 @@ const read = (changes: object = {}, signature: unknown = SIGNATURE) =>
 const isRead = (...given: Parameters<typeof read>) => read(...given).success
 
 describe('the service reads the payload of a payment', () => {
-  test('the payload of a payment has checksummed addresses, numbers, and hexadecimal digits in lower case', () => {
+  test('the payload of a payment is returned with checksummed addresses, numbers, and hexadecimal digits in lower case', () => {
     expect(read().data).toEqual({
       signature: SIGNATURE.toLowerCase() as `0x${string}`,
       authorization: {
@@ -65,7 +65,7 @@ describe('the service reads the payload of a payment', () => {
       expect(isRead({ nonce: `0x${'a'.repeat(length)}` })).toBe(false)
   })
 
-  test('the payload of a payment has a signature of whole bytes in at most 8,192 characters', () => {
+  test('the payload of a payment has a signature of whole bytes, with at most 8,192 characters', () => {
     for (const digits of [2, 8_190]) expect(isRead({}, `0x${'a'.repeat(digits)}`)).toBe(true)
     for (const digits of [0, 1, 131, 8_192])
       expect(isRead({}, `0x${'a'.repeat(digits)}`)).toBe(false)

@@ -40,14 +40,14 @@ const PAYLOAD = {
 }
 
 describe('the service rebuilds the header of a stored payment', () => {
-  test('a rebuilt header of version 1 has the scheme, the chain and the payload', () => {
+  test('a payment header of x402 version 1 that is rebuilt from the database has the scheme, the chain and the payload', () => {
     expect(written({ paymentIdentifier: 'pay-1' })).toEqual({
       name: 'X-PAYMENT',
       content: { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: PAYLOAD },
     })
   })
 
-  test('a rebuilt header of version 2 has the resource, the accepted terms and the payload', () => {
+  test('a payment header of x402 version 2 that is rebuilt from the database has the resource, the accepted terms and the payload', () => {
     const { name, content } = written({ x402Version: 2 })
     const { accepted, ...rest } = content
     expect(name).toBe('PAYMENT-SIGNATURE')
@@ -61,12 +61,12 @@ describe('the service rebuilds the header of a stored payment', () => {
     })
   })
 
-  test('a rebuilt header of version 2 has the identifier that the payer gave', () => {
+  test('a rebuilt payment header of x402 version 2 contains the payer’s payment identifier', () => {
     const { content } = written({ x402Version: 2, paymentIdentifier: 'pay-1' })
     expect(content.extensions).toEqual({ 'payment-identifier': { info: { id: 'pay-1' } } })
   })
 
-  test('the signature in a rebuilt header includes the call that deploys the wallet of the payer', () => {
+  test('the signature in a rebuilt payment header includes the call that deploys the payer’s wallet', () => {
     const deployment = { factory: PAID.recipient, factoryData: '0x1234' as const }
     const { content } = written({ deployment })
     expect(content.payload.authorization).toEqual(PAYLOAD.authorization)

@@ -41,7 +41,7 @@ const body: ReceiptBody = {
 }
 const receipt = signReceipt({ body, key: signing })
 
-test('@noble/ed25519 makes the same signatures as signReceipt for the same receipts', () => {
+test('for the same receipts, signReceipt makes the same signatures as the library @noble/ed25519', () => {
   for (let n = 0; n < 50; n++) {
     const key = receiptKey({ seed: crypto.getRandomValues(new Uint8Array(32)), did: DID })
     const own = { ...body, paymentId: `pay_${n}`, endpointId: n % 2 === 0 ? null : `se_${n}` }
@@ -54,7 +54,7 @@ test('@noble/ed25519 makes the same signatures as signReceipt for the same recei
 })
 
 describe('receiptKey makes the signing key of receipts', () => {
-  test('a receipt key has the public key and the thumbprint of RFC 8037 appendix A', () => {
+  test('a receipt key has the public key and the thumbprint of the example in RFC 8037 appendix A', () => {
     const key = receiptKey({
       seed: Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
       did: DID,
@@ -63,12 +63,12 @@ describe('receiptKey makes the signing key of receipts', () => {
     expect(key.kid).toBe(`${DID}#kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k`)
   })
 
-  test('a receipt key has the multibase form of the Ed25519 test vectors of W3C did:key', () => {
+  test('the multibase form of a receipt key equals the W3C did:key test vectors for Ed25519', () => {
     const key = receiptKey({ seed: new Uint8Array(32), did: DID })
     expect(key.publicKeyMultibase).toBe('z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp')
   })
 
-  test.each([0, 31, 33, 64])('a receipt key is not made from a seed of %p bytes', (length) => {
+  test.each([0, 31, 33, 64])('a seed of %p bytes is refused as a receipt key', (length) => {
     expect(() => receiptKey({ seed: new Uint8Array(length), did: DID })).toThrow(RangeError)
   })
 

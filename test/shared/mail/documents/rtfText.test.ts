@@ -11,7 +11,7 @@ const seen = (rtf: string): string[] => {
 }
 
 describe('the service reads the text of an RTF file', () => {
-  test('the text of an RTF file has one line for each paragraph, and ignores the line ends of the source', () => {
+  test('the text of an RTF file has one line for each paragraph, whatever line ends the file itself has', () => {
     expect(textOf('a\r\nb\\par c\\line d\\sect e\\page f')).toBe('ab\nc\nd\ne\nf')
   })
 
@@ -19,7 +19,7 @@ describe('the service reads the text of an RTF file', () => {
     expect(textOf('a\\\nb\\\r\nc\\\rd')).toBe('a\nb\nc\nd')
   })
 
-  test('symbols in an RTF file become the letters for which they stand', () => {
+  test('RTF control words for symbols become the letters for which they stand', () => {
     expect(textOf('a\\tab b\\emdash c\\endash d\\bullet e\\emspace f')).toBe('a\tb—c–d•e f')
     expect(textOf('\\lquote a\\rquote\\ldblquote b\\rdblquote')).toBe('‘a’“b”')
     expect(textOf('a\\~b\\_c\\-d\\:e')).toBe('a b-cde')
@@ -30,7 +30,7 @@ describe('the service reads the text of an RTF file', () => {
     expect(textOf('a\\b  b\\b0 c\\unknown-7 d')).toBe('a bcd')
   })
 
-  test('a control word with the name of a property of every JavaScript object is unknown', () => {
+  test('an RTF control word counts as unknown even if its name is a property of every JavaScript object', () => {
     expect(textOf('a\\constructor b\\v\\toString ')).toBe('ab')
   })
 
@@ -42,14 +42,14 @@ describe('the service reads the text of an RTF file', () => {
     expect([...read('x'.repeat(1_000_001)).omitted]).toEqual(['truncated'])
   })
 
-  test('bytes before or after the RTF file in the same buffer are ignored', () => {
+  test('if the RTF file is a part of a larger buffer, the other bytes of the buffer are ignored', () => {
     const bytes = Buffer.from('no{\\rtf1 a}no', 'latin1')
     expect(readRtf(new Uint8Array(bytes).subarray(2, -2)).text).toBe('a')
   })
 })
 
 describe('the service reads a letter that is not ASCII in an RTF file', () => {
-  test('a non-ASCII letter may be a byte of the code page', () => {
+  test('an RTF file may write a non-ASCII letter as a byte of its code page', () => {
     expect(textOf("\\'fc")).toBe('ü')
     for (const [page, bytes, letter] of [
       [1251, "\\'e6", 'ж'],
@@ -65,7 +65,7 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
     expect(textOf("\\ansicpg1251\\ansicpg \\'fc")).toBe('ü')
   })
 
-  test('a non-ASCII letter is a byte of the code page that belongs to its font', () => {
+  test('an RTF file may write a non-ASCII letter as a byte of the code page of the current font', () => {
     const fonts = '{\\fonttbl{\\f0\\fnil\\fcharset0 Arial;}{\\f1\\fnil\\fcharset204 Arial;}}'
     const word = "\\'cf\\'f0\\'e8\\'e2\\'e5\\'f2"
     expect(textOf(`\\ansicpg1252${fonts}\\f1 ${word}\\f0  gr\\'fcn`)).toBe('Привет grün')
@@ -92,17 +92,17 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
       ] as never)
   })
 
-  test('the second byte of a letter with two bytes may be an ASCII character', () => {
+  test('if a letter in an RTF file has two bytes, the second byte may be an ASCII character', () => {
     expect(textOf("\\ansicpg932 \\'83e\\'83X\\'83g")).toBe('テスト')
     expect(textOf("\\ansicpg932 \\'83\\\\a")).toBe('ソa')
     expect(textOf('\\u92\\\\a')).toBe('\\a')
   })
 
-  test('a non-ASCII letter may be in the file without an escape', () => {
+  test('an RTF file may contain a non-ASCII letter without an escape', () => {
     expect(textOf('gr\u00fcn')).toBe('grün')
   })
 
-  test('a non-ASCII letter may be given by its number, and the fallback characters after it are then left out', () => {
+  test('an RTF file may write a letter as its Unicode number, and the fallback characters after the number are omitted', () => {
     expect(textOf('\\u8364?a')).toBe('€a')
     expect(textOf("\\u8364\\'80a")).toBe('€a')
     expect(textOf("\\u8364\\'80\\'80")).toBe('€€')
@@ -110,7 +110,7 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
     expect(textOf('a\\u ?b')).toBe('ab')
   })
 
-  test('a non-ASCII letter is followed by as many fallback characters as its group states', () => {
+  test('after a Unicode number in an RTF file, as many fallback characters are omitted as the group states', () => {
     expect(textOf('\\uc2\\u8364??a')).toBe('€a')
     expect(textOf('\\uc0\\u8364?a')).toBe('€?a')
     expect(textOf('\\uc3\\u8364?{??}a')).toBe('€a')
@@ -120,31 +120,31 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
 })
 
 describe('the service reads a group of an RTF file', () => {
-  test('a group of fonts, styles or facts about the file is not read', () => {
+  test('an RTF group with fonts, styles or facts about the file is not read as text', () => {
     expect(seen('{\\fonttbl Arial;}{\\stylesheet Normal;}{\\info{\\title x}}{\\pict 00}a')).toEqual(
       ['a'],
     )
   })
 
-  test('a group that older programs skip is read if it has words of the page', () => {
+  test('an RTF group that older programs skip is read if it contains words of the page', () => {
     expect(textOf('{\\*\\unheard no}a')).toBe('a')
     expect(textOf('{\\unheard b}')).toBe('b')
     expect(textOf('{\\*\\shptxt a}{\\*\\footnote b}{\\*\\fldrslt c}')).toBe('abc')
     expect(textOf('{\\*\\unheard no}{\\unheard a}')).toBe('a')
   })
 
-  test('a group that is a comment is left out, and is named as left out', () => {
+  test('an RTF group with a comment is omitted, and the result says so', () => {
     for (const word of ['annotation', 'atnid', 'atnauthor', 'atndate', 'atnref'])
       expect(seen(`a{\\*\\${word} no}`)).toEqual(['a', 'comments'])
     expect(seen('a{\\*\\annotation }')).toEqual(['a'])
   })
 
-  test('the properties that a group sets end at its end', () => {
+  test('properties that an RTF group sets end with the group', () => {
     expect(seen('{\\v no}a')).toEqual(['a', 'hidden-text'])
     expect(seen('}}}a')).toEqual(['a'])
   })
 
-  test('groups with properties of their own may be nested up to 1,000 levels', () => {
+  test('RTF groups with properties may be nested up to 1,000 levels', () => {
     // The outermost group of the RTF file counts as the first level.
     const nested = (levels: number) =>
       seen(`${'{'.repeat(levels - 2)}{\\v no}a${'}'.repeat(levels - 2)}b`)
@@ -160,7 +160,7 @@ describe('the service reads a group of an RTF file', () => {
 describe('the text of an RTF file leaves out words that a person does not see', () => {
   const TABLE = '{\\colortbl;\\red255\\green255\\blue255;\\red1\\green2\\blue3;}'
 
-  test('words are hidden or deleted until their property ends', () => {
+  test('words of an RTF file are hidden or deleted until the property ends', () => {
     expect(seen('\\v no\\v0 a')).toEqual(['a', 'hidden-text'])
     expect(seen('\\v1 no\\v0 a')).toEqual(['a', 'hidden-text'])
     expect(seen('\\deleted no\\deleted0 a')).toEqual(['a', 'deleted-text'])
@@ -168,18 +168,18 @@ describe('the text of an RTF file leaves out words that a person does not see', 
     expect(seen('\\deleted\\v no')).toEqual(['', 'deleted-text'])
   })
 
-  test('hidden words are reported only if they contain a letter, and blanks between words are kept', () => {
+  test('hidden words of an RTF file are reported only if they contain a letter, and blanks between words are kept', () => {
     expect(seen('a{\\v  }b')).toEqual(['a b'])
     expect(seen('a{\\v\\tab}b')).toEqual(['a\tb'])
     expect(seen('a{\\deleted  }b')).toEqual(['ab'])
   })
 
-  test('words that are smaller than three points are hidden', () => {
+  test('words of an RTF file smaller than three points are hidden', () => {
     expect(seen('\\fs5 no\\fs6 a')).toEqual(['a', 'tiny-text'])
     expect(seen('\\fs5 no\\fs a')).toEqual(['a', 'tiny-text'])
   })
 
-  test('words that have the colour of their background are hidden', () => {
+  test('words of an RTF file in the colour of their background are hidden', () => {
     expect(seen(`${TABLE}\\cf1 no\\cf2 a`)).toEqual(['a', 'invisible-text'])
     expect(seen(`${TABLE}\\cf1\\cf0 a`)).toEqual(['a'])
     expect(seen(`${TABLE}\\cf1\\cf a`)).toEqual(['a'])
@@ -192,7 +192,7 @@ describe('the text of an RTF file leaves out words that a person does not see', 
     expect(seen(`${TABLE}\\cf9 a`)).toEqual(['a'])
   })
 
-  test('the colour of words has three components, each of which may be absent', () => {
+  test('a colour in an RTF file has three components, and each component may be missing', () => {
     const white = (colour: string) => seen(`{\\colortbl;${colour};}\\cf1 a`)
     expect(white('\\red255\\green255')).toEqual(['a'])
     expect(white('\\green255\\blue255')).toEqual(['a'])
@@ -204,7 +204,7 @@ describe('the text of an RTF file leaves out words that a person does not see', 
     expect(seen(`${black}\\cf1\\cb1 no`)).toEqual(['', 'invisible-text'])
   })
 
-  test('the words of the colour table are not part of the text', () => {
+  test('words inside the colour table of an RTF file are not part of the text', () => {
     expect(seen('a{\\colortbl;\\par no;}b')).toEqual(['ab'])
   })
 })
@@ -221,12 +221,12 @@ describe('the service reads a table of an RTF file', () => {
     expect(textOf('\\trowd a\\par b\\line c\\cell d\\cell\\row')).toBe('a b c\td')
   })
 
-  test('an RTF table may lack the control word that begins a row', () => {
+  test('an RTF table is read even if it lacks the control word that begins a row', () => {
     expect(textOf('a\\par\\cell b\\cell\\row c')).toBe('a\n\tb\nc')
     expect(textOf('a\\row\\par b')).toBe('a\nb')
   })
 
-  test('an RTF table may end together with the file', () => {
+  test('an RTF table is read even if the file ends inside the table', () => {
     expect(textOf('\\trowd a\\cell b\\cell')).toBe('a\tb')
   })
 })
@@ -235,19 +235,19 @@ describe('the service reads a field of an RTF file', () => {
   const URL = 'https://a.example/'
   const linksOf = (rtf: string) => read(rtf).links
 
-  test('a field shows its result, and keeps the link that its instruction contains', () => {
+  test('an RTF field shows its result as text, and keeps the link in its instruction', () => {
     const rtf = `{\\field{\\*\\fldinst{HYPERLINK "${URL}"}}{\\fldrslt here}}`
     expect(textOf(rtf)).toBe('here')
     expect(linksOf(rtf)).toEqual([{ href: URL, text: '' }])
   })
 
-  test('a field has no link if its instruction lacks the word HYPERLINK', () => {
+  test('an RTF field has no link if its instruction lacks the word HYPERLINK', () => {
     expect(linksOf(`{\\field{\\*\\fldinst PAGE "${URL}"}{\\fldrslt 1}}`)).toEqual([])
     expect(linksOf(`HYPERLINK "${URL}"{\\fldrslt a}`)).toEqual([])
     expect(linksOf(`{\\*\\unheard HYPERLINK "${URL}"}{\\fldrslt a}`)).toEqual([])
   })
 
-  test('a field has a link only if its own instruction contains one', () => {
+  test('an RTF field has a link only if its own instruction contains the link', () => {
     const inst = `{\\*\\fldinst HYPERLINK "${URL}"}`
     expect(linksOf(`{\\field${inst}{\\fldrslt a}}{\\field{\\fldrslt b}}`)).toHaveLength(1)
     expect(linksOf(`{\\field{\\fldinst no}${inst}{\\fldrslt a}}`)).toHaveLength(1)

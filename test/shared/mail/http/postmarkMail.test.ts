@@ -36,7 +36,7 @@ const words = (length: number) => 'x'.repeat(length)
 describe('the service makes the address of a Postmark webhook', () => {
   const address = postmarkAddress('https://purser.example/base?x=1', KEY, SECRET)
 
-  test('the address of a webhook contains the user purser, a password, the key id and a secret path segment', () => {
+  test('the URL of a Postmark webhook contains the user purser, a password, the key id and a secret path segment', () => {
     const { host, username, password, pathname } = new URL(address)
     expect([host, username]).toEqual(['purser.example', 'purser'])
     expect(password).toMatch(/^[\da-f]{32}$/)
@@ -45,7 +45,7 @@ describe('the service makes the address of a Postmark webhook', () => {
     expect(pathname).not.toContain(password)
   })
 
-  test('the address of a webhook differs for each key and each secret', () => {
+  test('the URL of a Postmark webhook differs for each key and each secret', () => {
     const all = [
       requestTo(address),
       requestTo(postmarkAddress('https://purser.example', 'key-2', SECRET)),
@@ -55,11 +55,11 @@ describe('the service makes the address of a Postmark webhook', () => {
     expect(new Set(all.map(({ pathname }) => pathname.slice(-32))).size).toBe(3)
   })
 
-  test('the path of a webhook’s address tells the key id', () => {
+  test('the service reads the key id from the path of a Postmark webhook’s URL', () => {
     expect(postmarkKeyId(new URL(address).pathname)).toBe(KEY)
   })
 
-  test('the path of a webhook has a key id of 1 to 400 base64url characters and 32 hexadecimal digits', () => {
+  test('the path of a Postmark webhook has a key id of 1 to 400 base64url characters and 32 hexadecimal digits', () => {
     const pathOf = (id: string, part = 'a'.repeat(32)) => `/v0/inbound/postmark/${id}/${part}`
     expect(postmarkKeyId(pathOf('eA'))).toBe('x')
     expect(postmarkKeyId(pathOf('e'.repeat(400)))).not.toBeNull()
@@ -85,14 +85,14 @@ describe('the service checks the proof of a Postmark webhook', () => {
     faultOf(() => provePostmark({ ...right, ...changes }, KEY, secrets))
   const refusal: [number, string] = [401, 'Authorization: does not fit the key']
 
-  test('the proof of a webhook is the password and the path that are made from any secret of the key', () => {
+  test('a Postmark webhook is accepted if its password and its path were made from one of the key’s secrets', () => {
     expect(prove()).toBeNull()
     expect(prove({}, [OTHER, SECRET])).toBeNull()
     expect(prove({}, [OTHER])).toEqual(refusal)
     expect(prove({}, [])).toEqual(refusal)
   })
 
-  test('the password and the path in the proof of a webhook must come from the same secret', () => {
+  test('a Postmark webhook is accepted only if its password and its path were made from the same secret', () => {
     for (const changes of [
       { authorization: other.authorization },
       { authorization: '' },
@@ -108,7 +108,7 @@ describe('the service checks the proof of a Postmark webhook', () => {
     }
   })
 
-  test('the proof of a webhook is valid for only one key', () => {
+  test('the password and the path of a Postmark webhook are valid for only one key', () => {
     expect(faultOf(() => provePostmark(right, 'key-2', [SECRET]))).toEqual(refusal)
   })
 })
@@ -123,14 +123,14 @@ describe('the service reads a Postmark webhook about a received mail', () => {
   const withHeader = (name: unknown, value: unknown) =>
     mail({ Headers: [{ Name: name, Value: value }] })
 
-  test('a received mail is read with its bytes in UTF-8 and its recipient', () => {
+  test('a mail that Postmark received is read as UTF-8 bytes, with its recipient', () => {
     const news = mail()
     expect(news.bytes.toString('utf8')).toBe(MAIL.RawEmail)
     expect(news.envelope).toEqual({ from: '', to: ['box@purser.example'] })
     expect(news.spf).toBeNull()
   })
 
-  test('a webhook about a received mail must contain the raw text, and the error names the setting of Postmark', () => {
+  test('a Postmark webhook about a received mail must contain the raw mail, and the error names the Postmark setting for it', () => {
     for (const RawEmail of [undefined, '', 7, null])
       expect(faultOf(() => mail({ RawEmail }))).toEqual([
         400,
@@ -138,7 +138,7 @@ describe('the service reads a Postmark webhook about a received mail', () => {
       ])
   })
 
-  test('a webhook about a received mail must name the address of its recipient', () => {
+  test('a Postmark webhook about a received mail must name the recipient’s address', () => {
     for (const OriginalRecipient of [undefined, '', 7, 'no address', 'a@a.example, b@b.example'])
       expect(faultOf(() => mail({ OriginalRecipient }))).toEqual([
         400,
@@ -146,7 +146,7 @@ describe('the service reads a Postmark webhook about a received mail', () => {
       ])
   })
 
-  test('the sender of a received mail is the address in Return-Path, with or without angle brackets', () => {
+  test('the sender of a mail from Postmark is the address in Return-Path, with or without angle brackets', () => {
     const from = (value: unknown) => withHeader('Return-Path', value).envelope.from
     expect(from('<ada@a.example>')).toBe('ada@a.example')
     expect(from('ada@a.example')).toBe('ada@a.example')
@@ -157,7 +157,7 @@ describe('the service reads a Postmark webhook about a received mail', () => {
       expect([none, from(none)]).toEqual([none, ''])
   })
 
-  test('if a received mail has several headers of a name, the first is read, whatever its case', () => {
+  test('if a mail from Postmark has several headers with one name, the first header is read, in any letter case', () => {
     const Headers = [
       { Name: 'X-Other', Value: '<x@a.example>' },
       { Name: 7, Value: 'x' },
@@ -170,7 +170,7 @@ describe('the service reads a Postmark webhook about a received mail', () => {
     expect(mail({ Headers: { Name: 'Return-Path', Value: 'a@a.example' } }).envelope.from).toBe('')
   })
 
-  test('the SPF result of a received mail is the first word of Received-SPF', () => {
+  test('the SPF result of a mail from Postmark is the first word of Received-SPF', () => {
     const spf = (value: unknown) => withHeader('Received-SPF', value).spf
     expect(spf('Pass (sender SPF authorized) identity=mailfrom')).toBe('pass')
     expect(spf('  softfail')).toBe('softfail')
@@ -194,7 +194,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
     return news.report
   }
 
-  test('a report of a hard bounce names the address, the sender, the status and the id of the copy', () => {
+  test('the report of a hard bounce from Postmark names the address, the sender, the status and the id of the sent copy', () => {
     expect(report()).toEqual({
       kind: 'bounce',
       address: 'gone@b.example',
@@ -208,14 +208,14 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
     expect(report({ Type: 'BadEmailAddress' }).kind).toBe('bounce')
   })
 
-  test('a report of a complaint comes as a bounce or as a separate record, and has no status', () => {
+  test('a Postmark complaint may have the form of a bounce or of a separate record, and its report has no status', () => {
     for (const changes of [{ Type: 'SpamComplaint' }, { RecordType: 'SpamComplaint' }]) {
       const { kind, status } = report(changes)
       expect([changes, kind, status]).toEqual([changes, 'complaint', null])
     }
   })
 
-  test('no report is made from other bounces and other records', () => {
+  test('the service makes no report from other Postmark bounces and other records', () => {
     for (const changes of [
       { Type: 'SoftBounce' },
       { Type: 'Transient' },
@@ -227,12 +227,12 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
       expect([changes, read({ ...BOUNCE, ...changes })]).toEqual([changes, { kind: 'other' }])
   })
 
-  test('a report of a bounce must name an address', () => {
+  test('a Postmark bounce must name an address', () => {
     for (const Email of [undefined, 7, '', 'no address'])
       expect(faultOf(() => report({ Email }))).toEqual([400, 'Email: must be an address'])
   })
 
-  test('a report of a bounce must have an id of at most 320 characters, which loses its brackets and its domain', () => {
+  test('a Postmark bounce must have an id of at most 320 characters, from which the service removes brackets and domain', () => {
     expect(report({ MessageID: '<id-1@pm.example>' }).relayIds).toEqual(['id-1'])
     expect(report({ MessageID: words(320) }).relayIds).toEqual([words(320)])
     for (const MessageID of [words(321), undefined, 7])
@@ -242,7 +242,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
       ])
   })
 
-  test('a report of a bounce has the details on one line of at most 400 characters, or otherwise the description', () => {
+  test('the report of a Postmark bounce has the details, or else the description, on one line of at most 400 characters', () => {
     const detail = (changes: Record<string, unknown>) => report(changes).detail
     expect(detail({ Details: ' 550\r\n no  such user ' })).toBe('550 no such user')
     expect(detail({ Details: '' })).toBe('The server refused')
@@ -252,12 +252,12 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
     expect(detail({ Details: `${words(399)}🦉` })).toBe(`${words(399)}\ufffd`)
   })
 
-  test('a report of a bounce has a sender of at most 320 characters, which may be missing', () => {
+  test('the sender in the report of a Postmark bounce has at most 320 characters, and may be missing', () => {
     expect(report({ From: words(321) }).from).toBe(words(320))
     expect(report({ From: undefined }).from).toBe('')
   })
 
-  test('in the report of a bounce the Message-IDs and envelope senders of the returned copy are found', () => {
+  test('the service finds the Message-IDs and envelope senders in the returned copy of a Postmark bounce', () => {
     const { messageIds, returnPaths } = report({
       Content:
         'Return-Path: <box+x@purser.example>\r\nmessage-id:\t<m-1@purser.example>\r\n' +
@@ -268,7 +268,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
     expect(returnPaths).toEqual(['box+x@purser.example', 'plain@purser.example'])
   })
 
-  test('in the report of a bounce at most ten Message-IDs, and 65,536 characters of the returned copy, are read', () => {
+  test('in a Postmark bounce, at most ten Message-IDs and 65,536 characters of the returned copy are read', () => {
     const line = 'Message-ID: <m@purser.example>\n'
     expect(report({ Content: line.repeat(11) }).messageIds).toHaveLength(10)
     const before = (chars: number) => `${words(chars - line.length)}\n${line.trim()}`
@@ -277,7 +277,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
   })
 })
 
-test('a webhook of Postmark must be JSON, and JSON that is not an object counts as a mail without text', () => {
+test('a Postmark webhook must be JSON, and JSON that is no object counts as a mail without text', () => {
   expect(faultOf(() => readPostmark('{'))).toEqual([400, 'The body must be valid JSON'])
   for (const json of ['null', '7', '[]'])
     expect(faultOf(() => readPostmark(json))?.[1]).toStartWith('RawEmail: must be set')

@@ -38,14 +38,14 @@ function reports(body: Fields) {
 }
 
 describe('the service reads an SES notification about a received mail', () => {
-  test('a received mail is read with its bytes, its sender and its recipients', () => {
+  test('a mail that Amazon SES received is read with its bytes, its sender and its recipients', () => {
     const { envelope, content, spf } = mail()
     expect(envelope).toEqual({ from: 'ada@a.example', to: ['box@purser.example'] })
     expect(content).toEqual({ bytes: Buffer.from('Subject: ü') })
     expect(spf).toBeNull()
   })
 
-  test('a received mail names its object in the bucket if the SES rule stores mail in S3', () => {
+  test('if the SES rule stores a mail in S3, the notification names the mail’s object in the bucket', () => {
     const action = { type: 'S3', bucketName: 'mail', objectKey: 'in/1' }
     expect(mail({ action }, { content: undefined }).content).toEqual({
       bucket: 'mail',
@@ -54,7 +54,7 @@ describe('the service reads an SES notification about a received mail', () => {
     expect(mail({ action: { type: 'S3', bucketName: 7 } }).content).toEqual({ bucket: '', key: '' })
   })
 
-  test('a received mail must be encoded in Base64, and SES may write the name of the encoding in any letter case', () => {
+  test('a mail from Amazon SES must be encoded in Base64, whose name SES may write in any letter case', () => {
     expect(mail({ action: { type: 'SNS', encoding: 'Base64' } }).kind).toBe('mail')
     for (const action of [{ encoding: 'UTF-8' }, {}, null, { type: 's3' }])
       expect(faultOf(() => mail({ action }))).toEqual([
@@ -63,13 +63,13 @@ describe('the service reads an SES notification about a received mail', () => {
       ])
   })
 
-  test('a received mail must have a text as its content', () => {
+  test('a notification about a mail from Amazon SES must contain the mail as text', () => {
     for (const content of [undefined, 7, null])
       expect(faultOf(() => mail({}, { content }))).toEqual([400, 'content: must be a text'])
     expect(mail({}, { content: '' }).content).toEqual({ bytes: Buffer.alloc(0) })
   })
 
-  test('a received mail must have an address among its first hundred recipients', () => {
+  test('a mail from Amazon SES must have a valid address among its first hundred recipients', () => {
     expect(mail({ recipients: ['no address', 7, 'box@purser.example'] }).envelope.to).toEqual([
       'box@purser.example',
     ])
@@ -88,7 +88,7 @@ describe('the service reads an SES notification about a received mail', () => {
       ])
   })
 
-  test('a received mail has no sender if SES names none, or names something that is not an address', () => {
+  test('a mail from Amazon SES has no sender if SES names none, or names something that is no address', () => {
     for (const source of [undefined, '', '<>', 'no address', 7])
       expect([source, mail({}, { mail: { source } }).envelope.from]).toEqual([source, ''])
     expect(mail({}, { mail: null }).envelope.from).toBe('')
@@ -103,9 +103,12 @@ describe('the service reads an SES notification about a received mail', () => {
     ['PROCESSING_FAILED', 'temperror'],
     ['pass', null],
     [undefined, null],
-  ] as const)('a received mail with the SPF verdict %p has the result %p', (status, spf) => {
-    expect(mail({ spfVerdict: { status } }).spf).toBe(spf)
-  })
+  ] as const)(
+    'if Amazon SES gives a received mail the SPF verdict %p, the mail has the SPF result %p',
+    (status, spf) => {
+      expect(mail({ spfVerdict: { status } }).spf).toBe(spf)
+    },
+  )
 })
 
 describe('the service reads an SES notification about a bounce', () => {
@@ -113,7 +116,7 @@ describe('the service reads an SES notification about a bounce', () => {
     reports({ notificationType: 'Bounce', bounce: { bounceType: 'Permanent', ...bounce }, mail })
   const gone = { emailAddress: 'gone@b.example' }
 
-  test('for a bounce, the service reports each address that does not exist any more', () => {
+  test('for a bounce that Amazon SES reports, the service reports each address that no longer exists', () => {
     const bouncedRecipients = [
       { ...gone, status: '5.7.1', diagnosticCode: 'smtp; 550\r\n no  user ' },
       { emailAddress: 'no address' },
@@ -127,12 +130,12 @@ describe('the service reads an SES notification about a bounce', () => {
     expect([two?.address, two?.detail, more]).toEqual(['two@b.example', '', []])
   })
 
-  test('a bounce is not reported if the address may still exist', () => {
+  test('a bounce from Amazon SES is not reported if the address may still exist', () => {
     for (const bounceType of ['Transient', 'Undetermined', undefined])
       expect(bounced({ bounceType, bouncedRecipients: [gone] })).toEqual([])
   })
 
-  test('a bounce has the status 5.1.1 if SES states no permanent status', () => {
+  test('a bounce from Amazon SES has the status 5.1.1 if SES states no permanent status', () => {
     for (const status of ['4.4.7', '5.1', 'x5.1.1', '5.1.1 bad', '5.1234.1', undefined, 7])
       expect([status, bounced({ bouncedRecipients: [{ ...gone, status }] })[0]?.status]).toEqual([
         status,
@@ -143,7 +146,7 @@ describe('the service reads an SES notification about a bounce', () => {
     )
   })
 
-  test('the explanation of a bounce is at most 400 characters, taken from the first 1,000', () => {
+  test('the explanation in a bounce report has at most 400 characters, taken from the first 1,000 characters that SES sends', () => {
     const detail = (diagnosticCode: string) =>
       bounced({ bouncedRecipients: [{ ...gone, diagnosticCode }] })[0]?.detail
     expect(detail(words(401))).toBe(words(400))
@@ -152,12 +155,12 @@ describe('the service reads an SES notification about a bounce', () => {
     expect(detail('550 no\0 user\u001b[0m')).toBe('550 no user [0m')
   })
 
-  test('a bounce is read for at most a hundred addresses', () => {
+  test('at most a hundred addresses of a bounce from Amazon SES are read', () => {
     expect(bounced({ bouncedRecipients: Array(101).fill(gone) })).toHaveLength(100)
     expect(bounced({ bouncedRecipients: gone })).toEqual([])
   })
 
-  test('a bounce report names the sender without its tag, and the ids and the envelope sender of the returned copy', () => {
+  test('a bounce report names the sender without the +tag, and the ids and the envelope sender of the returned copy', () => {
     const [report] = bounced(
       { bouncedRecipients: [gone] },
       {
@@ -190,7 +193,7 @@ describe('the service reads an SES notification about a complaint', () => {
   const complained = (complaint: Fields) =>
     reports({ notificationType: 'Complaint', complaint, mail: { messageId: 'ses-1' } })
 
-  test('a complaint is reported without a status, and the report states the type of the complaint', () => {
+  test('the report of an SES complaint has no status, and states the type of the complaint', () => {
     const [report] = complained({ complainedRecipients: [ADA], complaintFeedbackType: 'abuse' })
     expect(report).toMatchObject({ kind: 'complaint', address: 'ada@a.example', status: null })
     expect(report?.detail).toBe('reported by SES abuse')
@@ -198,12 +201,12 @@ describe('the service reads an SES notification about a complaint', () => {
     expect(complained({ complainedRecipients: [ADA] })[0]?.detail).toBe('reported by SES')
   })
 
-  test('a complaint is not reported if the recipient says that the mail is not spam', () => {
+  test('an SES complaint is not reported if the recipient says that the mail is not spam', () => {
     for (const complaintFeedbackType of ['not-spam', 'auth-failure'])
       expect(complained({ complainedRecipients: [ADA], complaintFeedbackType })).toEqual([])
   })
 
-  test('a complaint is not reported unless SES names exactly one address', () => {
+  test('an SES complaint is not reported unless SES names exactly one address', () => {
     for (const complainedRecipients of [
       undefined,
       [],
@@ -216,7 +219,7 @@ describe('the service reads an SES notification about a complaint', () => {
   })
 })
 
-test('the kind of an SES notification is its notificationType, or otherwise its eventType', () => {
+test('the kind of an SES notification is its notificationType, or its eventType if notificationType is missing', () => {
   expect(read({ eventType: 'Bounce', bounce: {} })).toEqual({ kind: 'reports', reports: [] })
   expect(read({ eventType: 'Complaint', complaint: {} }).kind).toBe('reports')
   expect(read({ notificationType: 'Delivery', eventType: 'Bounce' })).toEqual({ kind: 'other' })

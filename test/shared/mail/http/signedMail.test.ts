@@ -38,13 +38,13 @@ function faultOf(call: () => unknown): [number, string] | null {
 }
 
 describe('the service checks the signature of a mail over HTTP', () => {
-  test('the signature is the HMAC-SHA256 of the version, key, time, envelope and digest', () => {
+  test('the signature of a mail over HTTP is the HMAC-SHA256 of version, key, time, envelope and digest', () => {
     const { signature } = signed()
     const text = `v1\nkey-1\n${NOW_MS / 1000}\ne30\n${'ab'.repeat(32)}`
     expect(signature).toBe(`v1=${createHmac('sha256', SECRET).update(text).digest('hex')}`)
   })
 
-  test('the signature is valid if it was made with any of the secrets of the key', () => {
+  test('the signature of a mail over HTTP is valid if it was made with any secret of the key', () => {
     const other = Buffer.from('another secret')
     expect(faultOf(() => prove(signed()))).toBeNull()
     expect(faultOf(() => prove(signed(), [other, SECRET]))).toBeNull()
@@ -53,7 +53,7 @@ describe('the service checks the signature of a mail over HTTP', () => {
     expect(faultOf(() => prove(signed(), []))).toEqual(wrong as never)
   })
 
-  test('the signature is valid only for the headers that were signed', () => {
+  test('the signature of a mail over HTTP becomes invalid if one of the signed headers changes', () => {
     const headers = signed()
     for (const change of [
       { key: 'key-2' },
@@ -71,7 +71,7 @@ describe('the service checks the signature of a mail over HTTP', () => {
       ])
   })
 
-  test('the signature is valid for 300 seconds before and after the time of the service', () => {
+  test('the signature of a mail over HTTP is valid for 300 seconds before and after the service’s time', () => {
     const headers = signed()
     for (const shiftS of [-300, 0, 300])
       expect(faultOf(() => prove(headers, [SECRET], NOW_MS + shiftS * 1000))).toBeNull()
@@ -82,7 +82,7 @@ describe('the service checks the signature of a mail over HTTP', () => {
       ])
   })
 
-  test('the signed headers must have a time in seconds and a digest in hexadecimal digits', () => {
+  test('the signed headers of a mail over HTTP must contain a time in seconds and a digest in hexadecimal digits', () => {
     for (const timestamp of ['', '1.5', '-1', '1e9', ' 1', '123456789012'])
       expect([timestamp, faultOf(() => prove(signed({ timestamp })))]).toEqual([
         timestamp,
@@ -106,7 +106,7 @@ describe('the service reads the envelope of a mail over HTTP', () => {
   }
   const TO = ['agent@mail.example']
 
-  test('the envelope has a sender, which is empty for a bounce, and 1 to 100 recipients', () => {
+  test('the envelope of a mail over HTTP has a sender, which is empty for a bounce, and 1 to 100 recipients', () => {
     expect(read({ from: 'ada@example.com', to: TO })).toEqual({
       ...{ from: 'ada@example.com', to: TO, spf: null },
     })
@@ -120,13 +120,13 @@ describe('the service reads the envelope of a mail over HTTP', () => {
       expect(rule(() => read({ from, to: TO }))).toBe('"from" must be an address, or empty')
   })
 
-  test('the envelope may contain the result of SPF', () => {
+  test('the envelope of a mail over HTTP may contain an SPF result', () => {
     expect(read({ from: '', to: TO, spf: 'pass' }).spf).toBe('pass')
     for (const spf of ['PASS', 'yes', 7, ''])
       expect(rule(() => read({ from: '', to: TO, spf }))).toStartWith('"spf" must be one of ')
   })
 
-  test('the envelope is the base64url form of a JSON object, with at most 65,536 characters', () => {
+  test('the envelope of a mail over HTTP is a JSON object in base64url, with at most 65,536 characters', () => {
     for (const value of [null, 7, 'text'])
       expect(rule(() => read(value))).toBe('must be base64url of a JSON object')
     expect(rule(() => readEnvelope('§'))).toBe('must be base64url of a JSON object')
@@ -136,7 +136,7 @@ describe('the service reads the envelope of a mail over HTTP', () => {
   })
 })
 
-test('each domain has a different secret, and a repeated request has the same id', () => {
+test('each domain gets a different inbound secret, and the id of a mail request depends only on its key and signature', () => {
   const [one, other] = [domainSecret(SECRET, 'a.example'), domainSecret(SECRET, 'b.example')]
   expect(one).toHaveLength(32)
   expect(Buffer.from(one).equals(other)).toBe(false)

@@ -17,7 +17,7 @@ const read = (changes: Record<string, unknown> = {}) =>
   readSns(JSON.stringify({ ...MESSAGE, ...changes }))
 
 describe('the service reads an SNS message', () => {
-  test('an SNS message is read with the fields that SNS has signed, sorted by their names', () => {
+  test('an SNS message is read with the fields that the signature covers, sorted by their names', () => {
     expect(read()).toEqual({
       type: 'Notification',
       messageId: 'm-1',
@@ -43,7 +43,7 @@ describe('the service reads an SNS message', () => {
   })
 
   test.each(['MessageId', 'TopicArn', 'Message', 'Signature', 'SigningCertURL', 'Timestamp'])(
-    'an SNS message is refused without the field %s, or if the field %s is not a text',
+    'an SNS message is refused if the field %s is missing, or if the field %s is no text',
     (name) => {
       for (const value of [undefined, 7, null])
         expect(() => read({ [name]: value })).toThrow(`${name}: must be a text of at most `)
@@ -60,7 +60,7 @@ describe('the service reads an SNS message', () => {
       expect(() => readSns(json)).toThrow('Type: must be ')
   })
 
-  test('an SNS message that confirms a subscription must name the URL for the confirmation', () => {
+  test('an SNS message that asks to confirm a subscription must name the URL for the confirmation', () => {
     const confirmation = { Type: 'SubscriptionConfirmation', Token: 't' }
     const SubscribeURL = 'https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription'
     const { subscribeUrl, signedText } = read({ ...confirmation, SubscribeURL })
@@ -71,7 +71,7 @@ describe('the service reads an SNS message', () => {
   })
 })
 
-test('a URL of SNS must have HTTPS, no credentials, and the host of the region', () => {
+test('a URL of SNS must use HTTPS without credentials, and must have the SNS host of the region', () => {
   const host = 'sns.eu-west-1.amazonaws.com'
   expect(isSnsUrl(`https://${host}/`, 'eu-west-1')).toBe(true)
   expect(isSnsUrl(`https://${host}.cn/`, 'eu-west-1')).toBe(true)
@@ -88,7 +88,7 @@ test('a URL of SNS must have HTTPS, no credentials, and the host of the region',
     expect([bad, isSnsUrl(bad, 'eu-west-1')]).toEqual([bad, false])
 })
 
-test('the URL of an SNS certificate has a file name that ends with `.pem`, directly below the host', () => {
+test('the URL of an SNS certificate has a path of one file name that ends with `.pem`', () => {
   const at = (path: string) =>
     isCertificateUrl(`https://sns.eu-west-1.amazonaws.com${path}`, 'eu-west-1')
   expect(at('/SimpleNotificationService-0f.pem')).toBe(true)
@@ -118,14 +118,14 @@ describe('the signature of an SNS message', () => {
     }
   }
 
-  test('proves the message in version 1 with SHA-1, and in version 2 with SHA-256', () => {
+  test('the signature of an SNS message uses SHA-1 in signature version 1, and SHA-256 in version 2', () => {
     expect([prove(signed('1')), prove(signed('2'))]).toEqual(['proven', 'proven'])
     const wrong = 'Signature: does not fit the message'
     expect(prove(signed('2', { digest: 'RSA-SHA1' }))).toBe(wrong)
     expect(prove(signed('1', { digest: 'RSA-SHA256' }))).toBe(wrong)
   })
 
-  test('does not prove another message, and a foreign key proves nothing', () => {
+  test('the signature of an SNS message is invalid for another message or if it was made with a foreign key', () => {
     const wrong = 'Signature: does not fit the message'
     expect(prove({ ...signed('2'), signedText: `${message.signedText} ` })).toBe(wrong)
     expect(prove({ ...signed('2'), signature: '' })).toBe(wrong)
@@ -133,7 +133,7 @@ describe('the signature of an SNS message', () => {
     expect(prove(signed('2', { key: stranger.key as string }))).toBe(wrong)
   })
 
-  test('needs an RSA certificate of SNS', () => {
+  test('the signature of an SNS message needs an RSA certificate of SNS', () => {
     const wrong = 'SigningCertURL: must lead to a valid certificate of sns.amazonaws.com'
     const other = newRsaCertificate('sns.evil.example')
     expect(prove(signed('2', { key: other.key as string }), other.ca)).toBe(wrong)
@@ -141,7 +141,7 @@ describe('the signature of an SNS message', () => {
     expect(prove(signed('2'), 'no certificate')).toBe('SigningCertURL: leads to no certificate')
   })
 
-  test('needs a certificate that is valid now', () => {
+  test('the signature of an SNS message needs a certificate that is valid at the present time', () => {
     const wrong = 'SigningCertURL: must lead to a valid certificate of sns.amazonaws.com'
     const century = 100 * 365 * 24 * 3_600_000
     expect(prove(signed('2'), own.ca, nowMs - century)).toBe(wrong)

@@ -18,7 +18,7 @@ const CHECKED: Authentication = {
   internal: false,
 }
 
-test('an authentication result is a result word of RFC 8601, and any other word counts as none', () => {
+test('an authentication result is a word that RFC 8601 defines, and any other word counts as none', () => {
   expect(authenticationWord('softfail')).toBe('softfail')
   expect(authenticationWord('PASS')).toBe('none')
   expect(authenticationWord('constructor')).toBe('none')
@@ -31,7 +31,7 @@ test('mail from an inbox of this service counts as internal, and unchecked mail 
   expect(UNREADABLE).toMatchObject({ dkim: 'permerror', dmarc: 'permerror', internal: false })
 })
 
-test('an authentication result counts as unsure if SPF, DKIM or DMARC got no DNS answer', () => {
+test('an authentication result counts as not yet certain if SPF, DKIM or DMARC got no DNS answer', () => {
   for (const check of ['spf', 'dkim', 'dmarc']) {
     expect(isUnsure({ ...CHECKED, [check]: 'temperror' })).toBe(true)
   }
@@ -59,12 +59,12 @@ describe('the service judges whether the address in From is forged', () => {
     expect(forged({}, unproven)).toBe(true)
   })
 
-  test('an address in From does not count as forged in internal mail, or if DMARC passes', () => {
+  test('an address in From does not count as forged in mail from an inbox of this service, or if DMARC passes', () => {
     expect(forged({ internal: true, dmarc: 'fail' }, { ...unproven, ...ofOurs })).toBe(false)
     expect(forged({ dmarc: 'pass' }, { ...unproven, ...ofOurs })).toBe(false)
   })
 
-  test('an address in From may be forged if DMARC fails or does not apply', () => {
+  test('an address in From may be forged if DMARC fails or cannot be evaluated', () => {
     expect(forged({ dmarc: 'fail' })).toBe(true)
     expect(forged({ dmarc: 'permerror' })).toBe(true)
     expect(forged({ dmarc: 'temperror' })).toBe(false)

@@ -21,7 +21,7 @@ const CASES: [headers: string, labels: string[]][] = [
 ]
 
 for (const [text, labels] of CASES) {
-  test(`the header "${text.replace('\n', ' + ')}" gets the labels [${labels.join(', ')}]`, () => {
+  test(`a mail with the header "${text.replace('\n', ' + ')}" gets the labels [${labels.join(', ')}]`, () => {
     const headers = text.split('\n').flatMap((line) => {
       const [key, value] = line.split(': ')
       return value === undefined ? [] : [{ key: key!, value }]

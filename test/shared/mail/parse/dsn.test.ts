@@ -43,7 +43,7 @@ test('the recipient, status and diagnostic text of a bounce report are read (RFC
   expect(crlf?.recipients[0]?.addresses).toEqual(['ada@example.com'])
 })
 
-test('a forwarded recipient has two addresses, a delay has the action `delayed`, and a delivery is no bounce', async () => {
+test('a forwarded recipient has two addresses, a delay has the action `delayed`, and a report of success is no bounce', async () => {
   const forwarded = { ...OF, final: 'ada@home.test', original: OF.recipient }
   expect((await read(standardBounce(forwarded)))?.recipients[0]?.addresses).toEqual([
     'ada@example.com',
@@ -66,7 +66,7 @@ test('the service reads the older bounce formats of qmail, Exim, Exchange and Gm
   }
 })
 
-test('a mail without the form of a delivery report is not a bounce', async () => {
+test('a mail that does not have the form of a delivery report is not a bounce', async () => {
   const body = `\n\n550 5.1.1 ada@example.com failed\nMessage-ID: <offer@mail.test>\n`
   for (const mail of [
     `From: ada@example.com\nSubject: Undeliverable${body}`,
@@ -78,7 +78,7 @@ test('a mail without the form of a delivery report is not a bounce', async () =>
   }
 })
 
-test('a hostile bounce report leads to at most 100 recipients and no U+0000', async () => {
+test('a hostile bounce report gives at most 100 recipients and no null character', async () => {
   const many = Array.from(
     { length: 5_000 },
     (_, n) => `Final-Recipient: rfc822; a${n}@x.test\nAction: failed\nStatus: 5.1.1\n`,
@@ -119,7 +119,7 @@ test('a permanent status code about the recipient’s address means that the add
   }
 })
 
-test('a refusal of RCPT means a missing mailbox only if it has certain enhanced status codes', () => {
+test('a refusal at RCPT means that the mailbox is missing only if it has certain enhanced status codes', () => {
   for (const reply of [
     '550 5.1.1 unknown',
     '550-5.1.1 The email account',

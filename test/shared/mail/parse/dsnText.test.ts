@@ -25,7 +25,7 @@ const FAILED = `${ADA}: 550 5.1.1 no such user`
 describe('the service recognises a bounce in free text', () => {
   const person = { name: 'Cy', address: 'cy@c.example' }
 
-  test('a bounce in free text must come from a mail system, which its address, its name or its empty Return-Path shows', () => {
+  test('a bounce in free text counts only if its address, its name or its empty Return-Path shows a mail system as sender', () => {
     expect(addresses(FAILED)).toEqual([ADA])
     expect(addresses(FAILED, { from: { name: 'Postmaster', address: 'x@b.example' } })).toEqual([
       ADA,
@@ -37,7 +37,7 @@ describe('the service recognises a bounce in free text', () => {
     expect(addresses(FAILED, { from: person })).toBeNull()
   })
 
-  test('a bounce in free text must have a status code, or return the message and report a failure', () => {
+  test('a bounce in free text must have a status code, or must both return the message and report a failure', () => {
     const vague = `Delivery to ${ADA} failed.`
     expect(addresses(vague)).toBeNull()
     expect(addresses(`${vague}\n\nReceived: from x`)).toEqual([ADA])
@@ -47,13 +47,13 @@ describe('the service recognises a bounce in free text', () => {
     expect(addresses(`Greetings to ${ADA}.`)).toBeNull()
   })
 
-  test('an automatic reply of a person with a telephone number is no bounce, although its Return-Path is empty', () => {
+  test('a person’s automatic reply with a telephone number is no bounce, even if its Return-Path is empty', () => {
     const away = 'I am away until 12 May. Call me at +1 415 555 0100, or write to bob@c.example.'
     expect(addresses(away, { from: person, headers: { 'return-path': '<>' } })).toBeNull()
     expect(addresses('bob@c.example: 550 no such user')).toEqual(['bob@c.example'])
   })
 
-  test('a bounce in free text may name its recipients in X-Failed-Recipients, whoever sends it', () => {
+  test('a bounce in free text may name its recipients in X-Failed-Recipients, whoever sent the bounce', () => {
     const given = { from: person, headers: { 'x-failed-recipients': `${ADA}, b@b.example` } }
     expect(read('Sorry', given)).toMatchObject({ isReport: true })
     expect(recipients('5.2.2 mailbox full', given)).toEqual(
@@ -73,13 +73,13 @@ describe('the service recognises a bounce in free text', () => {
 })
 
 describe('the service finds the recipients in a bounce in free text', () => {
-  test('the recipients in free text include neither the sender nor another address of the mail system', () => {
+  test('the recipients of a bounce in free text do not include the bounce’s sender or another address of the mail system', () => {
     const from = { name: 'postmaster', address: 'Robot@b.example' }
     expect(addresses(`robot@b.example says: ${FAILED}`, { from })).toEqual([ADA])
     expect(addresses(`Ask postmaster@b.example. ${FAILED}`)).toEqual([ADA])
   })
 
-  test('each recipient in free text gets the first status that comes after it', () => {
+  test('each recipient of a bounce in free text gets the first status that follows the address', () => {
     const status = (text: string) => recipients(text)!.map((one) => one.status)
     expect(status(`${ADA} is known.\n${FAILED}`)).toEqual(['5.1.1'])
     expect(status(`${FAILED}\n${ADA}: 552 5.2.2 full`)).toEqual(['5.1.1'])
@@ -87,12 +87,12 @@ describe('the service finds the recipients in a bounce in free text', () => {
     expect(status(`${ADA}: error 421 busy`)).toEqual(['4.0.0'])
   })
 
-  test('the recipients in free text are read only before the returned message and outside of quoted lines', () => {
+  test('the recipients of a bounce in free text are read only before the returned message and outside of quoted lines', () => {
     expect(addresses(`${FAILED}\n\nFrom: b@c.example`)).toEqual([ADA])
     expect(addresses(`> b@c.example\n${FAILED}`)).toEqual([ADA])
   })
 
-  test('the recipients in free text are reported as delayed if the mail host keeps trying', () => {
+  test('the recipients of a bounce in free text count as delayed if the mail host says that it keeps trying', () => {
     expect(recipients(`${ADA}: 451 4.2.0, will retry`)![0]!.action).toBe('delayed')
     expect(recipients(FAILED)![0]!.action).toBe('failed')
   })
@@ -107,7 +107,7 @@ test('a line without a name before its colon is not a field of a bounce report',
   }
 })
 
-test('the status is taken from the diagnostic text of a bounce only if the status itself is missing or vague', () => {
+test('a bounce’s status is read from the diagnostic text only if the status field is missing or vague', () => {
   const status = (given: string) => {
     const report = `Final-Recipient: rfc822; ${ADA}\nAction: failed\n${given}Diagnostic-Code: smtp; 550 5.2.2 full\n`
     return recipients('', { attachments: [part('message/delivery-status', report)] })![0]!.status

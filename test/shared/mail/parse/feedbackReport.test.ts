@@ -13,7 +13,7 @@ const read = (...attachments: Attachment[]) => readComplaint({ attachments } as 
 const pathsOf = (...attachments: Attachment[]) => read(...attachments)?.returnPaths ?? null
 
 describe('the service recognises a complaint', () => {
-  test('a message is a complaint if one of its parts has the type message/feedback-report and names an envelope sender', () => {
+  test('a message is a complaint if it contains a part message/feedback-report and names an envelope sender', () => {
     expect(read(report(`Original-Mail-From: <${PATH}>`))).toEqual({ returnPaths: [PATH] })
     const text = `Feedback-Type: abuse\nReturn-Path: ${PATH}`
     expect(pathsOf(part('Message/Feedback-Report', text))).toEqual([PATH])
@@ -23,7 +23,7 @@ describe('the service recognises a complaint', () => {
   })
 
   test.each(['abuse', 'FRAUD', 'opt-out', 'opt-out-list'])(
-    'a message of the feedback type %s is a complaint',
+    'a message with the feedback type %s is a complaint',
     (type) => {
       const text = `User-Agent: x\r\nfeedback-type:${type} \t\r\nReturn-Path: <${PATH}>`
       expect(pathsOf(part('message/feedback-report', text))).toEqual([PATH])
@@ -31,14 +31,14 @@ describe('the service recognises a complaint', () => {
   )
 
   test.each(['not-spam', 'auth-failure', 'abuse2', 'abuse fraud', ''])(
-    'a message of the feedback type "%s" is not a complaint',
+    'a message with the feedback type "%s" is not a complaint',
     (type) => {
       const text = `Feedback-Type: ${type}\r\nReturn-Path: <${PATH}>`
       expect(pathsOf(part('message/feedback-report', text))).toBeNull()
     },
   )
 
-  test('a message is not a complaint if its feedback type is in another field', () => {
+  test('a message is not a complaint if the feedback type is in a field with another name', () => {
     const text = `X-Feedback-Type: abuse\r\nReturn-Path: <${PATH}>`
     expect(pathsOf(part('message/feedback-report', text))).toBeNull()
   })
@@ -46,32 +46,32 @@ describe('the service recognises a complaint', () => {
 
 describe('the service reads the envelope sender in a complaint', () => {
   test.each(['message/rfc822', 'message/rfc822-headers', 'TEXT/rfc822-headers'])(
-    'the envelope sender is read from the header of the returned %s',
+    'the envelope sender in a complaint is read from the header of the returned part %s',
     (type) => {
       expect(pathsOf(report(), part(type, `Return-Path: <${PATH}>\r\n\r\nHello`))).toEqual([PATH])
     },
   )
 
-  test('the envelope sender is not read from the body of the returned mail, nor from other parts', () => {
+  test('the envelope sender in a complaint is not read from the body of the returned mail or from other parts', () => {
     const inBody = part('message/rfc822', `Subject: x\r\n\r\nReturn-Path: <${PATH}>\r\n`)
     expect(pathsOf(report(), inBody)).toBeNull()
     expect(pathsOf(report(), part('text/plain', `Return-Path: <${PATH}>`))).toBeNull()
   })
 
-  test('the envelope sender may be written in any case, with or without brackets', () => {
+  test('the field with the envelope sender in a complaint may have any letter case, and the address may have brackets', () => {
     expect(pathsOf(report(`return-path:${PATH} `, 'ORIGINAL-MAIL-FROM: <b@mail.example>'))).toEqual(
       [PATH, 'b@mail.example'],
     )
   })
 
-  test('the envelope sender must not be a list, and is not read from another field', () => {
+  test('the envelope sender in a complaint must be one address, and is not read from another field', () => {
     expect(pathsOf(report(`Return-Path: ${PATH}, b@mail.example`))).toBeNull()
     expect(pathsOf(report(`X-Return-Path: ${PATH}`))).toBeNull()
     expect(pathsOf(report('Return-Path: <>'))).toBeNull()
     expect(pathsOf(report('Return-Path: desk'))).toBeNull()
   })
 
-  test('each envelope sender is listed only once, and at most ten are listed', () => {
+  test('a complaint lists each envelope sender once, and at most ten envelope senders', () => {
     const lines = Array.from({ length: 11 }, (_one, n) => `Return-Path: <a${n}@mail.example>`)
     expect(pathsOf(report(...lines))).toHaveLength(10)
     expect(pathsOf(report(lines[0]!, lines[0]!, lines[1]!))).toEqual([
@@ -84,14 +84,14 @@ describe('the service reads the envelope sender in a complaint', () => {
 describe('the service reads a part of a complaint', () => {
   const text = `Feedback-Type: abuse\rReturn-Path: <desk\u0000@mail.example>\r`
 
-  test('a part of a complaint may be text or bytes, may have any line ends, and loses NUL characters', () => {
+  test('a part of a complaint may be text or bytes with any line ends, and NUL characters are removed', () => {
     const bytes = new TextEncoder().encode(text)
     for (const content of [text, bytes, bytes.buffer as ArrayBuffer]) {
       expect(pathsOf(part('message/feedback-report', content))).toEqual(['desk@mail.example'])
     }
   })
 
-  test('a part of a complaint is read up to 262,144 bytes', () => {
+  test('at most 262,144 bytes of a part of a complaint are read', () => {
     const line = `\nReturn-Path: <${PATH}>`
     const padded = (length: number) =>
       part('message/feedback-report', `Feedback-Type: abuse${' '.repeat(length - 20)}${line}`)

@@ -18,7 +18,7 @@ test('a mail of up to 2,000 parts is parsed completely', async () => {
   expect([email.attachments.length, isWhole]).toEqual([1_999, true])
 })
 
-test('at most 2,000 parts of a mail are parsed, and a mail with more parts gets the label truncated', async () => {
+test('at most 2,000 parts of a mail are parsed; a mail with more parts gets the label truncated', async () => {
   const { attachments, from, labels } = await parseMail(message(5_000), 'mail.test')
   expect([from, labels]).toEqual([['a@b.c'], ['received', 'unread', 'truncated']])
   // The parsed mail lists at most 1,000 attachments.
@@ -27,7 +27,7 @@ test('at most 2,000 parts of a mail are parsed, and a mail with more parts gets 
   expect((await parseBounded(message(5_000))).email.attachments.length).toBeLessThanOrEqual(2_000)
 })
 
-test('the first million lines of a mail are parsed with limited memory', async () => {
+test('the first million lines of a mail are parsed with a limited amount of memory', async () => {
   const before = process.memoryUsage().rss
   const raw = Buffer.from(`From: a@b.c\r\n\r\n${'a\r\n'.repeat(5_000_000)}`)
   const { text, extractedText, labels } = await parseMail(raw, 'mail.test')
@@ -66,7 +66,7 @@ test.each([
   },
 )
 
-test('a mail header of 34 MB uses only limited memory', async () => {
+test('parsing a mail header of 34 MB uses only a limited amount of memory', async () => {
   for (const field of ['X: a\r\n', ' \r\n']) {
     const raw = Buffer.from(`From: a@b.c\r\n${field.repeat(34e6 / field.length)}\r\nbody`)
     Bun.gc(true)

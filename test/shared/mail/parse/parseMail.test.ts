@@ -9,7 +9,7 @@ import { expectRecorded, recordedLine } from '../../../support/recorded.ts'
 const bytes = (text: string) => new TextEncoder().encode(text)
 const read = (text: string) => parseMail(bytes(text), 'mail.test')
 
-test('parsed addresses have no display names, groups are replaced by their members, and duplicates are removed', async () => {
+test('the parser removes display names and duplicates from addresses, and replaces a group by its members', async () => {
   const mail = await read(
     'From: "Ada, L." <ada@x.test>\nTo: team: bob@x.test, <carl@x.test>;, bob@x.test\nCc: undisclosed-recipients:;\nReply-To: r@x.test\n\nx',
   )
@@ -21,7 +21,7 @@ test('parsed addresses have no display names, groups are replaced by their membe
   ])
 })
 
-test('the content hash covers everything except header fields that relays add and the line ends of the header', () => {
+test('the content hash of a mail ignores only the header fields that relays add and the line ends of the header', () => {
   const base = 'Subject: a\r\nMessage-ID: <1@x>\r\n\r\nbody\r\n'
   const hash = contentHash(bytes(base))
   for (const same of [
@@ -41,7 +41,7 @@ test('the content hash covers everything except header fields that relays add an
   }
 })
 
-test('a mail without a Message-ID gets the same Message-ID on every delivery route', async () => {
+test('a mail without a Message-ID gets the same new Message-ID on every delivery route', async () => {
   const one = await read('Received: from a\nSubject: x\n\nbody')
   const two = await read('Received: from b\nSubject: x\n\nbody')
   expect(one.links.messageId).toMatch(/^<[0-9a-f]{32}@mail\.test>$/)
@@ -63,7 +63,7 @@ test('a mail that cannot be parsed is stored with its raw text', () => {
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`every mail of the test set ${name} is parsed, no result contains U+0000, and each own mail gives the recorded result`, async () => {
+  test(`every mail of the test set ${name} can be parsed, no result has U+0000, and each mail of the project gives the recorded result`, async () => {
     expect(items.length).toBeGreaterThan(150)
     const lines: string[] = []
     for (const path of items) {
@@ -97,10 +97,17 @@ test.each([
     'Content-Type: multipart/mixed\r\n\r\nText.\r\n',
     'Text.',
   ],
-])('a mail with the text %s is shown raw, with the label unparseable', async (_, raw, want) => {
-  const { text, extractedText, labels } = await parseMail(Buffer.from(raw), 'mail.test')
-  expect([text, extractedText, labels]).toEqual([want, want, ['received', 'unread', 'unparseable']])
-})
+])(
+  'a mail with the text %s is shown as raw text, with the label unparseable',
+  async (_, raw, want) => {
+    const { text, extractedText, labels } = await parseMail(Buffer.from(raw), 'mail.test')
+    expect([text, extractedText, labels]).toEqual([
+      want,
+      want,
+      ['received', 'unread', 'unparseable'],
+    ])
+  },
+)
 
 test('a mail without a body has an empty text, and does not get the label unparseable', async () => {
   for (const raw of ['', 'Subject: x\r\n', 'Subject: x\r\n\r\n \r\n']) {

@@ -42,11 +42,11 @@ const reduced = (
   recipients: Bounce['recipients'] = [{ ...RECIPIENT, addresses: ['ada@b.example'] }],
 ) => reduceBounce(mail(), { bounce: bounce(recipients), proof: PROOF }, PLACE)
 
-test('a reduced bounce contains no text from the mail host', () => {
+test('a reduced bounce (stored despite an allow list) contains no text from the foreign mail host', () => {
   expect(JSON.stringify(reduced())).not.toContain(FOREIGN)
 })
 
-test('a reduced bounce states the recipient of the sent copy, the action and the status', () => {
+test('a reduced bounce names the recipient of the sent copy, the action and the status', () => {
   const { subject, text, extractedText, html } = reduced()
   expect(subject).toBe('Undelivered mail returned to sender')
   expect(text).toBe(
@@ -55,19 +55,19 @@ test('a reduced bounce states the recipient of the sent copy, the action and the
   expect([extractedText, html]).toEqual([text, null])
 })
 
-test('a reduced bounce gets a text even if it has no status or no recipient', () => {
+test('a reduced bounce has a text even if its report has no status or no recipient', () => {
   expect(reduced([{ ...RECIPIENT, addresses: [], status: null }]).text).toEndWith('Status: none')
   expect(reduced([]).text).toEndWith('Action: failed\nStatus: none')
 })
 
-test('the reduced bounce is a reply to the sent message and is stored in the same inbox', () => {
+test('a reduced bounce is stored as a reply to the sent message in the same inbox', () => {
   const { links, to, labels } = reduced()
   expect(links.inReplyTo).toEqual(['<m1@mail.example>'])
   expect(to).toEqual(['desk@mail.example'])
   expect(labels).toEqual(['received', 'unread'])
 })
 
-test('the Message-ID of a reduced bounce has the domain of the service, and differs if the content differs', () => {
+test('the Message-ID of a reduced bounce has the service’s domain, and depends on the content of the bounce', () => {
   const idOf = (hash: string) =>
     reduceBounce(mail(hash), { bounce: bounce([]), proof: PROOF }, PLACE).links.messageId
   expect(idOf('h1')).toMatch(/^<[0-9a-f]{32}@mail\.example>$/)

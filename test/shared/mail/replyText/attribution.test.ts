@@ -51,13 +51,16 @@ describe('the service cuts an attribution line from the reply text', () => {
     '\u202bבתאריך יום ד׳, 8 באוק׳ 2014 ב-10:33 מאת \u202aBob\u202c <\u202abob@example.com\u202c>:\u202c',
     'Pada tanggal Rab, 8 Okt 2014 pukul 10.33 Bob Lee <bob@example.com> menulis:',
   ]
-  test.each(attributions)('the attribution line is cut together with its quote: %s', (line) => {
-    expect(below(`${line}|> old|> text`)).toBe(OWN)
-    expect(below(`${line}||old text|without marks`)).toBe(OWN)
-    expect(replyText(`${OWN}\n${line}\n\nold`)).toBe(OWN)
-  })
+  test.each(attributions)(
+    'the line that introduces a quote (such as "Ann wrote:") is removed together with the quote: %s',
+    (line) => {
+      expect(below(`${line}|> old|> text`)).toBe(OWN)
+      expect(below(`${line}||old text|without marks`)).toBe(OWN)
+      expect(replyText(`${OWN}\n${line}\n\nold`)).toBe(OWN)
+    },
+  )
 
-  test('an attribution that is wrapped over several lines is cut', () => {
+  test('an attribution line ("Ann wrote:") that is wrapped over several lines is removed from the reply text', () => {
     expect(
       below('On Mon, Aug 19, 2013 at 2:36 AM, Bob Lee via Meta <|bob@x.test> wrote:||old'),
     ).toBe(OWN)
@@ -71,12 +74,12 @@ describe('the service cuts an attribution line from the reply text', () => {
     )
   })
 
-  test('an attribution on the same line as the writer’s own text is cut', () => {
+  test('an attribution ("Ann wrote:") on the same line as the writer’s own text is removed from the reply text', () => {
     const line = 'Fine. On Wed, Apr 4, 2012 at 3:59 PM, bob@x.test wrote:\n> Hi'
     expect(replyText(line)).toBe('Fine.')
   })
 
-  test('an attribution without a date is cut if a quote or the end of the text follows it', () => {
+  test('an attribution without a date is removed if a quote or the end of the text follows', () => {
     expect(below('Bob Lee wrote:|> old')).toBe(OWN)
     expect(below('bob@x.test wrote:||old')).toBe(OWN)
   })
@@ -90,7 +93,7 @@ describe('the service cuts an attribution line from the reply text', () => {
     'Le 5 mai, Marie a écrit à tout le monde pour dire non.',
     'Am 5. Mai 2024 schrieb ich dir eine Mail.\nHast du sie?',
     'One thing: on my side, when I run it...\nOn 5 machines it fails.',
-  ])('a text without an attribution line is kept completely in the reply text: %s', (text) =>
+  ])('a text without an attribution line stays complete in the reply text: %s', (text) =>
     expect(replyText(text)).toBe(text),
   )
 })

@@ -16,7 +16,7 @@ describe('the service recognises the HTML element of a signature', () => {
     '<div class="io-ox-signature">Owen</div>',
     '<div id="x_Signature">Owen</div>',
     '<div id="Signature">Owen</div>',
-  ])('the signature is cut from the reply text: %s', (signature) => {
+  ])('a signature in this HTML element is removed from the reply text: %s', (signature) => {
     expect(replyTextFromHtml(`<div>${OWN}</div>${signature}`)).toBe(OWN)
   })
 })
@@ -27,14 +27,14 @@ describe('a mail program puts other text into the element for the quote of a rep
     `<div class="zmail_extra"><div>============ Forwarded message ============<br>${head}</div><p>Body</p></div>`,
     `<div class="ydp1yahoo_quoted"><div>----- Forwarded Message -----<br>${head}</div><p>Body</p></div>`,
     `<blockquote type="cite"><div>Begin forwarded message:</div><br><div>${head}</div><p>Body</p></blockquote>`,
-  ])('a forwarded mail stays in the reply text: %s', (container) => {
+  ])('a forwarded mail in this HTML element stays in the reply text: %s', (container) => {
     const text = replyTextFromHtml(`<div>${OWN}</div>${container}`)
     expect(text).toStartWith(`${OWN}\n`)
     expect(text).toContain('From: L <l@x.test>')
     expect(text).toEndWith('Body')
   })
 
-  test('a forwarded mail inside a quote is cut from the reply text', () => {
+  test('a forwarded mail inside a quote is removed from the reply text', () => {
     const quote = `<div class="gmail_quote"><div class="gmail_attr">On 3 Mar 2026 at 9:14, L &lt;l@x.test&gt; wrote:</div><blockquote class="gmail_quote">---------- Forwarded message ---------<br>${head}<br>Body</blockquote></div>`
     expect(replyTextFromHtml(`<div>${OWN}</div>${quote}`)).toBe(OWN)
   })

@@ -21,24 +21,24 @@ describe('the end of a mail is an attribution that is cut off', () => {
     ['with the verb at the end', 'On Mon, 2 Mar 2026 at 9:14 AM Ann Nowak wrote'],
   ])('%s: %s', (_name, line) => expect(below(line)).toBe(''))
 
-  test('over up to three lines', () => {
+  test('an attribution that is cut off at the end of a mail may cover up to three lines', () => {
     const lines = ['On Mon, 2 Mar 2026', 'at 9:14 Ann Nowak', '<ann@mail.exam']
     expect(below(...lines)).toBe('')
     expect(below('On', ...lines)).toBeUndefined()
   })
 
-  test('below the last own line, if the own line ends a sentence', () => {
+  test('an attribution that is cut off may follow the last own line directly, if that line ends a sentence', () => {
     expect(behind('Yes.', 'On Mon, 2 Mar 2026 at 9:14 Ann <ann@mail.exam')).toBe('')
     expect(behind('We met', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak')).toBeUndefined()
   })
 
-  test('behind the own text of the same line', () => {
+  test('an attribution that is cut off may stand after the writer’s own text on the same line', () => {
     expect(behind('Hello.', 'Yes. On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam')).toBe(
       'Yes.',
     )
   })
 
-  test('only a clock in full tells a line that ends with its time', () => {
+  test('a last line that ends with its time counts as an attribution only if the text above ends a sentence', () => {
     expect(below('On Mon, 2 Mar 2026 at 9:14')).toBe('')
     expect(beforeCutOff(['We can meet', '', 'On Mon, 2 Mar 2026 at 9:14'], 2)).toBeUndefined()
   })
@@ -62,7 +62,7 @@ describe('the end of a mail is the own text of its writer', () => {
     ['that is empty', ''],
   ])('%s: %s', (_name, line) => expect(below(line)).toBeUndefined())
 
-  test('if the line above introduces it', () => {
+  test('the last line is the writer’s own text if the line above introduces it', () => {
     const line = 'Ann Nowak <ann@mail.example>, 2 Mar 2026, 09:14'
     for (const above of ['The last mails:', 'The last mails：', 'Bo,', '<bo@mail.example>']) {
       expect(behind(above, line)).toBeUndefined()
@@ -70,12 +70,12 @@ describe('the end of a mail is the own text of its writer', () => {
     expect(behind('These are the last mails', line)).toBe('')
   })
 
-  test('if an empty line follows', () => {
+  test('the last line with text is the writer’s own if an empty line follows', () => {
     const views = ['Yes.', '', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak', '', '']
     expect(beforeCutOff(views, 2)).toBeUndefined()
   })
 
-  test('if a name with its date is longer than 160 characters', () => {
+  test('a last line with a name and a date is the writer’s own text if it is longer than 160 characters', () => {
     const line = (length: number) => {
       const end = ' <ann@mail.example>, 2 Mar 2026, 09:14 '
       return `Ann${end}`.padEnd(length, 'x')
@@ -84,7 +84,7 @@ describe('the end of a mail is the own text of its writer', () => {
     expect(below(line(161))).toBeUndefined()
   })
 
-  test('if nothing but signs stands before the attribution', () => {
+  test('a last line is the writer’s own text if only punctuation stands before the attribution', () => {
     expect(
       behind('Hello.', '-- On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam'),
     ).toBeUndefined()

@@ -25,18 +25,18 @@ describe('the service recognises a line that names a listed device', () => {
     ['with Outlook and no device', 'Get Outlook for my mother'],
   ])('is no device line %s', (_name, line) => expect(isDeviceLine(line)).toBe(false))
 
-  test('a device line has at most 200 characters, markup included', () => {
+  test('a line such as "Sent from my iPhone" (a device line) has at most 200 characters, markup included', () => {
     const padded = (length: number) =>
       'Sent from my iPhone <https://'.padEnd(length - 1, 'x').concat('>')
     expect(isDeviceLine(padded(200))).toBe(true)
     expect(isDeviceLine(padded(201))).toBe(false)
   })
 
-  test('a device line may have 120 characters without markup', () => {
+  test('a device line ("Sent from my iPhone") may have 120 characters without markup', () => {
     expect(isDeviceLine(`Sent from my iPhone ${'x'.repeat(100)}`)).toBe(true)
   })
 
-  test('a device line may end with the verb for "sent" if it has at most nine words', () => {
+  test('a device line may end with the verb for "sent" (as in German) if the line has at most nine words', () => {
     expect(isDeviceLine('a b c d e f von iPhone gesendet')).toBe(true)
     expect(isDeviceLine('a b c d e f g von iPhone gesendet')).toBe(false)
     expect(isDeviceLine('ich habe von iPhone gesendet')).toBe(false)
@@ -56,12 +56,12 @@ describe('a device line ends the reply in the right position', () => {
     expect(closes('Sent from my iPhone 12 with a very short note', ...below)).toBe(true)
   })
 
-  test('a device line ends the reply above an ordinary line only if it has at most six words', () => {
+  test('if an ordinary line follows, a device line ("Sent from my iPhone") ends the reply only if it has at most six words', () => {
     expect(closes('Sent from my iPhone 12 mini', 'and more text')).toBe(true)
     expect(closes('Sent from my new iPhone 12 mini', 'and more text')).toBe(false)
   })
 
-  test('a device line does not end the reply above an address that has text below it', () => {
+  test('a device line does not end the reply if a link follows and has text below', () => {
     const line = 'Sent from my iPhone 12 with a very short note'
     expect(closes(line, 'https://maker.example/app', 'and more text')).toBe(false)
     expect(closes(line, 'see https://maker.example/app', '')).toBe(false)
@@ -84,10 +84,13 @@ describe('an unlisted device ends the reply in a line of a usual form', () => {
     ['"my" behind the name', 'Trimis de pe Foo-ul meu'],
     ['a Latin name in another script', 'ส่งจาก Vivo V29'],
     ['a model with a grammatical case', 'Lähetetty Foo 12:sta'],
-  ])('a line with an unlisted device ends the reply with %s: %s', (_name, line) => {
-    expect(closes(line)).toBe(true)
-    expect(closes(line, 'and more text')).toBe(false)
-  })
+  ])(
+    'a device line that names an unknown device ends the reply if it has %s: %s',
+    (_name, line) => {
+      expect(closes(line)).toBe(true)
+      expect(closes(line, 'and more text')).toBe(false)
+    },
+  )
 
   test.each([
     ['that ends like a sentence', 'Wysłano z czytnika Sówka Note.'],
@@ -101,30 +104,30 @@ describe('an unlisted device ends the reply in a line of a usual form', () => {
     ],
     ['with three excuses', 'Sent from my Foo 12. a, b, c'],
     ['with "via" in the middle of a sentence', 'We flew via Tikker'],
-  ])('a line does not end the reply if it is one %s: %s', (_name, line) =>
+  ])('a line does not end the reply if the line is %s: %s', (_name, line) =>
     expect(closes(line)).toBe(false),
   )
 
-  test('a line with an unlisted device has at most 80 characters, unless it says "my"', () => {
+  test('a device line that names an unknown device has at most 80 characters, unless it says "my"', () => {
     const name = (length: number) => `${'Von '.padEnd(length - ' gesendet'.length, 'N')} gesendet`
     expect(closes(name(80))).toBe(true)
     expect(closes(name(81))).toBe(false)
   })
 
-  test('a line with an unlisted device has at most 120 characters even if it says my', () => {
+  test('a device line that names an unknown device has at most 120 characters even if it says "my"', () => {
     const line = (length: number) => 'Sent from my '.padEnd(length, 'N')
     expect(closes(line(120))).toBe(true)
     expect(closes(line(121))).toBe(false)
   })
 
-  test('a line with an unlisted device must start a paragraph, unless it says "my"', () => {
+  test('a device line that names an unknown device must start a paragraph, unless it says "my"', () => {
     const follows = (line: string) => isClosingDeviceLine(['Yes.', line], 1)
     expect(follows('Sent with Nine')).toBe(false)
     expect(follows('Wysłano z czytnika Sówka Note')).toBe(false)
     expect(follows('Sent from my Foo 12')).toBe(true)
   })
 
-  test('an unlisted device does not end the reply if a sentence follows within three lines below it', () => {
+  test('a device line with an unknown device does not end the reply if a sentence follows within three lines', () => {
     expect(closes('Sent with Nine', '', 'I hope it arrives.')).toBe(false)
     expect(closes('Sent with Nine', '', '', '', 'I hope it arrives.')).toBe(false)
     expect(closes('Sent with Nine', '', '', '', '', 'I hope it arrives.')).toBe(true)

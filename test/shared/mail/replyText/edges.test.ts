@@ -43,7 +43,7 @@ describe('behind the own text', () => {
     '||Lähetetty Foo 12:sta',
     '||Foo 12から送信',
     '|\u200b|\ufffc|\u3164|*\u0000',
-  ])('the reply text is only the writer’s own text, without the ending %s', (template) =>
+  ])('the reply text contains only the writer’s own text, without this ending: %s', (template) =>
     expect(replyText(withOwn(template))).toBe(OWN),
   )
 })
@@ -88,6 +88,9 @@ test.each([
   'Sent from my account: two parcels\n\nBest\nAnn',
   'I wrote to Ann at 9:14 on 3/5/2026:\n\nDear Ann, we agree.',
   'Hello,\n\nOn 5 June 2026 at 14:00 we wrote to bob@x.test:\n\nThe offer stands.',
-])('the writer’s own line stays in the reply text: %s', (text) => {
-  expect(replyText(text)).toBe(text)
-})
+])(
+  'a line that the writer wrote stays in the reply text, although it looks like the start of a quote: %s',
+  (text) => {
+    expect(replyText(text)).toBe(text)
+  },
+)

@@ -74,7 +74,10 @@ describe('the reply text ends before a header block or a separator', () => {
     'The list:\n\n--- Line items above 100 EUR ---\n\nPump, valve.',
     'Frage 1\n\n-- Antwort siehe oben --\n\nFrage 2: am Montag.',
     'I wrote the reply above this line in the draft.\n\nPlease check it.',
-  ])('the whole text is kept in the reply text: %s', (text) => expect(replyText(text)).toBe(text))
+  ])(
+    'a text that only resembles a quote header or a separator stays complete in the reply text: %s',
+    (text) => expect(replyText(text)).toBe(text),
+  )
 })
 
 describe('the service finds the reply text of a whole mail', () => {
@@ -97,12 +100,12 @@ describe('the service finds the reply text of a whole mail', () => {
     '---------- 转发的邮件 ---------',
     '---------- 転送メッセージ ---------',
     '---------- 전달된 메시지 ---------',
-  ])('a forwarded mail is kept in the reply text: %s', (mark) => {
+  ])('a forwarded mail below this line stays in the reply text: %s', (mark) => {
     expect(replyText(`FYI\n\n${mark}${tail}`)).toBe(`FYI\n\n${mark}${tail}`)
     expect(replyText(`${mark}${tail}`)).toBe(`${mark}${tail}`)
   })
 
-  test('the reply text keeps a forwarded mail that the writer pasted', () => {
+  test('a forwarded mail that the writer pasted stays in the reply text', () => {
     const text = 'Fwd: Invoice\nFrom: billing@x.test\nDate: Mon, 1 Jun 2026\n\nSee below.'
     expect(replyText(text)).toBe(text)
   })
@@ -113,7 +116,7 @@ describe('the service finds the reply text of a whole mail', () => {
     ).toBe(OWN)
   })
 
-  test('the reply text keeps a bounce, but ends before a quoted bounce', () => {
+  test('a bounce stays complete in the reply text, but a quoted bounce is removed', () => {
     const bounce =
       'Delivery has failed to these recipients:\n\na@x.test\nFrom: B <b@x.test>\nTo: a\nDate: 1'
     expect(replyText(bounce)).toBe(bounce)
@@ -122,7 +125,7 @@ describe('the service finds the reply text of a whole mail', () => {
     )
   })
 
-  test('a sentence about recipients makes no bounce, and a report about them does', () => {
+  test('a sentence about recipients does not count as a bounce, but a report about undelivered recipients does', () => {
     const own = 'The following recipients get the invoice: Ann and Bob.'
     expect(replyText(`${own}\n\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> Who?`)).toBe(own)
     for (const start of [
@@ -141,19 +144,19 @@ describe('the service finds the reply text of a whole mail', () => {
     '--- Abbreviations ---',
     '--- Прайс-лист ---',
     '===== E-mail =====',
-  ])('a heading of the writer does not end the reply text: %s', (heading) => {
+  ])('a heading that the writer wrote does not end the reply text: %s', (heading) => {
     const own = `Here it is.\n\n${heading}\n\nHost mx.test, port 25.`
     expect(replyText(own)).toBe(own)
     expect(replyText(`${own}\n\n-----Original Message-----\nold`)).toBe(own)
   })
 
-  test('a title without the word original ends the reply text if headers or quote marks follow', () => {
+  test('a line such as "--- Reply message ---" ends the reply text if headers or quote marks follow', () => {
     expect(below('----- Reply message -----|From: Bob|To: Ann|old')).toBe(OWN)
     expect(below('----- Message from bob@x.test -----||> old')).toBe(OWN)
     expect(below('----- Pesan Asli -----||lama')).toBe(OWN)
   })
 
-  test('a status of a report has three numbers, so a version in the own text makes no bounce', () => {
+  test('a bounce’s status has three numbers, so that a version number in the writer’s text does not count as a bounce', () => {
     const report = 'Status: 5.1.1 (bad destination mailbox address)\n\n> old'
     expect(replyText(report)).toBe(report)
     const own = 'Status: 5.2 is live since noon.\n\nAll tests pass.'
@@ -167,7 +170,7 @@ describe('the service finds the reply text of a whole mail', () => {
     'Sent from my iPhone',
     '-----Original Message-----\nHello',
     'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
-  ])('if a mail has a text, its reply text is never empty: %s', (text) =>
+  ])('if a mail has any text, its reply text is never empty: %s', (text) =>
     expect(replyText(text)).toBe(text),
   )
 

@@ -73,12 +73,12 @@ test('every test mail has a unique name, and has a text part or an HTML part', (
 const { others: openOthers, ...open } = await score(CORPUS.open, SHOW)
 const { others: asideOthers, ...aside } = await score(CORPUS.aside, false)
 
-test('each reply text of the test mails equals the expected text or the recorded text', () => {
+test('for each test mail, the reply text equals the expected text or the recorded text', () => {
   expectRecorded('replies/others/open.jsonl', openOthers)
   expectRecorded('replies/others/aside.jsonl', asideOthers)
 })
 
-test('of the open mails 99 %, and of the mails set aside 97 %, have an accepted reply text, and no reply becomes empty', () => {
+test('at least 99 % of the open test mails and 97 % of the set-aside test mails have an accepted reply text, and none is empty', () => {
   process.stdout.write(`open ${JSON.stringify(open)}\naside ${JSON.stringify(aside)}\n`)
   expect(open).toMatchObject({ mails: 234, emptied: 0 })
   expect(aside).toMatchObject({ mails: 264, emptied: 0 })

@@ -8,25 +8,25 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('the service recognises inline answers and quote marks', () => {
-  test('answers between quotes are kept in the reply text together with their quotes', () => {
+  test('answers between quotes stay in the reply text, together with the quotes', () => {
     const text = 'Hi\n\n> Can you come?\nYes.\n> And Bob?\nNo.\n\nBye'
     expect(replyText(text)).toBe(text)
     const answers = 'On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes\n\n> two?\n\nno'
     expect(replyText(`${answers}\n\n> three\n-- \nAnn`)).toBe(answers)
   })
 
-  test('a quote above the answer is cut only if an attribution line names its sender', () => {
+  test('a quote above the answer is removed only if an attribution line ("Ann wrote:") introduces the quote', () => {
     expect(replyText('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes')).toBe('yes')
     expect(replyText('> one?\n\nyes')).toBe('> one?\n\nyes')
     expect(below('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|> one?||Bye')).toBe(`${OWN}\n\n\nBye`)
   })
 
-  test('a quote is cut if it is at the end of the mail', () => {
+  test('a quote at the end of the mail is removed from the reply text', () => {
     expect(below('> old|>|> text')).toBe(OWN)
     expect(replyText(`${OWN}\n\n2013/7/20 Bob <bob@x.test>\n\n| old\n|\n| text`)).toBe(OWN)
   })
 
-  test('if a quoted line is wrapped, its second half without a quote mark does not count as an answer', () => {
+  test('if a quoted line is wrapped, its second half without a quote mark does not count as the writer’s answer', () => {
     const wrapped =
       '> Lorem ipsum dolor sit amet, consectetur adipiscing elit, nulla|pharetra odio?|> x'
     expect(below(`On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|${wrapped}`)).toBe(OWN)
@@ -39,7 +39,7 @@ describe('the service recognises inline answers and quote marks', () => {
     'Visit us now...\n>>> >>>  http://x.test <<<\nand click',
     'Try\n\n```\n-- comment\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> x\n```\n\nDoes it work?',
     '| a | b |\n| - | - |\n| 1 | 2 |',
-  ])('a text without a quote is kept completely in the reply text: %s', (text) =>
+  ])('a text without a quote stays complete in the reply text: %s', (text) =>
     expect(replyText(text)).toBe(text),
   )
 })

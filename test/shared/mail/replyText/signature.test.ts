@@ -15,13 +15,13 @@ const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('
 
 describe('a signature is below the writer’s own text', () => {
   test.each(['-- ', '--', '__', '—'])(
-    'a signature after the delimiter %p is cut from the reply text',
+    'a signature after the delimiter %p is removed from the reply text',
     (mark) => {
       expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
     },
   )
 
-  test('a drawn line with a signature is cut, and a drawn line before a full sentence is kept', () => {
+  test('a drawn line with a signature is removed, but a drawn line before a full sentence stays', () => {
     expect(below('—————|Ann Lee|ann@x.test')).toBe(OWN)
     expect(below('_______________________________________________|list@x.test')).toBe(OWN)
     const sections =
@@ -29,7 +29,7 @@ describe('a signature is below the writer’s own text', () => {
     expect(replyText(sections)).toBe(sections)
   })
 
-  test('a block below a sign-off is cut if it repeats the first name of the sign-off', () => {
+  test('a block below a sign-off is removed if the block repeats the first name of the sign-off', () => {
     const text = 'See page 4.\n\nKind regards,\nAnn'
     expect(replyText(`${text}\n\nAnn Lee\nPartner, Quay Law LLP\n+44 20 7946 0000`)).toBe(text)
   })
@@ -38,11 +38,11 @@ describe('a signature is below the writer’s own text', () => {
     ['a name without a line below', 'See page 4.\n\nRegards,\nAnn\n\nAnn Lee'],
     ['a sentence about the writer', 'Done.\n\nThanks,\nAnn\n\nAnn Lee will call you.\nShe is in.'],
     ['a name without a sign-off', 'Who comes?\n\nAnn\n\nAnn Lee\nBob Ray\n\nThat is all.'],
-  ])('the text is kept if it has %s', (_, text) => {
+  ])('the text stays complete in the reply text if the text has %s', (_, text) => {
     expect(replyText(text)).toBe(text)
   })
 
-  test('a sign-off without the delimiter "-- " stays in the reply text', () => {
+  test('a sign-off such as "Best regards" without the delimiter "-- " above stays in the reply text', () => {
     const text = 'See below.\n\nBest regards,\nBob Lee\nCEO'
     expect(replyText(text)).toBe(text)
   })
@@ -97,11 +97,11 @@ describe('a signature is below the writer’s own text', () => {
     'Von meinem Standpunkt aus ist das gut.\nGruß',
     'Hi,\nUnsubscribe me please.',
     'Hi,\nThis email is about the confidential deal; call me.',
-  ])('the sentence is kept in the reply text: %s', (text) =>
+  ])('a sentence that resembles a device line or a footer stays in the reply text: %s', (text) =>
     expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`),
   )
 
-  test('legal notices and mailing list footers are cut from the reply text', () => {
+  test('legal notices and mailing list footers are removed from the reply text', () => {
     expect(
       below('This e-mail and any files are confidential and intended solely for the addressee.'),
     ).toBe(OWN)

@@ -29,7 +29,7 @@ describe('the service recognises the history of a ticket below a reply', () => {
       'text without anything above',
       '2025-01-22 14:03 Ann Lee:\nHi.\n\n2025-01-23 15:00 Bob Ray:\nHo.',
     ],
-  ])('the history of a ticket below a reply is not %s', (name, text) => {
+  ])('a text does not count as a ticket’s history below a reply if it is %s', (name, text) => {
     const mail = name.startsWith('text') ? text : `${OWN}\n\n${text}`
     expect(replyText(mail)).toBe(mail)
   })

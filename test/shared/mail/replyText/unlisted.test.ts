@@ -64,7 +64,7 @@ describe('the service cuts an earlier mail in an unlisted form below the writerâ
   )
 })
 
-test('quoted history on the same line as the new text is cut', () => {
+test('quoted history on the same line as the new text is removed from the reply text', () => {
   const own = 'Yes, Tuesday works.'
   for (const joined of [
     'On Tue, Mar 3, 2026 at 9:14 AM, Laura <l@x.test> wrote: Hello, which door?',
@@ -74,7 +74,7 @@ test('quoted history on the same line as the new text is cut', () => {
     expect(replyText(`${own} ${joined}`)).toBe(own)
 })
 
-test('a quote that the writer cites is kept in the reply text, even if a quoted mail is below it', () => {
+test('a quote that the writer discusses stays in the reply text, even if a quoted mail follows below', () => {
   const cited = 'The lease says:\n\n> The tenant pays by the third day.\n\nSo no fee is due.'
   expect(replyText(`${cited}\n\nOn 3 Mar 2026, Laura <l@x.test> wrote:\n> Pay!`)).toBe(cited)
   const html = '<p>The lease says:</p><blockquote>Pay by day three.</blockquote><p>No fee.</p>'

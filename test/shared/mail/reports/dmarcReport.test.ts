@@ -29,7 +29,7 @@ const fault = (xml: string) => {
   return null
 }
 
-test('a DMARC report has its id and its period, without blanks around them', () => {
+test('the id and the period of a DMARC report are read without the blanks around them', () => {
   expect(readDmarcReport(report(record(), { begin: ' 0 ' }))).toMatchObject({
     kind: 'dmarc',
     reportId: '17',
@@ -38,7 +38,7 @@ test('a DMARC report has its id and its period, without blanks around them', () 
   })
 })
 
-test('the domain of a DMARC report is converted to lower case, and loses a dot at its end', () => {
+test('the domain of a DMARC report is converted to lower case, without a dot at the end', () => {
   const domain = (given: string) => readDmarcReport(report(record(), { domain: given })).domain
   expect(domain(' Mail.A.Example. ')).toBe('mail.a.example')
   expect(domain('a&amp;b')).toBe('a&b')
@@ -46,14 +46,14 @@ test('the domain of a DMARC report is converted to lower case, and loses a dot a
 })
 
 describe('the service reads a row of a DMARC report', () => {
-  test('a row passes if DKIM or SPF passes for it', () => {
+  test('a row of a DMARC report counts as passed if DKIM or SPF passes', () => {
     const passed = (dkim: string, spf: string) => read({ dkim, spf })[0]!.isPassed
     expect(passed('pass', 'fail')).toBe(true)
     expect(passed('fail', 'pass')).toBe(true)
     expect(passed('fail', 'fail')).toBe(false)
   })
 
-  test('a row contains the disposition, the DKIM result and the SPF result, each cut to 20 characters', () => {
+  test('a row of a DMARC report has the disposition, the DKIM result and the SPF result, each cut to 20 characters', () => {
     expect(read({ dkim: 'pass', spf: 'fail', disposition: 'reject' })[0]!.result).toBe(
       'reject, dkim=pass, spf=fail',
     )
@@ -61,41 +61,41 @@ describe('the service reads a row of a DMARC report', () => {
     expect(read({ dkim: 'd'.repeat(21) })[0]!.result).toBe(`none, dkim=${'d'.repeat(20)}, spf=none`)
   })
 
-  test('a row has the address of its source, or no address', () => {
+  test('a row of a DMARC report has the address of the mail’s source, or null', () => {
     expect(read({ ip: ' 192.0.2.1 ' })[0]!.source).toBe('192.0.2.1')
     expect(read({ ip: '' })[0]!.source).toBeNull()
     expect(read({})[0]!.source).toBeNull()
   })
 
-  test('a row takes no value from the record that precedes it', () => {
+  test('a row of a DMARC report takes no value from the row before', () => {
     expect(read({ ip: '192.0.2.1', count: '2', dkim: 'pass' }, {})).toEqual([
       { source: '192.0.2.1', count: 2, isPassed: true, result: 'none, dkim=pass, spf=none' },
       { source: null, count: 1, isPassed: false, result: 'none, dkim=none, spf=none' },
     ])
   })
 
-  test('a row comes after the rows with larger counts', () => {
+  test('the rows of a DMARC report are sorted by their counts, the largest first', () => {
     expect(read({ count: '1' }, { count: '3' }).map(({ count }) => count)).toEqual([3, 1])
   })
 })
 
 describe('the service reads an XML element of a DMARC report', () => {
-  test('an element may have a namespace prefix', () => {
+  test('an XML element of a DMARC report may have a namespace prefix', () => {
     const xml = report(record({ count: '5' })).replace(/<(\/?)/g, '<$1d:')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
-  test('an element is read only if it is inside its proper parent elements', () => {
+  test('an XML element of a DMARC report is read only inside its proper parent elements', () => {
     const xml = report(record({ count: '5' })).replace('<row>', '<row><x><count>9</count></x>')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
-  test('an element that occurs twice has the text of its last occurrence', () => {
+  test('if an XML element of a DMARC report occurs twice, the last occurrence counts', () => {
     const xml = report(record({ count: '5' })).replace('<row>', '<row><count>9</count>')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
-  test('an element may be nested 12 levels deep', () => {
+  test('XML elements of a DMARC report may be nested 12 levels deep', () => {
     const deep = (levels: number) =>
       report(record() + '<x>'.repeat(levels - 1) + '</x>'.repeat(levels - 1))
     expect(fault(deep(12))).toBeNull()
@@ -115,18 +115,18 @@ test('a DMARC report needs the times of its period', () => {
   expect(fault(report(record(), { end: 'x' }))).toBe('its dates are no times')
 })
 
-test('a DMARC report has at most 100,000 records', () => {
+test('a DMARC report with more than 100,000 records is refused', () => {
   const records = '<record/>'.repeat(100_000)
   expect(fault(report(records))).toBeNull()
   expect(fault(report(`${records}<record/>`))).toBe('it has too many records')
 })
 
-test('the definition of an XML entity is not expanded', () => {
+test('an XML entity that a DMARC report defines is not expanded', () => {
   const xml = `<!DOCTYPE feedback [<!ENTITY x "evil.example">]>${report(record(), { domain: '&x;' })}`
   expect(readDmarcReport(xml).domain).toBe('&x;')
 })
 
-test('control characters of a report become blanks, because PostgreSQL cannot store U+0000', () => {
+test('control characters in a DMARC report become blanks, because PostgreSQL cannot store U+0000', () => {
   const { domain } = readDmarcReport(report(record(), { domain: 'a\u0000b.example' }))
   expect(domain).toBe('a b.example')
 })

@@ -28,7 +28,7 @@ test.each([
   ['gzip', gzipped],
   ['zip', zipped],
   ['plain text', bytes],
-])('a DMARC report that comes in %s is read', (_name, pack) => {
+])('a DMARC report can be read if it comes as %s', (_name, pack) => {
   expect(readReport(pack(dmarcXml(D, RECORDS)))).toEqual(DMARC as never)
 })
 
@@ -77,7 +77,7 @@ test('XML entities in a report are not expanded, so an entity bomb stays short',
   ])
 })
 
-test('a row with a negative count gets the count 0, and only the thousand rows with the highest counts are kept', () => {
+test('a row with a negative count gets the count 0, and only the thousand rows with the largest counts are kept', () => {
   const many = Array.from({ length: 1_200 }, (_, n) => ({ ...RECORDS[1], count: n - 1 }))
   const { rows } = readReport(bytes(dmarcXml(D, many)))
   expect(rows).toHaveLength(1_000)
@@ -85,7 +85,7 @@ test('a row with a negative count gets the count 0, and only the thousand rows w
   expect(readReport(bytes(dmarcXml(D, many.slice(0, 1)))).rows[0]!.count).toBe(0)
 })
 
-test('the service reads reports in the inboxes dmarc, tlsrpt and postmaster, and in the inbox of POSTMASTER', () => {
+test('mail reports are read in the inboxes dmarc, tlsrpt and postmaster, and in the inbox that POSTMASTER names', () => {
   const inboxes = ['dmarc@a.test', 'tlsrpt@b.test', 'postmaster@a.test', 'ops@a.test', 'bot@a.test']
   expect(inboxes.filter((address) => isReportInbox(address, 'ops@a.test'))).toEqual(
     inboxes.slice(0, 4),
@@ -100,7 +100,7 @@ test.each([
   ['photos.zip', 'application/zip', false],
   ['page.xml', 'text/xml', false],
 ])(
-  'the decision whether the attachment %s of the type %s counts as an aggregate report is %p',
+  'whether the attachment %s with the type %s counts as an aggregate report: %p',
   (filename, contentType, isOne) => {
     expect(isReportFile({ filename, contentType, size: 100 })).toBe(isOne)
     expect(isReportFile({ filename, contentType, size: 3 * 1024 * 1024 })).toBe(false)

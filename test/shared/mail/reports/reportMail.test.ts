@@ -6,7 +6,7 @@ import {
   REPORT_FILE_MAX_BYTES,
 } from '../../../../shared/mail/reports/reportMail.ts'
 
-test('aggregate reports are expected in inboxes of three names, and in the inbox of the postmaster', () => {
+test('aggregate reports are expected in the inboxes dmarc, tlsrpt and postmaster, and in the inbox of POSTMASTER', () => {
   const inbox = (address: string) => isReportInbox(address, 'ops@a.example')
   for (const name of ['dmarc', 'tlsrpt', 'postmaster', 'ops']) {
     expect(inbox(`${name}@a.example`)).toBe(true)
@@ -31,12 +31,12 @@ describe('the service decides whether an attachment is an aggregate report', () 
     'b.example!a.example!0!86399.zip',
     'report.xml.gz',
     'report.json.gz',
-  ])('an attachment with the name %s may be a report', (name) => {
+  ])('an attachment with the name %s may be an aggregate report', (name) => {
     expect(file(name)).toBe(true)
   })
 
   test.each(['report.xml', 'report.zip', 'a!b.pdf', 'a!b.xmlx', 'report.gz', 'a!b.xml.gz.exe', ''])(
-    'an attachment with the name "%s" is not a report',
+    'an attachment with the name "%s" is not an aggregate report',
     (name) => {
       expect(file(name)).toBe(false)
     },
@@ -49,7 +49,7 @@ describe('the service decides whether an attachment is an aggregate report', () 
     expect(file('x', 'application/tlsrpt+json; x')).toBe(false)
   })
 
-  test('an attachment counts as a report only if it has at most two mebibytes', () => {
+  test('an attachment counts as an aggregate report only if it has at most two mebibytes', () => {
     expect(file('r.xml.gz', '', REPORT_FILE_MAX_BYTES)).toBe(true)
     expect(file('r.xml.gz', '', REPORT_FILE_MAX_BYTES + 1)).toBe(false)
     expect(REPORT_FILE_MAX_BYTES).toBe(2_097_152)

@@ -36,7 +36,7 @@ const fault = (value: unknown) => {
 const NO_REPORT = 'it is no report of RFC 8460'
 
 describe('the service reads the rows of a TLS report', () => {
-  test('the report has a row for the successes and for each kind of failure, with the largest count first', () => {
+  test('a TLS report has a row for the successes and for each kind of failure, the largest count first', () => {
     const one = policy('a.example', 3, failure(5, { 'sending-mta-ip': '192.0.2.1' }), failure(1))
     expect(read(report([one])).rows).toEqual([
       { source: '192.0.2.1', count: 5, isPassed: false, result: 'certificate-expired' },
@@ -45,25 +45,25 @@ describe('the service reads the rows of a TLS report', () => {
     ])
   })
 
-  test('rows of a report that have the count 0 are left out', () => {
+  test('rows of a TLS report with the count 0 are omitted', () => {
     expect(read(report([policy('a.example', 0, failure(0), failure('x'))])).rows).toEqual([])
     expect(read(report([policy('a.example', 1)])).rows).toHaveLength(1)
   })
 
-  test('the report has only the rows of the policies for the domain of its first policy', () => {
+  test('of a TLS report, only the rows of those policies are read that belong to the domain of the first policy', () => {
     const { domain, rows } = read(
       report([policy('A.Example.', 1), policy('b.example', 2), policy('a.example', 3)]),
     )
     expect([domain, rows.map(({ count }) => count)]).toEqual(['a.example', [3, 1]])
   })
 
-  test('the rows of a report may contain no failures', () => {
+  test('a TLS report may contain no failures', () => {
     const { 'failure-details': _none, ...bare } = policy('a.example', 4)
     expect(read(report([bare])).rows.map(({ count }) => count)).toEqual([4])
   })
 })
 
-test('a TLS report has its id and its period', () => {
+test('the id and the period of a TLS report are read', () => {
   expect(read(report([policy('a.example', 1)]))).toMatchObject({
     kind: 'tls',
     reportId: 'r1',
@@ -75,12 +75,12 @@ test('a TLS report has its id and its period', () => {
 describe('the service refuses a text that is not a TLS report', () => {
   const one = policy('a.example', 1)
 
-  test('a text is not a report if it is not JSON, or if its JSON has another form', () => {
+  test('a text is no TLS report if it is not JSON, or if its JSON has another form', () => {
     expect(() => readTlsReport('{')).toThrow(new ReportError(NO_REPORT))
     expect([null, [], 7, {}].map(fault)).toEqual(Array(4).fill(NO_REPORT))
   })
 
-  test('a text is not a report if it lacks a member, or has a member that is not a text', () => {
+  test('a text is no TLS report if a field is missing or is not a text', () => {
     expect(fault(report([one], { 'report-id': undefined }))).toBe(NO_REPORT)
     expect(fault(report([one], { 'date-range': { 'start-datetime': '0' } }))).toBe(NO_REPORT)
     expect(fault(report([{ ...one, policy: {} }]))).toBe(NO_REPORT)
@@ -90,12 +90,12 @@ describe('the service refuses a text that is not a TLS report', () => {
     )
   })
 
-  test('a text is not a report if one of its times is not a time', () => {
+  test('a text is no TLS report if one of its times is invalid', () => {
     const range = { 'start-datetime': '0', 'end-datetime': 'x' }
     expect(fault(report([one], { 'date-range': range }))).toBe('its dates are no times')
   })
 
-  test('a text is not a report if it has no policy, more than 100 policies, or more than 10,000 failures of a policy', () => {
+  test('a text is no TLS report without a policy, with over 100 policies, or with over 10,000 failures of one policy', () => {
     expect(fault(report([]))).toBe(NO_REPORT)
     expect(fault(report(Array(100).fill(one)))).toBeNull()
     expect(fault(report(Array(101).fill(one)))).toBe(NO_REPORT)
@@ -105,13 +105,13 @@ describe('the service refuses a text that is not a TLS report', () => {
     expect(fault(failing(10_001))).toBe(NO_REPORT)
   })
 
-  test('a text is not a report if it contains a text of more than 255 characters', () => {
+  test('a text is no TLS report if one of its values has more than 255 characters', () => {
     expect(fault(report([one], { 'report-id': 'r'.repeat(255) }))).toBeNull()
     expect(fault(report([one], { 'report-id': 'r'.repeat(256) }))).toBe(NO_REPORT)
   })
 })
 
-test('a text with a control character is not a report', () => {
+test('a text with a control character is no TLS report', () => {
   for (const bad of ['\u0000', '\n'])
     expect(fault(report([policy('a.example', 1)], { 'report-id': `r${bad}1` }))).toBe(NO_REPORT)
 })

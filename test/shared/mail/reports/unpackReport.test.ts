@@ -23,7 +23,7 @@ function changed(archive: Uint8Array, at: number, ...values: number[]): Uint8Arr
   return copy
 }
 
-test('a report is unpacked from gzip or from a zip archive, or is read as it is', () => {
+test('a report is unpacked from gzip or a zip archive, or is read as plain text', () => {
   const text = '<feedback>ä</feedback>'
   expect(unpackReport(bytes(text))).toBe(text)
   expect(unpackReport(gzipSync(text))).toBe(text)
@@ -31,7 +31,7 @@ test('a report is unpacked from gzip or from a zip archive, or is read as it is'
   expect(unpackReport(zip(bytes(text), 0))).toBe(text)
 })
 
-test('a text is not an archive if it begins with only half of the signature of an archive', () => {
+test('a text that begins with only half of an archive’s signature is not treated as an archive', () => {
   expect(unpackReport(bytes('P{}'))).toBe('P{}')
   expect(unpackReport(bytes('xK'))).toBe('xK')
   expect(unpackReport(bytes('\u001f{}'))).toBe('\u001f{}')
@@ -41,7 +41,7 @@ test('a text is not an archive if it begins with only half of the signature of a
 describe('the service unpacks a report from a zip archive', () => {
   const archive = zip(bytes('{}'), 0)
 
-  test('the unpacked content is the first file of the zip archive, and the name and the extra field before it are skipped', () => {
+  test('of a zip archive, the first file is unpacked, and its name and extra field are skipped', () => {
     const two = zipSync({
       'one.json': [bytes('1'), { level: 0, extra: { 7: bytes('more') } }],
       'two.json': bytes('2'),
@@ -49,7 +49,7 @@ describe('the service unpacks a report from a zip archive', () => {
     expect(unpackReport(two)).toBe('1')
   })
 
-  test('a zip archive is read correctly if it is a part of a larger buffer', () => {
+  test('a report in a zip archive can be read even if the archive is a part of a larger buffer', () => {
     const whole = Uint8Array.of(1, 2, 3, ...archive)
     expect(unpackReport(whole.subarray(3))).toBe('{}')
   })
@@ -59,7 +59,7 @@ describe('the service unpacks a report from a zip archive', () => {
     expect(faultOf(bytes('PK\u0005'))).toBe('its archive is empty')
   })
 
-  test('a zip archive that is cut off or compressed in another way is refused', () => {
+  test('a zip archive that is incomplete or uses another compression is refused', () => {
     expect(faultOf(archive.subarray(0, 29))).toBe('its archive is damaged')
     expect(faultOf(archive.subarray(0, 30))).toBe('its archive is empty')
     expect(faultOf(changed(archive, 8, 12, 0))).toBe(
@@ -70,7 +70,7 @@ describe('the service unpacks a report from a zip archive', () => {
   })
 })
 
-test('a broken gzip file counts as damaged, and zero bytes count as empty', () => {
+test('a broken gzip file counts as damaged, and an empty file counts as empty', () => {
   expect(faultOf(gzipSync('hello').subarray(0, 12))).toBe('its archive is damaged')
   expect(faultOf(new Uint8Array(0))).toBe('its archive is empty')
   expect(faultOf(gzipSync(''))).toBe('its archive is empty')

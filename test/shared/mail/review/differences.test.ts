@@ -12,13 +12,13 @@ const written = (pieces: Piece[]) =>
 const compared = (text: string, other: string) => written(markDifferences(text, other, 'other'))
 
 describe('the service compares the words of the text part and the HTML part', () => {
-  test('a word is not marked if it has the same neighbouring word in the other part', () => {
+  test('when the text part and the HTML part of a mail are compared, a word with the same neighbour in both parts is not marked', () => {
     expect(compared('The tide is high.', 'The tide is high.')).toBe('The tide is high.')
     expect(compared('THE tide', 'the TIDE, twice')).toBe('THE tide')
     expect(compared('the, tide!', 'the tide')).toBe('the, tide!')
   })
 
-  test('a word is marked if the other part lacks it', () => {
+  test('a word is marked if the other part of the mail lacks it', () => {
     expect(compared('The tide is very high.', 'The tide is high.')).toBe(
       'The tide is |[very]| high.',
     )
@@ -28,31 +28,31 @@ describe('the service compares the words of the text part and the HTML part', ()
     expect(compared('pay', 'to pay more')).toBe('[pay]')
   })
 
-  test('a word is marked if it has other neighbouring words in the other part', () => {
+  test('a word is marked if its neighbouring words in the other part of the mail are different', () => {
     expect(compared('a b c', 'c b a')).toBe('[a b c]')
   })
 
-  test('neighbouring marked words form one mark, together with the punctuation between them', () => {
+  test('marked words that stand side by side form one mark, together with the punctuation between them', () => {
     expect(compared('go to: 7, Pier! now', 'go to now')).toBe('go to: |[7, Pier]|! now')
     expect(compared('x a y b z', 'x a q y w b z')).toBe('x a |[y]| b z')
   })
 
-  test('a word is recognised if the word before it or the word after it is the same', () => {
+  test('a word counts as the same word in both parts of a mail if the word before or after it is also the same', () => {
     expect(compared('x b', 'a b')).toBe('[x]| b')
     expect(compared('a x', 'a b')).toBe('a |[x]')
   })
 
-  test('a word is recognised whatever the case of its letters, even with a Turkish capital letter', () => {
+  test('words are compared without regard to letter case, even with a Turkish capital letter', () => {
     expect(markDifferences('İSTANBUL İl', 'İstanbul İL', 'm')).toEqual([{ text: 'İSTANBUL İl' }])
   })
 
-  test('a word may be of any script, and may contain digits', () => {
+  test('a word may be in any script, and may contain digits', () => {
     expect(compared('für 42', 'für 43')).toBe('für |[42]')
     expect(compared('潮 が', '潮')).toBe('潮 |[が]')
   })
 })
 
-test('the pieces of a compared text together contain each of its characters, and state the mark', () => {
+test('the pieces of a compared text together contain every character of the text, and each marked piece states its mark', () => {
   const text = ' - pay 7 USDC now! '
   const pieces = markDifferences(text, 'pay now', 'not in the text')
   expect(pieces.map((piece) => piece.text).join('')).toBe(text)

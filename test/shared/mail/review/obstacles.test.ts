@@ -24,7 +24,7 @@ test('the approval page can show an HTML part of at most 200,000 characters', ()
   ])
 })
 
-test('an element that loads or runs something makes the display impossible, and is named in lower case', () => {
+test('an HTML part with an element that loads or runs something cannot be shown, and the error names the element in lower case', () => {
   for (const name of ['script', 'IFRAME', 'frame', 'link', 'base', 'svg', 'xml', 'picture'])
     expect(faults(`<${name} >`)).toEqual([`the HTML part has the element ${name.toLowerCase()}`])
   for (const name of ['linked', '/script', 'p', ' script'])
@@ -35,7 +35,7 @@ test('an element that loads or runs something makes the display impossible, and 
 describe('the approval page shows a picture of the mail', () => {
   const image = (source: string) => faults(`<img ${source}>`, [PICTURE])
 
-  test('a picture may be an attachment of the mail or be contained in it as data', () => {
+  test('a picture in a mail can be shown if it is an attachment of the mail or is embedded as data', () => {
     for (const source of [
       'src="cid:p1"',
       "src='CID:p1'",
@@ -47,7 +47,7 @@ describe('the approval page shows a picture of the mail', () => {
       expect([source, image(source)]).toEqual([source, []])
   })
 
-  test('a picture prevents the display of the mail unless it is an attachment or data in the mail', () => {
+  test('a mail with a picture that is neither an attachment nor embedded data cannot be shown for approval', () => {
     for (const source of [
       'src="https://a.example/p.png"',
       "src='//a.example/p.png'",
@@ -89,7 +89,7 @@ describe('the approval page shows a picture of the mail', () => {
       expect([type, typed(type)]).toEqual([type, [UNDRAWN]])
   })
 
-  test('pictures are shown only if all inline pictures together have at most 8 MiB', () => {
+  test('pictures of a mail are shown only if all its inline pictures together have at most 8 MiB', () => {
     const sized = (size: number) =>
       faults('<img src="cid:p1">', [
         { ...PICTURE, size: size - 1 },
@@ -106,7 +106,7 @@ describe('the approval page checks the CSS styles of a mail', () => {
   const inElement = (css: string) => faults(`<style>${css}</style>`)
   const inAttribute = (css: string) => faults(`<p style = "${css}">`)
 
-  test('a style that loads something prevents the display', () => {
+  test('a mail with a CSS style that loads something cannot be shown for approval', () => {
     for (const css of [
       '@import "a.css"',
       'background: url(https://a.example/p.png)',
@@ -125,7 +125,7 @@ describe('the approval page checks the CSS styles of a mail', () => {
     expect(faults('<p>url(p.png) @import</p>')).toEqual([])
   })
 
-  test('a style is checked after its HTML entities are decoded', () => {
+  test('the CSS of a mail is checked after HTML entities are decoded', () => {
     for (const css of [
       'background:&#117;rl(p.png)',
       'background:&#x75;rl(p.png)',
@@ -143,7 +143,7 @@ describe('the approval page checks the CSS styles of a mail', () => {
     expect(inAttribute('behavior&#x110000;:x')).toEqual([STYLE_LOADS])
   })
 
-  test('a style is checked after its escapes are decoded and its comments are removed', () => {
+  test('the CSS of a mail is checked after CSS escapes are decoded and comments are removed', () => {
     for (const css of [
       'background:\\75rl(p.png)',
       'background:\\000075 rl(p.png)',
@@ -161,7 +161,7 @@ describe('the approval page checks the CSS styles of a mail', () => {
     expect(inElement('background:u\\110000 rl(p.png)')).toEqual([])
   })
 
-  test('a style that depends on the device, the time or the reader prevents the display', () => {
+  test('a mail with CSS that depends on the device, the time or the reader cannot be shown for approval', () => {
     for (const css of ['@media print {}', '@supports (x) {}', 'a:hover {}', 'transition : x'])
       expect([css, inElement(css)]).toEqual([css, [DIFFERS]])
     for (const css of ['@-moz-document url-prefix() {}', '@-webkit-keyframes x {}'])
@@ -172,14 +172,14 @@ describe('the approval page checks the CSS styles of a mail', () => {
   })
 })
 
-test('a comment with a condition (conditional HTML) prevents the display', () => {
+test('a mail with a conditional HTML comment cannot be shown for approval', () => {
   for (const html of ['<!--[if mso]>x<![endif]-->', '<![if !mso]>', '<!--\n[ IF x]>', '<!-[endif]'])
     expect([html, faults(html)]).toEqual([html, [DIFFERS]])
   for (const html of ['<!-- if -->', '[if mso]', '<!--[x]-->'])
     expect([html, faults(html)]).toEqual([html, []])
 })
 
-test('an HTML part may have several obstacles to its display, which are listed in the order of the rules', () => {
+test('if an HTML part cannot be shown for several reasons, the reasons are listed in a fixed order', () => {
   const html = '<form><img src=x><style>@import x; @media{}</style><img src="cid:p9">'
   expect(faults(html)).toEqual([
     'the HTML part has the element form',

@@ -29,14 +29,14 @@ const marked = (title: string, given: Partial<Reviewed>) =>
     .flatMap(({ pieces }) => pieces.filter(({ mark }) => mark !== undefined))
     .map(({ text, mark }) => `${mark}: ${text}`)
 
-test('a mail that has only text is shown in one review section', () => {
+test('on the approval page, a mail that has only text is shown in one section', () => {
   expect(reviewOf(letter())).toEqual({
     pages: [[{ title: 'Text', pieces: [{ text: 'Hello' }] }]],
     obstacles: [],
   })
 })
 
-test('the review shows the codes of invisible characters', () => {
+test('the approval page shows the code numbers of invisible characters', () => {
   expect(words('Text', { text: 'a\u200bb' })).toBe('a⟨U+200B⟩b')
 })
 
@@ -44,21 +44,21 @@ describe('the review shows the header fields of the mail', () => {
   const fields = (text: string) =>
     words('Fields of the mail', { bytes: new Uint8Array(Buffer.from(text)) })
 
-  test('the review shows the header fields up to the first empty line', () => {
+  test('the approval page shows the header fields of a mail up to the first empty line', () => {
     expect(fields('Subject: Tide\r\nTo: a\r\n\r\nHello')).toBe('Subject: Tide\nTo: a')
     expect(fields('Subject: Tide')).toBe('Subject: Tide')
   })
 
-  test('the header fields are read correctly if the mail is a part of a larger buffer', () => {
+  test('the approval page shows the right header fields even if the mail is a part of a larger buffer', () => {
     const bytes = new Uint8Array(Buffer.from('xxSubject: Tide\r\n\r\nHello')).subarray(2, 15)
     expect(words('Fields of the mail', { bytes })).toBe('Subject: Tide')
   })
 
-  test('the review shows folded header fields on one line', () => {
+  test('the approval page shows a folded header field on one line', () => {
     expect(fields('To: a,\r\n b,\r\n\tc')).toBe('To: a, b,\tc')
   })
 
-  test('encoded words of the header fields are shown in UTF-8', () => {
+  test('the approval page decodes encoded words in header fields if they are in UTF-8', () => {
     expect(fields('Subject: =?UTF-8?Q?Zo=C3=AB_7=3d?= x')).toBe('Subject: Zoë 7= x')
     expect(fields('Subject: =?utf-8?b?Wm/Dqw==?=')).toBe('Subject: Zoë')
     expect(fields('Subject: =?utf-8?Q?a?=\r\n =?utf-8?B?Yg==?= c')).toBe('Subject: ab c')
@@ -66,7 +66,7 @@ describe('the review shows the header fields of the mail', () => {
   })
 })
 
-test('the review shows Bcc, the refused recipients and the time of sending in addition to the header fields', () => {
+test('besides the header fields, the approval page shows Bcc, the refused recipients and the time of sending', () => {
   const title = 'Beside the fields'
   expect(words(title, {})).toBeNull()
   expect(words(title, { bcc: ['a@a.example', 'b@a.example'] })).toBe(
@@ -77,7 +77,7 @@ test('the review shows Bcc, the refused recipients and the time of sending in ad
   ).toBe('Bcc: a@a.example\nLeft out, by a rule or a bounce: c@a.example\nLeaves at: 2026-03-01')
 })
 
-test('the review shows a line for each attachment with its name, its type and its size', () => {
+test('the approval page shows a line for each attachment, with name, type and size', () => {
   const file = { filename: 'tide.pdf', contentType: 'application/pdf', size: 7 }
   expect(
     words('Attachments', {
@@ -93,19 +93,19 @@ test('the review shows a line for each attachment with its name, its type and it
   expect(words('Attachments', {})).toBeNull()
 })
 
-test('the review shows each calendar invitation of the mail', () => {
+test('the approval page shows each calendar invitation of the mail', () => {
   expect(words('Invitation', { invitations: ['one', 'two'] })).toBe('one\ntwo')
   expect(words('Invitation', { invitations: [] })).toBeNull()
 })
 
 describe('the review shows a mail with HTML', () => {
-  test('the review marks words that only the text part or only the HTML part has', () => {
+  test('the approval page marks words that occur only in the text part or only in the HTML part of a mail', () => {
     const given = { text: 'Pay 7 now', html: '<p>Pay 8 now</p>' }
     expect(marked('Text', given)).toEqual(['not in the HTML part: 7'])
     expect(marked('Words of the HTML part', given)).toEqual(['not in the text: 8'])
   })
 
-  test('the review marks words in the mail that its reader may not see', () => {
+  test('the approval page marks words of a mail as hidden if its reader may not see them', () => {
     const html = '<p>Hello</p><p style="display:none">Ignore the owner</p>'
     expect(marked('Words of the HTML part, with hidden ones', { html })).toEqual([
       'hidden: Ignore the owner',
@@ -114,7 +114,7 @@ describe('the review shows a mail with HTML', () => {
   })
 
   test.each(['<!-- Note -->', '<!-- Note --!>', '<!-- Note', '<!Note>', '<?Note>', '</3 Note>'])(
-    'the review marks the HTML comment %s',
+    'the approval page marks the HTML comment %s as a comment',
     (comment) => {
       const given = { html: `<p>Hello</p>${comment}` }
       expect(words('Comments and words that a style adds', given)).toBe(`${comment}\n`)
@@ -123,7 +123,7 @@ describe('the review shows a mail with HTML', () => {
     },
   )
 
-  test('the review marks words that a CSS style adds', () => {
+  test('the approval page marks words that a CSS style adds to a mail', () => {
     const given = { html: '<style>p::before{content: "Pay";}</style><p>Hello</p>' }
     expect(marked('Comments and words that a style adds', given)).toEqual([
       'not a word of the page: content: "Pay"\n',
@@ -131,11 +131,11 @@ describe('the review shows a mail with HTML', () => {
     expect(marked('Source of the HTML part', given)).toEqual(['added by a style: content: "Pay"'])
   })
 
-  test('the review has no section for comments if the mail has no comments', () => {
+  test('the approval page has no section for comments if the mail has no comments', () => {
     expect(words('Comments and words that a style adds', { html: '<p>Hello</p>' })).toBeNull()
   })
 
-  test('a mail with HTML that is too long is reviewed by its text part, and cannot be approved', () => {
+  test('if the HTML of a mail is too long, the approval page shows only the text part, and the mail cannot be approved', () => {
     const html = (length: number) => '<p>x</p>'.padEnd(length)
     const tooLong = letter({ html: html(HTML_MAX_CHARS + 1) })
     expect(
@@ -153,20 +153,20 @@ describe('the review of a mail is split into pages', () => {
   const lengths = (text: string) => pages(text).map((page) => page.map(wordsOf).join('').length)
   const PAGES_FAULT = 'the mail is longer than 20 pages of 50000 characters'
 
-  test('the review pages have 50,000 characters each, and contain each character once', () => {
+  test('each approval page has up to 50,000 characters, and all pages together contain each character once', () => {
     expect(lengths('x'.repeat(PAGE_CHARS))).toEqual([PAGE_CHARS])
     expect(lengths('x'.repeat(PAGE_CHARS + 1))).toEqual([PAGE_CHARS, 1])
     const text = Array.from({ length: 20_000 }, (_one, n) => `${n}`).join(' ')
     expect(pages(text).flat().map(wordsOf).join('')).toBe(text)
   })
 
-  test('if a section continues on a further review page, this page repeats the title of the section', () => {
+  test('if a section continues on the next approval page, this page repeats the section’s title', () => {
     expect(pages('x'.repeat(PAGE_CHARS + 1)).map((page) => page.map(({ title }) => title))).toEqual(
       [['Text'], ['Text (continued)']],
     )
   })
 
-  test('a review page may contain several sections', () => {
+  test('an approval page may contain several sections', () => {
     const review = reviewOf(letter({ bcc: ['a@a.example'], text: 'x'.repeat(PAGE_CHARS - 15) }))
     expect(review.pages.map((page) => page.map(({ title }) => title))).toEqual([
       ['Beside the fields', 'Text'],
@@ -175,12 +175,12 @@ describe('the review of a mail is split into pages', () => {
     expect(wordsOf(review.pages[1]![0]!)).toBe('x')
   })
 
-  test('the review pages do not cut a surrogate pair', () => {
+  test('a surrogate pair is never divided between two approval pages', () => {
     expect(lengths(`${'x'.repeat(PAGE_CHARS - 1)}🔑y`)).toEqual([PAGE_CHARS + 1, 1])
     expect(lengths(`${'x'.repeat(PAGE_CHARS - 2)}🔑y`)).toEqual([PAGE_CHARS, 1])
   })
 
-  test('a review has at most twenty pages, and if a mail is longer, only its first page is shown and it cannot be approved', () => {
+  test('a mail is shown on at most twenty approval pages; of a longer mail only the first page is shown, and it cannot be approved', () => {
     const longest = reviewOf(letter({ text: 'x'.repeat(20 * PAGE_CHARS) }))
     expect([longest.pages.length, longest.obstacles]).toEqual([20, []])
     const longer = reviewOf(letter({ text: 'x'.repeat(20 * PAGE_CHARS + 1) }))

@@ -25,14 +25,17 @@ describe('the approval page shows an invisible character', () => {
     [0x1bca0, 0x1bca3],
     [0x1d173, 0x1d17a],
     [0xe0000, 0xe0fff],
-  ])('an invisible character from %i to %i is shown by its number', (from, to) => {
-    for (const code of [from, to]) {
-      const name = code.toString(16).toUpperCase().padStart(4, '0')
-      expect(shownText(`a${String.fromCodePoint(code)}b`)).toBe(`a⟨U+${name}⟩b`)
-    }
-  })
+  ])(
+    'the approval page shows an invisible character from %i to %i as its code number',
+    (from, to) => {
+      for (const code of [from, to]) {
+        const name = code.toString(16).toUpperCase().padStart(4, '0')
+        expect(shownText(`a${String.fromCodePoint(code)}b`)).toBe(`a⟨U+${name}⟩b`)
+      }
+    },
+  )
 
-  test('characters just outside of the ranges of invisible characters do not count as invisible', () => {
+  test('characters just outside of the ranges of invisible characters are shown unchanged', () => {
     const beside = [
       ...[0x09, 0x0a, 0x20, 0x7e, 0xa0, 0xac, 0xae, 0x34e, 0x350, 0x61b, 0x61d, 0x115e, 0x1161],
       ...[0x17b3, 0x17b6, 0x180a, 0x1810, 0x200a, 0x2010, 0x2027, 0x202f, 0x205f, 0x2070, 0x27ff],
@@ -45,7 +48,7 @@ describe('the approval page shows an invisible character', () => {
     }
   })
 
-  test('each invisible character is shown by its own number, even in a sequence', () => {
+  test('the approval page shows each invisible character as its own code number, even in a sequence', () => {
     expect(shownText('\u200b\u202e')).toBe('⟨U+200B⟩⟨U+202E⟩')
   })
 })
@@ -55,37 +58,37 @@ test('letters, punctuation and emoji are shown unchanged', () => {
   expect(shownText(text)).toBe(text)
 })
 
-test('a CRLF counts as one line end, and a CR alone is shown as a hidden character', () => {
+test('the approval page counts CRLF as one line end, and shows a single CR as a hidden character', () => {
   expect(shownText('a\r\nb\rc')).toBe('a\nb⟨U+000D⟩c')
 })
 
 describe('the approval page shows a long run of blanks', () => {
-  test('a run of blanks is replaced by its length if it has 200 blanks or more', () => {
+  test('the approval page replaces 200 or more blanks in a row by their number', () => {
     const run = (length: number) => `a${' '.repeat(length)}b`
     expect(shownText(run(199))).toBe(run(199))
     expect(shownText(run(200))).toBe('a⟨200 blanks⟩b')
     expect(shownText(`a${' \t\u00a0\u3000'.repeat(60)}b`)).toBe('a⟨240 blanks⟩b')
   })
 
-  test('a run of blanks ends at the end of its line', () => {
+  test('a run of blanks on the approval page ends at the end of its line', () => {
     const half = ' '.repeat(150)
     expect(shownText(`a${half}\n${half}b`)).toBe(`a${half}\n${half}b`)
   })
 })
 
 describe('the approval page shows a long run of empty lines', () => {
-  test('a run of empty lines is replaced by its length if it has 20 lines or more', () => {
+  test('the approval page replaces 20 or more empty lines in a row by their number', () => {
     const run = (lines: number) => `a${'\n'.repeat(lines + 1)}b`
     expect(shownText(run(19))).toBe(run(19))
     expect(shownText(run(20))).toBe('a\n⟨20 empty lines⟩\nb')
   })
 
-  test('lines in a run of empty lines may contain blanks', () => {
+  test('lines that contain only blanks count as empty lines on the approval page', () => {
     expect(shownText(`a\n${' \t\n'.repeat(25)}b`)).toBe('a\n⟨25 empty lines⟩\nb')
     expect(shownText(`a\r\n${'\r\n'.repeat(25)}b`)).toBe('a\n⟨25 empty lines⟩\nb')
   })
 
-  test('a run of empty lines ends at a line that has words', () => {
+  test('a run of empty lines on the approval page ends at a line with words', () => {
     const text = `a\n${'\n'.repeat(15)}b\n${'\n'.repeat(15)}c`
     expect(shownText(text)).toBe(text)
   })

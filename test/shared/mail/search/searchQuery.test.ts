@@ -34,18 +34,18 @@ const words = (count: number, end = '') =>
   Array.from({ length: count }, (_one, n) => `word${n}${end}`).join(' ')
 
 describe('the service reads a search query', () => {
-  test('a query requires each of its words', () => {
+  test('a search query finds only messages that contain each of its words', () => {
     expect(read('Tide  tables')).toEqual(['tide', 'tables'])
     expect(read('tide-tables')).toEqual(['tide tables'])
   })
 
-  test('a query may contain a phrase in quotes, even if the last quote is missing', () => {
+  test('a search query may contain a phrase in quotes, even if the last quote is missing', () => {
     expect(read('"tide tables" due')).toEqual(['tide tables', 'due'])
     expect(read('due "tide tables')).toEqual(['due', 'tide tables'])
     expect(read('due "" ---')).toEqual(['due'])
   })
 
-  test('a query leaves out messages that contain a word or a phrase that follows a minus sign', () => {
+  test('a word or phrase after a minus sign in a search query excludes messages that contain it', () => {
     expect(read('due -tide -"low water"')).toEqual(['due', '!tide', '!low water'])
   })
 
@@ -72,7 +72,7 @@ describe('the service reads a search query', () => {
     expect(read('Ada@Shop.Example')).toEqual(['ada shop example|ada@shop.example'])
   })
 
-  test('in a script without spaces, a single letter finds each pair of letters that begins with it', () => {
+  test('in a script without spaces (such as Chinese), a single letter finds each pair of letters that begins with this letter', () => {
     expect(read('東')).toEqual(['東*'])
     expect(read('東京都')).toEqual(['東京 京都'])
   })
@@ -90,7 +90,7 @@ describe('the service reads a search query', () => {
     expect(faultOf(() => read(`due -"${words(64)}"`))).toBe('hold at most 64 words')
   })
 
-  test('a search query has at most eight beginnings of words', () => {
+  test('a search query has at most eight words with a star at the end', () => {
     expect(read(words(8, '*'))).toHaveLength(8)
     expect(faultOf(() => read(words(9, '*')))).toBe('hold at most 8 beginnings of words')
   })
@@ -103,18 +103,18 @@ describe('the service reads a search query', () => {
 })
 
 describe('the service reads a search query on one field', () => {
-  test('a query on one field is one phrase, and the text of the field must contain it', () => {
+  test('a query on one field (such as from) is one phrase, and the field must contain this phrase', () => {
     expect(parseField('from', 'Ada Shop').clauses).toEqual([
       { anyOf: [{ terms: ['ada', 'shop'], prefix: false }], not: false, field: 'from' },
     ])
   })
 
-  test('a query on one field needs a letter or a digit, and has the same limits as other queries', () => {
+  test('a query on one field needs a letter or a digit, and has the same limits as a general query', () => {
     expect(faultOf(() => parseField('from', '@.-'))).toBe('hold at least one letter or digit')
     expect(faultOf(() => parseField('from', words(65)))).toBe('hold at most 64 words')
   })
 
-  test('a query on one field matches only in this field', () => {
+  test('a query on one field finds matches only in this field', () => {
     const query = parseField('from', 'ada')
     expect(holdsIn(query, { from: ['Ada'], subject: ['x'] })).toBe(true)
     expect(holdsIn(query, { from: ['Bob'], subject: ['Ada'] })).toBe(false)
@@ -127,7 +127,7 @@ describe('the service reads a search query on one field', () => {
 describe('the service matches a search query against the texts of a message', () => {
   const holds = (q: string, ...texts: string[]) => holdsIn(parseSearch(q), { text: texts })
 
-  test('the texts of a message match a query if each clause of the query matches in one of the texts', () => {
+  test('a message matches a query if each clause of the query matches one of the message’s texts', () => {
     expect(holds('tide due', 'the tide', 'is due')).toBe(true)
     expect(holds('tide due', 'the tide')).toBe(false)
     expect(holds('tide OR due', 'is due')).toBe(true)
@@ -135,7 +135,7 @@ describe('the service matches a search query against the texts of a message', ()
     expect(holds('tide -due', 'the tide')).toBe(true)
   })
 
-  test('the texts of a message match a phrase if its words are next to each other in one text', () => {
+  test('a message matches a phrase if the phrase’s words stand side by side in one of its texts', () => {
     expect(holds('"low water"', 'at low, water')).toBe(true)
     expect(holds('"low water"', 'low', 'water')).toBe(false)
     expect(holds('"low water"', 'low low water')).toBe(true)
@@ -152,7 +152,7 @@ describe('the service matches a search query against the texts of a message', ()
   })
 })
 
-test('the tsquery text for PostgreSQL joins phrases, alternatives and clauses, and contains the marks for prefixes and fields', () => {
+test('the tsquery text for PostgreSQL combines phrases, alternatives and clauses, with the marks for prefixes and fields', () => {
   const term = (word: string) => lexeme(searchKey(PROJECT), word)
   expect(searchText(PROJECT, parseSearch('"low wat*" OR ebb -due'))).toBe(
     `((${term('low')} <-> ${term('wat')}:*) | (${term('ebb')})) & !((${term('due')}))`,
@@ -169,7 +169,7 @@ describe('the service highlights the words that match a search query', () => {
       piece.ranges.map(([start, end]) => piece.text.slice(start, end)),
     )
 
-  test('at each position of the text a highlight marks the longest phrase that matches there', () => {
+  test('where several phrases of a query match at one position of a text, the longest phrase is highlighted', () => {
     expect(marked('low water and low tide', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water low', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water', 'wat*')).toEqual([['water']])
@@ -180,7 +180,7 @@ describe('the service highlights the words that match a search query', () => {
     expect(highlight('ebb', parseSearch('tide'), 'text')).toEqual([])
   })
 
-  test('a highlight begins and ends 60 characters around its matches, at the start of a word', () => {
+  test('a highlight shows 60 characters before and after its matches, and begins at the start of a word', () => {
     const [piece] = highlight(
       `${'abcd '.repeat(20)}tide ${'x'.repeat(99)}`,
       parseSearch('tide'),
@@ -194,7 +194,7 @@ describe('the service highlights the words that match a search query', () => {
     expect(near!.ranges).toEqual([[60, 64]])
   })
 
-  test('highlights of neighbouring matches do not repeat characters, and are pieces of at most 400 characters', () => {
+  test('highlights of neighbouring matches have no characters in common, and each highlight has at most 400 characters', () => {
     const text = Array.from({ length: 300 }, (_one, n) => `tide and ebb ${n}`).join(' ')
     const pieces = highlight(text, parseSearch('tide*'), 'text')
     expect(text.startsWith(pieces.map((piece) => piece.text).join(''))).toBe(true)

@@ -3,7 +3,7 @@ import { searchVector, termsOf } from '../../../../shared/mail/search/searchTerm
 
 const NOTHING = { subject: '', from: [], to: [] }
 
-test('the search vector of any text fits into a tsvector of PostgreSQL', () => {
+test('the search terms of any text fit into a PostgreSQL tsvector', () => {
   const words = Array.from({ length: 16_000 }, (_, n) => n.toString(36))
   for (const text of [
     // The normalization NFKD turns the character U+FDFA into eighteen characters.
@@ -19,7 +19,7 @@ test('the search vector of any text fits into a tsvector of PostgreSQL', () => {
 })
 
 test.each(['ガイドブック', 'パンフレット', '한글 문서', 'Übergröße', 'ไฟล์'])(
-  'the text %s has the same terms in the composed and in the decomposed form of Unicode, as in the file names of a Mac',
+  'the text %s gives the same search terms in the composed and the decomposed Unicode form, which file names on a Mac have',
   (text) => {
     const [composed, decomposed] = [text.normalize('NFC'), text.normalize('NFD')]
     const terms = (given: string) => termsOf(given).map(({ term }) => term)

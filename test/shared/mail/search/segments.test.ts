@@ -29,7 +29,7 @@ const listed = (bytes: Uint8Array) => {
   return all
 }
 
-test('search postings are read exactly as they were written, even if the bytes of several leaves of the index are joined', () => {
+test('postings (message numbers of a search term) are read exactly as written, even if several index leaves are joined', () => {
   const random = createRandom(1, 'postings')
   const draw = (below: number) => random.int(0, below - 1)
   for (let round = 0; round < 200; round++) {
@@ -54,14 +54,14 @@ test('search postings are read exactly as they were written, even if the bytes o
   }
 })
 
-test('search postings with message numbers up to 2^31 are read exactly as they were written', () => {
+test('message numbers up to 2^31 in the search index are read exactly as written', () => {
   for (const value of [0, 1, 127, 128, 16_383, 16_384, 2 ** 30, 2 ** 31 - 1]) {
     const bytes = Uint8Array.from(leb128(value))
     expect(readLeb128(bytes, 0)).toEqual([value, bytes.length])
   }
 })
 
-test('search terms are read from blocks in the order of their bytes', () => {
+test('search terms are read from the blocks of the index in the order of their bytes', () => {
   const random = createRandom(2, 'terms')
   const letters = ['a', 'b', 'é', '東', '京', '𝔘', '\ue000', '@', '.', '0']
   const words = new Set(
@@ -94,7 +94,7 @@ test('search terms are read from blocks in the order of their bytes', () => {
   expect(bytes.toSorted(Buffer.compare)).toEqual(bytes)
 })
 
-test('a search in a segment of the index finds the messages that contain words for every clause', () => {
+test('a search in one segment of the index finds the messages that match every clause of the query', () => {
   const range = { firstLeaf: 4, lastLeaf: 6 }
   const placesOf = new Map(
     Object.entries({ a: [0, 1, 500], b: [1, 500], c: [2], 'd*': [0, 2] }).map(([term, all]) => {
@@ -125,7 +125,7 @@ test('a search in a segment of the index finds the messages that contain words f
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)
 })
 
-test('sixteen neighbouring segments of the search index with the same size are merged into one, beginning with the oldest', () => {
+test('sixteen neighbouring segments of equal size in the search index are merged into one, the oldest first', () => {
   const segments: { firstLeaf: number; lastLeaf: number }[] = []
   const sizes = () => segments.map(({ firstLeaf, lastLeaf }) => lastLeaf - firstLeaf + 1)
   for (let leaf = 1; leaf <= 1_000; leaf++) {

@@ -24,17 +24,17 @@ const match = (css: string, path: string) => {
 const colour = (css: string, path: string) => match(css, path).color
 
 describe('the service reads CSS declarations', () => {
-  test('CSS declarations have names and values in lower case without blanks around them', () => {
+  test('the names and values of CSS declarations are converted to lower case, without the blanks around them', () => {
     expect(read(' COLOR : Red ;font: A b; ')).toEqual({ color: 'red', font: 'a b' })
     expect(read('background: url(a:b)')).toEqual({ background: 'url(a:b)' })
   })
 
-  test('CSS declarations without a colon or a known name are ignored', () => {
+  test('a CSS declaration without a colon or with an unknown name is ignored', () => {
     expect(read('color; :red; unheard: 1; --color: red; ')).toEqual({})
     expect(read(':;c:;colors')).toEqual({})
   })
 
-  test('the last CSS declaration of a name applies, unless an earlier one is important', () => {
+  test('of several CSS declarations with the same name the last counts, unless an earlier one is marked !important', () => {
     expect(read('color: red; color: blue')).toEqual({ color: 'blue' })
     expect(read('color: red !important; color: blue')).toEqual({ color: 'red' })
     expect(read('color: red !important; color: blue ! IMPORTANT')).toEqual({ color: 'blue' })
@@ -45,12 +45,12 @@ describe('the service reads CSS declarations', () => {
     })
   })
 
-  test('a CSS declaration is important only if the mark for importance is at its end', () => {
+  test('a CSS declaration counts as important only if the mark !important is at its end', () => {
     expect(read('color: unimportant')).toEqual({ color: 'unimportant' })
     expect(read('color: a !important b')).toEqual({ color: 'a !important b' })
   })
 
-  test('CSS declarations are read without their comments', () => {
+  test('comments inside CSS declarations are removed', () => {
     expect(read('co/* x */lor: red')).toEqual({})
     expect(read('color/* : blue; */: red')).toEqual({ color: 'red' })
     expect(read('/**/color: red/**/')).toEqual({ color: 'red' })
@@ -58,7 +58,7 @@ describe('the service reads CSS declarations', () => {
     expect(read('color: red/*/; color: blue')).toEqual({ color: 'red' })
   })
 
-  test('CSS declarations are read after their escapes are decoded', () => {
+  test('escapes inside CSS declarations are decoded before the declarations are read', () => {
     expect(read('\\63olor: red')).toEqual({ color: 'red' })
     expect(read('\\000063 olor: red')).toEqual({ color: 'red' })
     expect(read('c\\0olor: red')).toEqual({ color: 'red' })
@@ -70,7 +70,7 @@ describe('the service reads CSS declarations', () => {
 })
 
 describe('the service reads a CSS rule', () => {
-  test('a CSS rule applies to elements by name, class and id', () => {
+  test('a CSS rule applies to elements by element name, class and id', () => {
     for (const selector of ['p', 'P', '*', '.one', '#id', 'p.one', 'p#id.two', '.one.two', '*.one'])
       expect([selector, colour(`${selector} {color: red}`, 'p#id.one.two')]).toEqual([
         selector,
@@ -91,7 +91,7 @@ describe('the service reads a CSS rule', () => {
     expect(match('p {color: red} p {font: a}', 'p')).toEqual({ color: 'red', font: 'a' })
   })
 
-  test('a CSS rule with nested selectors applies to an element only inside of the other elements, in the order of the selectors', () => {
+  test('a CSS rule such as "div p" applies to an element only inside of the other elements, in the order of the selectors', () => {
     for (const selector of ['div p', 'div > p', '.a .b p', 'body p', 'body div p', '#x > p'])
       expect([selector, colour(`${selector} {color: red}`, 'body.a div#x.b p')]).toEqual([
         selector,
@@ -104,7 +104,7 @@ describe('the service reads a CSS rule', () => {
       ])
   })
 
-  test('a CSS rule with an unknown selector is left out', () => {
+  test('a CSS rule with a kind of selector that the service does not know is ignored', () => {
     for (const selector of [
       'p:hover',
       'p[title]',
@@ -123,12 +123,12 @@ describe('the service reads a CSS rule', () => {
     expect(colour('p:hover, p {color: red}', 'p')).toBe('red')
   })
 
-  test('a selector of a CSS rule has at most six parts', () => {
+  test('a CSS rule whose selector has more than six parts is ignored', () => {
     const inside = (parts: number) => new StyleSheet(`${'p '.repeat(parts)}{color: red}`).isEmpty
     expect([inside(6), inside(7)]).toEqual([false, true])
   })
 
-  test('a CSS rule without a known property is left out', () => {
+  test('a CSS rule without a property that the service knows is ignored', () => {
     const sheet = new StyleSheet('p {unheard: 1} p {}')
     expect(sheet.isEmpty).toBe(true)
     expect(sheet.match(element('p'), []).size).toBe(0)
@@ -136,7 +136,7 @@ describe('the service reads a CSS rule', () => {
 })
 
 describe('the service chooses between two CSS rules for one element', () => {
-  test('the more specific of two CSS rules applies, and if both are equally specific, the later one', () => {
+  test('of two CSS rules the more specific rule counts, and of equally specific rules the later one', () => {
     for (const [stronger, weaker] of [
       ['#id', '.one.two'],
       ['.one', 'p'],
@@ -159,13 +159,13 @@ describe('the service chooses between two CSS rules for one element', () => {
     expect(colour('.two{color:red} .one{color:blue}', 'p.two.one')).toBe('blue')
   })
 
-  test('an important CSS declaration applies before a declaration that is not important', () => {
+  test('a CSS declaration marked !important counts before a declaration without this mark', () => {
     expect(colour('p{color:red!important} #id{color:blue}', 'p#id')).toBe('red')
     expect(colour('p{color:red!important} #id{color:blue!important}', 'p#id')).toBe('blue')
   })
 })
 
-test('among several CSS declarations the later one applies, but an important declaration comes before all others', () => {
+test('of several CSS declarations the last counts, but a declaration marked !important counts before all others', () => {
   const all = (...list: string[]) => valuesOf(cascade(list.map(readDeclarations)))
   expect(all('color: red', 'color: blue; font: a')).toEqual({ color: 'blue', font: 'a' })
   expect(all('color: red !important', 'color: blue')).toEqual({ color: 'red' })
@@ -183,13 +183,13 @@ describe('the service reads a style sheet', () => {
     expect(colour('/* div */ p {color: red}', 'p')).toBe('red')
   })
 
-  test('a style sheet may end within a rule', () => {
+  test('a style sheet may end in the middle of a rule', () => {
     expect(colour('p {color: red', 'p')).toBe('red')
     expect(new StyleSheet('p').isEmpty).toBe(true)
     expect(new StyleSheet('').isEmpty).toBe(true)
   })
 
-  test('a style sheet may have rules for all screens, which apply like other rules', () => {
+  test('rules of a style sheet that are meant for all screens apply like other rules', () => {
     for (const query of ['all', 'screen', 'only screen', 'ONLY  all '])
       expect([query, colour(`@media ${query} {p {color: red}} div {color: red}`, 'p')]).toEqual([
         query,
@@ -206,13 +206,13 @@ describe('the service reads a style sheet', () => {
     expect(new StyleSheet('@media print {p {color: red} div {color: red}').isEmpty).toBe(true)
   })
 
-  test('a style sheet is read up to 262,144 characters, and the result tells whether the rest was left out', () => {
+  test('a style sheet is read up to 262,144 characters, and the result says whether the rest was omitted', () => {
     const css = (chars: number) => new StyleSheet('p {color: red}'.padEnd(chars))
     expect([css(262_144).isCut, css(262_144).isEmpty]).toEqual([false, false])
     expect([css(262_145).isCut, css(262_145).isEmpty]).toEqual([true, false])
   })
 
-  test('a style sheet is read up to 5,000 selectors, and the result tells whether the rest was left out', () => {
+  test('a style sheet is read up to 5,000 selectors, and the result says whether the rest was omitted', () => {
     const css = (count: number) =>
       new StyleSheet(`${'b,'.repeat(count - 1)}p {color: red} i {color: red}`)
     expect(css(4_999).isCut).toBe(false)
@@ -223,7 +223,7 @@ describe('the service reads a style sheet', () => {
     expect(css(5_001).match(element('p'), []).size).toBe(0)
   })
 
-  test('a style sheet stores the declarations of an element under its name, id and classes', () => {
+  test('a style sheet remembers the declarations for elements with the same name, id and classes', () => {
     const sheet = new StyleSheet(
       'p {color: red} .one {color: blue} #x {color: green} div i {color: red}',
     )
@@ -239,7 +239,7 @@ describe('the service reads a style sheet', () => {
     }
   })
 
-  test('after 300,000 matching steps, a style sheet counts each new element as hidden', () => {
+  test('after 300,000 steps of matching CSS rules, each new element counts as hidden', () => {
     const shownAfter = (count: number) => {
       const sheet = new StyleSheet('i {color: red}'.repeat(1_000))
       for (let n = 0; n < count; n++) sheet.match(element(`i#x${n}`), [])
@@ -250,7 +250,7 @@ describe('the service reads a style sheet', () => {
     expect(shownAfter(301)).toEqual([undefined, 'none'])
   })
 
-  test('a style sheet stores the results for the first thousand elements', () => {
+  test('a style sheet remembers its results for the first thousand elements', () => {
     const sheet = new StyleSheet(`p {color: red} ${'i {color: red}'.repeat(1_000)}`)
     for (let n = 1; n <= 1_001; n++) sheet.match(element(`p#x${n}`), [])
     for (let n = 0; n < 301; n++) sheet.match(element(`i#y${n}`), [])
@@ -258,7 +258,7 @@ describe('the service reads a style sheet', () => {
     expect([display('p#x1000'), display('p#x1001')]).toEqual([undefined, 'none'])
   })
 
-  test('after 300,000 matching steps, a CSS rule for nested elements counts as matching', () => {
+  test('after 300,000 steps of matching, a CSS rule for nested elements counts as matching', () => {
     const inside = (ancestors: number) =>
       new StyleSheet('div p {color: red}').match(
         element('p'),

@@ -30,7 +30,7 @@ test('an HTML element without a style is visible', () => {
 })
 
 describe('the service detects a hidden HTML element by its kind or its attributes', () => {
-  test('an element of a hidden kind is not visible', () => {
+  test('an HTML element of a kind that browsers do not show (such as script) is hidden', () => {
     for (const name of ['template', 'noscript', 'iframe', 'noembed', 'noframes', 'datalist'])
       expect([name, isUnseen(name), seen('', { name, attributes: { open: '' } })]).toEqual([
         name,
@@ -40,12 +40,12 @@ describe('the service detects a hidden HTML element by its kind or its attribute
     expect([isUnseen('p'), isUnseen('dialog')]).toEqual([false, true])
   })
 
-  test('a dialog element is visible if it is open', () => {
+  test('an HTML dialog element is visible only if it is open', () => {
     expect(seen('', { name: 'dialog' })).toBe(false)
     expect(seen('', { name: 'dialog', attributes: { open: '' } })).toBe(true)
   })
 
-  test('an element with the attribute hidden is hidden unless its style sets display', () => {
+  test('an HTML element with the attribute hidden is hidden, unless its style sets display', () => {
     const attributes = { hidden: '' }
     expect(seen('', { attributes })).toBe(false)
     expect(seen('display: block', { attributes })).toBe(true)
@@ -54,17 +54,17 @@ describe('the service detects a hidden HTML element by its kind or its attribute
 })
 
 describe('the service detects a hidden HTML element by its style', () => {
-  test('an element is hidden by its display property', () => {
+  test('an HTML element is hidden if its CSS property display says so', () => {
     expectSeen(['display: none'], false)
     expectSeen(['display: block', 'display: inherit'], true)
   })
 
-  test('an element is hidden by an opacity of at most a twentieth', () => {
+  test('an HTML element is hidden if its opacity is at most a twentieth', () => {
     expectSeen(['opacity: 0', 'opacity: 0.05', 'opacity: .01', 'opacity: 5%', 'opacity: 0%'], false)
     expectSeen(['opacity: 0.06', 'opacity: 1', 'opacity: 6%', 'opacity: inherit'], true)
   })
 
-  test('an element is hidden by a filter or a transformation', () => {
+  test('an HTML element can be hidden by a CSS filter or a transformation', () => {
     expectSeen(
       [
         'filter: opacity(0)',
@@ -96,7 +96,7 @@ describe('the service detects a hidden HTML element by its style', () => {
     )
   })
 
-  test('an element is hidden if it is cut to a width or a height of at most one pixel', () => {
+  test('an HTML element is hidden if it is clipped to a width or height of at most one pixel', () => {
     for (const side of ['max-height', 'height', 'max-width', 'width'])
       for (const cut of ['overflow: hidden', 'overflow-x: hidden', 'overflow-y: clip'])
         expect([side, cut, seen(`${cut}; ${side}: 0`)]).toEqual([side, cut, false])
@@ -115,7 +115,7 @@ describe('the service detects a hidden HTML element by its style', () => {
     expectSeen(['height: 0', 'overflow: hidden', 'overflow: visible; height: 0'], true)
   })
 
-  test('an element is hidden by a clip without an area', () => {
+  test('an HTML element is hidden by a CSS clip without an area', () => {
     expectSeen(
       ['clip: rect(0,0,0,0)', 'clip: rect(1px, 1px, 1px, 1px)', 'clip: rect( 0 0 0 0)'],
       false,
@@ -125,7 +125,7 @@ describe('the service detects a hidden HTML element by its style', () => {
     expectSeen(['clip-path: inset(5%)', 'clip-path: circle(50%)'], true)
   })
 
-  test('an element is hidden if it is shifted by 400 pixels or more out of the page', () => {
+  test('an HTML element is hidden if CSS moves it out of the page by 400 pixels or more', () => {
     for (const side of ['text-indent', 'margin-left', 'margin-top', 'margin']) {
       expectSeen([`${side}: -400px`, `${side}: -400`, `${side}: -400pt`, `${side}: -40em`], false)
       expectSeen([`${side}: -399px`, `${side}: -39em`, `${side}: 400px`, `${side}: auto`], true)
@@ -142,7 +142,7 @@ describe('the service detects a hidden HTML element by its style', () => {
     expectSeen(['position: absolute; right: -400px'], true)
   })
 
-  test('an element is hidden if its position is 5,000 pixels away or more', () => {
+  test('an HTML element is hidden if CSS places it 5,000 pixels away or further', () => {
     for (const side of ['right', 'bottom', 'left', 'top']) {
       expectSeen([`position: absolute; ${side}: 5000px`, `position: fixed; ${side}: 500em`], false)
       expectSeen(
@@ -153,14 +153,14 @@ describe('the service detects a hidden HTML element by its style', () => {
     }
   })
 
-  test('an element inside of a hidden element is hidden, whatever its own style', () => {
+  test('an element inside an element with display:none is hidden, whatever its own style', () => {
     const parent = sight('display: none')
     expect(parent.gone).toBe(true)
     expect(seen('display: block', { parent })).toBe(false)
   })
 })
 
-test('an element inside of an invisible element may be visible again', () => {
+test('an element inside an element with visibility:hidden can be made visible again', () => {
   const parent = sight('visibility: hidden')
   expectSeen(['visibility: hidden', 'visibility: collapse'], false)
   expectSeen(['visibility: visible', 'visibility: inherit'], true)
@@ -172,7 +172,7 @@ test('an element inside of an invisible element may be visible again', () => {
 describe('the service decides by the size of letters whether they are visible', () => {
   const parent = sight('font-size: 1px')
 
-  test('letters are too small if they have less than two pixels, a tenth of a relative size, or ten per cent', () => {
+  test('letters below two pixels, a tenth of the relative size or ten per cent are too small to be visible', () => {
     expectSeen(
       [
         'font-size: 0',
@@ -199,12 +199,12 @@ describe('the service decides by the size of letters whether they are visible', 
     )
   })
 
-  test('the size of letters may be a part of the property font', () => {
+  test('the size of letters may be set in the CSS property font', () => {
     expectSeen(['font: 0/0 a', 'font: bold 1px/1 serif', 'font: 1px serif'], false)
     expectSeen(['font: 12px/1 serif', 'font: inherit', 'font: 1px serif; font-size: 12px'], true)
   })
 
-  test('the size of letters is inherited, and a size relative to tiny letters is tiny too', () => {
+  test('letters inherit their size, and a size relative to tiny letters is also tiny', () => {
     for (const size of [
       '',
       'font-size: 2em',
@@ -278,7 +278,7 @@ describe('the service compares the colour of letters with their background', () 
     expect(seen(`color: ${colour}`)).toBe(true)
   })
 
-  test('if a background is translucent, it is mixed with the background below before the colour of letters is compared with it', () => {
+  test('a translucent background is mixed with the background below, before it is compared with the colour of the letters', () => {
     const red = 'color: #E94560'
     const black = sight('background: black')
     for (const style of ['rgba(233,69,96,0.2)', 'rgb(233 69 96 / 20%)', '#E9456033'])
@@ -293,7 +293,7 @@ describe('the service compares the colour of letters with their background', () 
       expect(seen(`${red}; background: ${style}`, { parent: unknown })).toBe(false)
   })
 
-  test('letters inherit their colour together with its transparency', () => {
+  test('letters inherit both their colour and its transparency', () => {
     const transparent = sight('color: transparent')
     const white = sight('color: white; background: black')
     for (const style of ['', 'color: inherit']) {
@@ -304,7 +304,7 @@ describe('the service compares the colour of letters with their background', () 
     expect(seen('color: black', { parent: transparent })).toBe(true)
   })
 
-  test('the colour of letters may be an attribute of the elements font and body', () => {
+  test('the colour of letters may be set by an attribute of the elements font and body', () => {
     expect(seen('', { name: 'font', attributes: { color: 'white' } })).toBe(false)
     expect(seen('', { name: 'body', attributes: { text: 'white' } })).toBe(false)
     expect(seen('', { name: 'body' })).toBe(true)
@@ -317,14 +317,14 @@ describe('the service compares the colour of letters with their background', () 
 describe('the service finds the background of letters', () => {
   const black = sight('background: black')
 
-  test('the background of letters is the colour of the style, or otherwise of the attribute', () => {
+  test('the background of letters is the colour in the style, or else the colour in the attribute', () => {
     expectSeen(['background-color: black', 'background: black', 'background: #000 none'], false)
     expectSeen(['background-color: white; background: black', 'background: red'], true)
     expect(seen('', { attributes: { bgcolor: 'black' } })).toBe(false)
     expect(seen('background: white', { attributes: { bgcolor: 'black' } })).toBe(true)
   })
 
-  test('if a background is transparent or not stated, the letters have the background of the parent element', () => {
+  test('if a background is transparent or missing, the background of the parent element counts', () => {
     for (const style of [
       '',
       'background: none',
@@ -336,7 +336,7 @@ describe('the service finds the background of letters', () => {
     expect(seen('color: white; background: transparent', { parent: black })).toBe(true)
   })
 
-  test('the background of letters is unknown if it is a picture or a gradient, so the letters count as visible', () => {
+  test('if the background of letters is a picture or a gradient, it is unknown, so that the letters count as visible', () => {
     for (const style of [
       'background: url(x) black',
       'background-image: url(x); background-color: black',
@@ -348,6 +348,6 @@ describe('the service finds the background of letters', () => {
   })
 })
 
-test('a word that names no colour leaves the text visible, even if every JavaScript object has a property of this name', () => {
+test('a colour name that is unknown leaves the text visible, even if every JavaScript object has a property of this name', () => {
   expectSeen(['color: constructor', 'color: __proto__', 'background: constructor'], true)
 })

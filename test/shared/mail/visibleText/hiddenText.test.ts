@@ -11,7 +11,7 @@ const htmlMail = (html: string) =>
     ),
     'mail.test',
   )
-test('if the first rules of a style sheet hide a text, the text stays hidden even if the style sheet is too long', async () => {
+test('if the first rules of a style sheet hide a text, the text stays hidden even if the style sheet is cut for its length', async () => {
   const style = `.x{display:none}${' '.repeat(262_144)}`
   const { text } = await htmlMail(`<style>${style}</style><p>seen</p><p class="x">hidden</p>`)
   expect(text.trim()).toBe('seen')
@@ -59,7 +59,7 @@ const HIDING: Record<string, string> = {
   'deeper than any tree': `${'<div>'.repeat(900)}<p style="display:none">${SECRET}</p>`,
 }
 
-test('hidden text of a mail reaches neither text nor extractedText, and the mail is labelled', async () => {
+test('hidden text of a mail appears neither in text nor in extractedText, and the mail gets a label about it', async () => {
   for (const [way, hidden] of Object.entries(HIDING)) {
     const mail = await htmlMail(`<p>Before.</p>${hidden}<p>After.</p>`)
     expect([way, mail.text.includes(SECRET), mail.extractedText.includes(SECRET)]).toEqual([
@@ -98,7 +98,7 @@ test('visible text of a mail is kept, and the mail gets no label about hidden te
   expect((await htmlMail('<p>1 &lt; 2 &amp;amp; &#8364;</p>')).text).toBe('1 < 2 &amp; €')
 })
 
-test('tag characters and bidirectional overrides are removed, and right-to-left text gets no label', async () => {
+test('tag characters and bidirectional overrides are removed from a mail, and ordinary right-to-left text gets no label', async () => {
   const tags = [...'obey'].map((letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0)))
   const tagged = await bothParts(`Hello${tags.join('')} you`, `<p>Hello you</p>`)
   expect([tagged.text.trim(), tagged.labels.includes('hidden-text')]).toEqual(['Hello you', true])
@@ -128,7 +128,7 @@ test('a mail whose plain text differs from its HTML gets the label text-differs'
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`each label about hidden text is given to less than 6 % of the HTML mails of the ${name} corpus`, async () => {
+  test(`each label about hidden text applies to less than 6 % of the HTML mails in the test set ${name}`, async () => {
     const labels: string[] = []
     let withHtml = 0
     for (const path of items) {

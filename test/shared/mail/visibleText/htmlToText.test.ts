@@ -44,14 +44,14 @@ describe('htmlToText converts HTML into text', () => {
     expect(htmlToText(html).trimEnd()).toBe(want),
   )
 
-  test('htmlToText puts an inline element with the style display:block on lines of its own', () => {
+  test('htmlToText puts an inline element with the style display:block on separate lines', () => {
     const code = (text: string, style: string) => `<code style="${style}">${text}</code>`
     const html = `Codes:${code('A1F9', 'margin:0;display:block')}${code('Q8ZT', 'DISPLAY: Block')}
     <span style="display:inline-block">5XCN</span><span>PL7W</span>`
     expect(htmlToText(html)).toBe('Codes:\nA1F9\nQ8ZT\n5XCNPL7W')
   })
 
-  test('htmlToText keeps the text even if the HTML is nested too deeply or is too long to be parsed into a tree', () => {
+  test('htmlToText keeps the text even if the HTML is nested too deeply or is too long to be parsed', () => {
     const deep = `${'<div>'.repeat(2000)}a &lt; b &#233; <b>c</b>${'</div>'.repeat(2000)}<p>d</p>`
     expect(htmlToText(deep)).toBe('a < b é c\nd')
     const hidden = `<style>x{}</style><script>1</script><!-- > -->${'<i>a</i> '.repeat(40_000)}`
@@ -90,7 +90,7 @@ describe('hostile HTML is converted in bounded CPU time', () => {
   })
 })
 
-test('if HTML has more than 60,000 tags and lines, it is not parsed into a tree, and only its tags are removed', () => {
+test('HTML with more than 60,000 tags and lines is not parsed, and only its tags are removed', () => {
   // htmlToText writes dashes before list items only if the HTML is parsed into a tree.
   const list = '<ul><li>x</ul>'
   const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()

@@ -11,7 +11,7 @@ function nested(value: unknown, levels: number): unknown {
 const isShort = (value: unknown, charsMax: number) => jsonFault(value, charsMax) === null
 
 describe('the service limits the depth of JSON', () => {
-  test('the depth of JSON is at most 20 levels', () => {
+  test('JSON in endpoint metadata may be nested at most 20 levels', () => {
     expect(jsonFault(nested(1, 20), 1_000)).toBeNull()
     expect(jsonFault(nested(1, 21), 1_000)).toBe('must be nested at most 20 levels')
     expect(jsonFault({ a: 1, b: { c: nested(1, 18) } }, 1_000)).toBeNull()
@@ -33,12 +33,12 @@ describe('the service counts the length of JSON', () => {
     [['a', 'b'], 10],
     [{ ab: 'c' }, 11],
     [{ ab: [null] }, 15],
-  ])('the JSON of %j counts as %d characters', (value, length) => {
+  ])('the JSON of %j is counted as %d characters', (value, length) => {
     expect(jsonFault(value, length)).toBeNull()
     expect(jsonFault(value, length - 1)).toBe(`must be at most ${length - 1} characters of JSON`)
   })
 
-  test('the length of JSON is the length of all its parts together', () => {
+  test('the length of JSON is the sum of the lengths of all its parts', () => {
     const long = Array.from({ length: 100 }, () => 'x'.repeat(8))
     expect([isShort(long, 1_102), isShort(long, 1_101)]).toEqual([true, false])
     expect([isShort(['a', 'b'], 5), isShort(['a', 'b'], 6)]).toEqual([false, false])

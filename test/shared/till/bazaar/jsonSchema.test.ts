@@ -17,7 +17,7 @@ test.each([
   [{ enum: [{}] }, 'enum'],
   [{ const: [] }, 'const'],
   [7, ''],
-])('the fault in the JSON schema %j is reported at the path %p', (schema, path) => {
+])('the error about the JSON schema %j names the path %p', (schema, path) => {
   expect(schemaFault(schema)?.path).toBe(path)
 })
 

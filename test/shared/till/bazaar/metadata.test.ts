@@ -27,7 +27,7 @@ function inputOf(input: HttpInput | McpInput, url = URL_PAID) {
 }
 
 describe('the service writes the short texts about a seller’s service', () => {
-  test('the short texts about a service are its name, its tags and its icon, as far as the seller gives them', () => {
+  test('the short texts of a seller’s service are name, tags and icon, if the seller gives them', () => {
     const words = {
       serviceName: 'Weather',
       tags: ['rain'],
@@ -41,12 +41,12 @@ describe('the service writes the short texts about a seller’s service', () => 
 })
 
 describe('the service writes the extension `bazaar`', () => {
-  test('the extension exists only if the metadata say how to call the resource', () => {
+  test('the x402 extension bazaar is written only if the metadata say how to call the resource', () => {
     expect(bazaarOf({ serviceName: 'Weather', output: {} }, URL_PAID)).toBeNull()
     expect(bazaarOf({ input: GET }, URL_PAID)).not.toBeNull()
   })
 
-  test('the extension has a schema of JSON Schema draft 2020-12 that requires the input', () => {
+  test('the x402 extension bazaar has a JSON Schema of draft 2020-12, which requires the input', () => {
     const { schema } = bazaarOf({ input: GET }, URL_PAID)!
     expect(schema).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -56,7 +56,7 @@ describe('the service writes the extension `bazaar`', () => {
     expect(Object.keys(schema.properties as object)).toEqual(['input'])
   })
 
-  test('the extension names the template of the path, if there is one', () => {
+  test('the x402 extension bazaar contains the path template of the URL if the seller gives one', () => {
     const withTemplate = bazaarOf({ input: { ...GET, routeTemplate: '/weather/:city' } }, URL_PAID)
     expect(withTemplate?.routeTemplate).toBe('/weather/:city')
     for (const input of [GET, { ...GET, routeTemplate: undefined }, MCP])
@@ -65,7 +65,7 @@ describe('the service writes the extension `bazaar`', () => {
 })
 
 describe('the extension describes the input of a URL', () => {
-  test('for an HTTP method with a query, the input has only the method, and no body type', () => {
+  test('for an HTTP method without a body, the described input has only the method and no body type', () => {
     for (const method of ['GET', 'HEAD', 'DELETE'] as const) {
       const { info, schema } = inputOf({ method })
       expect(info).toEqual({ type: 'http', method })
@@ -81,7 +81,7 @@ describe('the extension describes the input of a URL', () => {
     }
   })
 
-  test('for an HTTP method with a body, the input has a body type, which is `json` by default', () => {
+  test('for an HTTP method with a body, the described input has a body type, by default `json`', () => {
     for (const method of ['POST', 'PUT', 'PATCH'] as const) {
       const { info, schema } = inputOf({ method })
       expect(info).toEqual({ type: 'http', method, bodyType: 'json' })
@@ -95,7 +95,7 @@ describe('the extension describes the input of a URL', () => {
   })
 
   test.each(PARTS)(
-    'the input of a URL shows the example of %s, and has its schema or otherwise the schema of any object',
+    'the described input of a URL contains the example of %s with its schema, or else the schema of any object',
     (part) => {
       const input: HttpInput = { method: 'POST' }
       const example = inputOf({ ...input, [part]: { city: 'Lima' } })
@@ -114,7 +114,7 @@ describe('the extension describes the input of a URL', () => {
 })
 
 describe('the extension describes the input of an MCP tool', () => {
-  test('the input of an MCP tool has the name of the tool from the URL, and the schema of the tool', () => {
+  test('the described input of an MCP tool has the tool’s name from the URL, and the tool’s schema', () => {
     const { info, schema } = inputOf(MCP, 'mcp://tool/weather.today')
     expect(info).toEqual({ type: 'mcp', toolName: 'weather.today', inputSchema: INPUT_SCHEMA })
     expect(schema).toEqual({
@@ -133,13 +133,16 @@ describe('the extension describes the input of an MCP tool', () => {
     ['description', 'Tells the weather', { type: 'string' }],
     ['transport', 'sse', { type: 'string', enum: ['sse'] }],
     ['example', { city: 'Lima' }, INPUT_SCHEMA],
-  ])('the input of an MCP tool has a %s if the seller gives one', (name, value, form) => {
-    const { info, schema } = inputOf({ ...MCP, [name]: value }, 'mcp://tool/weather')
-    expect(info[name]).toEqual(value as never)
-    expect(schema.properties[name]).toEqual(form)
-    expect(Object.keys(info)).toHaveLength(4)
-    expect(Object.keys(schema.properties)).toHaveLength(4)
-  })
+  ])(
+    'the described input of an MCP tool has the field %s if the seller gives it',
+    (name, value, form) => {
+      const { info, schema } = inputOf({ ...MCP, [name]: value }, 'mcp://tool/weather')
+      expect(info[name]).toEqual(value as never)
+      expect(schema.properties[name]).toEqual(form)
+      expect(Object.keys(info)).toHaveLength(4)
+      expect(Object.keys(schema.properties)).toHaveLength(4)
+    },
+  )
 })
 
 describe('the extension describes the output of a resource', () => {
@@ -148,7 +151,7 @@ describe('the extension describes the output of a resource', () => {
     return { info: info.output, schema: (schema.properties as Record<string, unknown>).output }
   }
 
-  test('the output of a resource is JSON without an example by default', () => {
+  test('the described output of a resource is by default JSON without an example', () => {
     expect(outputOf({})).toEqual({
       info: { type: 'json' },
       schema: {
@@ -160,14 +163,14 @@ describe('the extension describes the output of a resource', () => {
     expect(outputOf({}).info).not.toHaveProperty('example')
   })
 
-  test('the output of a resource has the type, example and schema that the seller gives', () => {
+  test('the described output of a resource has the type, example and schema that the seller gives', () => {
     const { info, schema } = outputOf({ type: 'text', example: 'rain', schema: { type: 'string' } })
     expect(info).toEqual({ type: 'text', example: 'rain' })
     expect(schema).toMatchObject({ properties: { example: { type: 'string' } } })
     expect(outputOf({ example: null }).info).toEqual({ type: 'json', example: null })
   })
 
-  test('the output of a resource is absent if the seller does not describe it', () => {
+  test('the output of a resource is not described if the seller does not describe it', () => {
     expect(bazaarOf({ input: GET }, URL_PAID)?.info).toEqual({
       input: { type: 'http', method: 'GET' },
     })
@@ -177,7 +180,7 @@ describe('the extension describes the output of a resource', () => {
 
 describe('the service reports a fault in an endpoint’s metadata', () => {
   test.each(PARTS)(
-    'the metadata are faulty if the schema of %s is wrong, or if the example does not follow the schema',
+    'an endpoint’s metadata have a fault if the schema of %s is wrong, or if the example does not match the schema',
     (part) => {
       const fault = (schema: unknown, example?: unknown) =>
         metadataFault({ input: { ...GET, schema: { [part]: schema }, [part]: example as never } })
@@ -189,7 +192,7 @@ describe('the service reports a fault in an endpoint’s metadata', () => {
     },
   )
 
-  test('the metadata are faulty if the schema of an MCP tool is wrong, or if the example does not follow the schema', () => {
+  test('an endpoint’s metadata have a fault if an MCP tool’s schema is wrong, or if the example does not match the schema', () => {
     const path = (inputSchema: McpInput['inputSchema'], example?: Record<string, unknown>) =>
       metadataFault({ input: { inputSchema, example } })?.path
     expect(path({ type: 'text' })).toBe('input.inputSchema.type')
@@ -198,7 +201,7 @@ describe('the service reports a fault in an endpoint’s metadata', () => {
     expect(path({ required: ['city'] })).toBeUndefined()
   })
 
-  test('the metadata are faulty if the schema of the output is wrong, or if the example does not follow the schema', () => {
+  test('an endpoint’s metadata have a fault if the output’s schema is wrong, or if the example does not match the schema', () => {
     const path = (output: Output) => metadataFault({ input: GET, output })?.path
     expect(path({ schema: 7 })).toBe('output.schema')
     expect(path({ schema: { type: 'string' }, example: null })).toBe('output.example')
@@ -207,7 +210,7 @@ describe('the service reports a fault in an endpoint’s metadata', () => {
     expect(path({ example: 7 })).toBeUndefined()
   })
 
-  test('only the first of several faults is reported, and the result is null without metadata', () => {
+  test('of several faults in an endpoint’s metadata, only the first is reported, and without metadata there is none', () => {
     const wrong = { type: 'text' }
     const input = { ...GET, schema: { body: wrong, queryParams: wrong } }
     expect(metadataFault({ input, output: { schema: wrong } })).toEqual({
@@ -220,12 +223,12 @@ describe('the service reports a fault in an endpoint’s metadata', () => {
 })
 
 describe('the service writes `outputSchema` for x402 version 1', () => {
-  test('an output schema of x402 version 1 describes only a URL', () => {
+  test('`outputSchema` of x402 version 1 is written only for a URL, not for an MCP tool', () => {
     expect(outputSchemaV1({ output: { example: 1 } }, true)).toBeNull()
     expect(outputSchemaV1({ input: MCP }, true)).toBeNull()
   })
 
-  test('an output schema of x402 version 1 states the method, and whether catalogues may list the resource', () => {
+  test('`outputSchema` of x402 version 1 states the HTTP method, and whether public lists may include the resource', () => {
     for (const discoverable of [true, false])
       expect(outputSchemaV1({ input: GET }, discoverable)).toEqual({
         input: { type: 'http', method: 'GET', discoverable },
@@ -237,7 +240,7 @@ describe('the service writes `outputSchema` for x402 version 1', () => {
     ['queryParams', 'queryParams'],
     ['pathParams', 'pathParams'],
     ['headers', 'headerFields'],
-  ])('an output schema of x402 version 1 shows the example of %s as %s', (part, name) => {
+  ])('`outputSchema` of x402 version 1 contains the example of %s as %s', (part, name) => {
     const { input } = outputSchemaV1({ input: { ...GET, [part]: { city: 'Lima' } } }, true)!
     expect(input).toEqual({
       type: 'http',
@@ -248,7 +251,7 @@ describe('the service writes `outputSchema` for x402 version 1', () => {
     expect(Object.keys(input as object)).toHaveLength(4)
   })
 
-  test('an output schema of x402 version 1 shows a body only for a method that has a body', () => {
+  test('`outputSchema` of x402 version 1 contains a body only for an HTTP method with a body', () => {
     const inputFor = (input: HttpInput) => outputSchemaV1({ input }, true)?.input
     expect(inputFor({ method: 'POST' })).toMatchObject({ bodyType: 'json', bodyFields: {} })
     expect(inputFor({ method: 'PUT', bodyType: 'text', body: 'Lima' })).toMatchObject({
@@ -258,7 +261,7 @@ describe('the service writes `outputSchema` for x402 version 1', () => {
       expect(inputFor({ method, body: { a: 1 } })).not.toHaveProperty('bodyType')
   })
 
-  test('an output schema of x402 version 1 shows the example of the output', () => {
+  test('`outputSchema` of x402 version 1 contains the example of the output', () => {
     const shown = (output: Output) => outputSchemaV1({ input: GET, output }, true)
     expect(shown({ example: { rain: true } })?.output).toEqual({ rain: true })
     expect(shown({ example: null })).toHaveProperty('output', null)

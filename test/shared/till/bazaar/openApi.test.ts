@@ -41,7 +41,7 @@ const ofType = (type: string, media: unknown) => ({ content: { [type]: media } }
 const ofJson = (media: unknown) => ofType('application/json', media)
 
 describe('the service reads an OpenAPI document', () => {
-  test('an OpenAPI document must be JSON of OpenAPI version 3', () => {
+  test('a seller’s OpenAPI document must be JSON of OpenAPI version 3', () => {
     expect(faultOf('openapi: 3.1.0')).toBe('the document is not JSON')
     for (const openapi of ['2.0', '30.1', 3, undefined])
       expect(faultOf(JSON.stringify({ openapi, paths: { '/weather': { get: {} } } }))).toBe(
@@ -51,7 +51,7 @@ describe('the service reads an OpenAPI document', () => {
     expect(faultOf(documentOf({ '/weather': { get: {} } }, { openapi: '3.0.3' }))).toBeNull()
   })
 
-  test('an OpenAPI document must have a path for the URL', () => {
+  test('a seller’s OpenAPI document must contain a path that matches the endpoint’s URL', () => {
     const fault = 'the document has no path for this URL'
     for (const paths of [undefined, null, [], {}, { '/rain': { get: {} } }, { weather: {} }])
       expect(faultOf(documentOf(paths))).toBe(fault)
@@ -59,7 +59,7 @@ describe('the service reads an OpenAPI document', () => {
     expect(faultOf(documentOf({ '/weather': { get: {} } }), `${URL_PAID}?a=/b`)).toBeNull()
   })
 
-  test('an OpenAPI document must have a callable method for the URL, and GET is preferred', () => {
+  test('an OpenAPI document must have a callable HTTP method for the URL, and GET is preferred', () => {
     const fault = 'the path has no method that can be called'
     for (const item of [null, {}, { options: {} }, { parameters: [] }])
       expect(faultOf(documentOf({ '/weather': item }))).toBe(fault)
@@ -72,7 +72,7 @@ describe('the service reads an OpenAPI document', () => {
       })
   })
 
-  test('an OpenAPI document names the service by its title, and gives the tags of the operation', () => {
+  test('the title of an OpenAPI document becomes the name of the service, and the operation’s tags become its tags', () => {
     const tags = ['rain', 'x'.repeat(33), 'RAIN', 'sun']
     const paths = { '/weather': { get: { tags } } }
     expect(metadataOf(paths, { info: { title: 'Weather' } })).toMatchObject({
@@ -87,7 +87,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
   const at = (path: string, paths: Json, more: Json = {}) =>
     inputOf(paths, more, `https://seller.example${path}`)
 
-  test('the path of a URL may begin with the path of one of the first five servers', () => {
+  test('the path of a URL may begin with the base path of one of the first five servers in an OpenAPI document', () => {
     const paths = { '/weather': { get: {} } }
     const servers = ['https://api.example/v1/', '/v2', 'v3'].map((url) => ({ url }))
     for (const path of ['/v1/weather', '/v2/weather', '/v3/weather', '/weather'])
@@ -97,7 +97,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     expect(() => at('/6/weather', paths, { servers: many })).toThrow('has no path')
   })
 
-  test('a variable in the URL of a server has its default value', () => {
+  test('a variable in a server URL of an OpenAPI document gets its default value', () => {
     const paths = { '/weather': { get: {} } }
     const variables = { version: { default: 'v2', enum: ['v1', 'v2'] }, odd: { default: 7 } }
     const servers = [
@@ -110,12 +110,12 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     expect(at('/weather', paths, { servers: [long] })).toEqual({ method: 'GET' })
   })
 
-  test('when the path of a URL is searched, a server URL that is malformed is ignored', () => {
+  test('a malformed server URL in an OpenAPI document is ignored', () => {
     const servers = [null, {}, { url: 7 }, { url: 'https://' }, 'text']
     expect(at('/weather', { '/weather': { get: {} } }, { servers })).toEqual({ method: 'GET' })
   })
 
-  test('the path of a URL may match a template, and the variable parts of the template get their values from the URL', () => {
+  test('a URL may match a path template such as /weather/{city}, and then gives the values of the variable parts', () => {
     const parameters = ['city', 'day'].map((name) => ({ in: 'path', name, schema: TEXT }))
     const paths = { '/weather/{city}/{day}': { get: { parameters } } }
     expect(at('/v1/weather/Lima/7', paths, { servers: [{ url: '/v1' }] })).toEqual({
@@ -125,7 +125,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     })
   })
 
-  test('the path of a URL must match a template in each part', () => {
+  test('a URL must match each part of a path template', () => {
     const paths = { '/weather/{city}': { get: {} } }
     expect(at('/weather/Lima', paths).routeTemplate).toBe('/weather/:city')
     for (const path of ['/weather', '/weather/', '/weather/Lima/7', '/rain/Lima'])
@@ -134,7 +134,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
       expect(() => at('/weather/Lima', { [template]: { get: {} } })).toThrow('has no path')
   })
 
-  test('the name of a variable part of a template may hold hyphens and dots', () => {
+  test('the name of a variable part in a path template may contain hyphens and dots', () => {
     const parameters = [{ in: 'path', name: 'city-id', schema: TEXT }]
     const paths = { '/weather/{city-id}/{day.of}': { get: { parameters } } }
     expect(at('/weather/Lima/7', paths)).toEqual({
@@ -144,7 +144,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     })
   })
 
-  test('a path of the document may hold letters and blanks that a URL writes as percent codes', () => {
+  test('a path in an OpenAPI document may contain letters and blanks that a URL writes with percent-encoding', () => {
     const parameters = [{ in: 'path', name: 'day', schema: TEXT }]
     const paths = { '/wetter/münchen': { get: {} }, '/le temps/été/{day}': { get: { parameters } } }
     expect(at('/wetter/münchen', paths)).toEqual({ method: 'GET' })
@@ -157,13 +157,13 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     expect(at('/weather', broken)).toEqual({ method: 'GET' })
   })
 
-  test('the entry of a path may be a reference to another part of the document', () => {
+  test('a path entry in an OpenAPI document may be a reference to another part of the document', () => {
     const components = { pathItems: { weather: { get: {} } } }
     const paths = { '/weather': { $ref: '#/components/pathItems/weather' } }
     expect(at('/weather', paths, { components })).toEqual({ method: 'GET' })
   })
 
-  test('an entry without a template is preferred, and if there is none, the first template that matches is taken', () => {
+  test('a path entry without variable parts is preferred; otherwise the first path template that matches is taken', () => {
     const templates = { '/{a}/today': { get: {} }, '/weather/{b}': { head: {} } }
     expect(at('/weather/today', { ...templates, '/weather/today': { delete: {} } })).toEqual({
       method: 'DELETE',
@@ -171,7 +171,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     expect(at('/weather/today', templates)).toEqual({ method: 'GET', routeTemplate: '/:a/today' })
   })
 
-  test('the path of a URL is searched in the first 5,000 entries', () => {
+  test('only the first 5,000 path entries of an OpenAPI document are searched', () => {
     const others = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, n) => [`/p${n}`, {}]))
     const weather = { '/weather': { get: {} } }
@@ -181,7 +181,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
 })
 
 describe('the service reads a parameter of an OpenAPI operation', () => {
-  test('a parameter is read from the query, a header or the path', () => {
+  test('a parameter of an OpenAPI operation is read from the query, a header or the path', () => {
     const one = { name: 'city', schema: TEXT, example: 'Lima' }
     const form = { type: 'object', properties: { city: TEXT } }
     expect(withParameters([{ in: 'query', ...one }])).toEqual({
@@ -198,7 +198,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
       expect(Object.keys(withParameters([{ in: place, ...one }]))).toEqual(['method'])
   })
 
-  test('a path parameter gets its value only from the URL', () => {
+  test('a path parameter of an OpenAPI operation gets its value only from the URL', () => {
     const parameters = [
       { in: 'path', name: 'city', schema: { type: 'integer' }, example: 'Rome' },
       { in: 'path', name: 'day', schema: TEXT, example: '7' },
@@ -211,18 +211,18 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
     })
   })
 
-  test('a parameter is ignored if its location is none of those of HTTP, even if the name is a property of every object', () => {
+  test('an OpenAPI parameter is ignored if its location is unknown, even if the location is a property of every object', () => {
     for (const place of ['toString', 'constructor', 'cookie'])
       expect(Object.keys(withQuery({ in: place }))).toEqual(['method'])
   })
 
-  test('a parameter that both the path and the operation require stands only once in the list of required parameters', () => {
+  test('an OpenAPI parameter that both the path and the operation require is listed as required only once', () => {
     const city = { in: 'query', name: 'city', required: true, schema: TEXT }
     const input = inputOf({ '/weather': { parameters: [city], get: { parameters: [city] } } })
     expect(input.schema?.queryParams).toMatchObject({ required: ['city'] })
   })
 
-  test('a parameter of the operation replaces the parameter of its path with the same name', () => {
+  test('an OpenAPI parameter of the operation replaces the path’s parameter with the same name', () => {
     const city = { in: 'query', name: 'city', schema: TEXT }
     const ofPath = { ...city, required: true, example: 'Lima' }
     const day = { in: 'query', name: 'day', schema: TEXT, required: true, example: '7' }
@@ -238,7 +238,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
     })
   })
 
-  test('a parameter keeps its schema if the operation also has a body', () => {
+  test('an OpenAPI parameter keeps its schema even if the operation also has a body', () => {
     const parameters = [{ in: 'query', name: 'city', schema: TEXT }]
     const requestBody = ofJson({ schema: TEXT })
     const { schema } = inputOf({ '/weather': { post: { parameters, requestBody } } })
@@ -248,12 +248,12 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
     })
   })
 
-  test('a parameter is ignored if its name is not a text', () => {
+  test('an OpenAPI parameter is ignored if its name is no text', () => {
     for (const name of [undefined, 7, null, '__proto__'])
       expect(Object.keys(withQuery({ name }))).toEqual(['method'])
   })
 
-  test('a parameter may be required', () => {
+  test('an OpenAPI parameter is listed as required if the document says so', () => {
     const required = { type: 'object', properties: { city: TEXT }, required: ['city'] }
     expect(withQuery({ schema: TEXT, required: true }).schema?.queryParams).toEqual(required)
     for (const no of [false, 'true', undefined])
@@ -262,7 +262,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
       )
   })
 
-  test('if a required parameter has no example, the other parameters in the same part are shown without their examples', () => {
+  test('if a required OpenAPI parameter has no example, the other parameters in the same part lose their examples', () => {
     const city = { in: 'query', name: 'city', schema: TEXT, example: 'Lima' }
     const day = { in: 'query', name: 'day', schema: TEXT }
     expect(withParameters([city, day]).queryParams).toEqual({ city: 'Lima' })
@@ -273,7 +273,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
     expect(withParameters([city, other]).queryParams).toEqual({ city: 'Lima', day: '7' })
   })
 
-  test('a parameter may be in the path entry or in the operation, and only the first 30 parameters are read', () => {
+  test('OpenAPI parameters are read from the path entry and from the operation, 30 parameters at most', () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, n) => ({ in: 'query', name: `p${n}`, schema: TEXT }))
     const last = { in: 'header', name: 'last', schema: TEXT }
@@ -286,7 +286,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
     expect(withParameters('city')).toEqual({ method: 'GET' })
   })
 
-  test('may be a reference', () => {
+  test('an OpenAPI parameter may be a reference', () => {
     const components = { parameters: { City: { in: 'query', name: 'city', schema: TEXT } } }
     const read = withParameters([{ $ref: '#/components/parameters/City' }], { components })
     expect(read.schema?.queryParams).toEqual({ type: 'object', properties: { city: TEXT } })
@@ -297,7 +297,7 @@ describe('the service reads the example of a parameter', () => {
   const exampleOf = (parameter: Json, more: Json = {}) =>
     withQuery(parameter, more).queryParams?.city
 
-  test('is its `example`, then the first of `examples`, then that of its schema', () => {
+  test('the example of an OpenAPI parameter is its `example`, else the first of `examples`, else the example of its schema', () => {
     const schema = { type: 'string', example: 'c', examples: ['d', 'x'], default: 'e' }
     const examples = { first: { value: 'b' }, second: { value: 'x' } }
     expect(exampleOf({ example: 'a', examples, schema })).toBe('a')
@@ -308,7 +308,7 @@ describe('the service reads the example of a parameter', () => {
     expect(exampleOf({ schema: TEXT })).toBeUndefined()
   })
 
-  test('the example of a parameter may be given by a reference', () => {
+  test('the example of an OpenAPI parameter may be a reference', () => {
     const components = {
       examples: { City: { value: 'Lima' } },
       schemas: { 'a/b~c': { type: 'string', example: 'Rome' } },
@@ -324,7 +324,7 @@ describe('the service reads the example of a parameter', () => {
       expect([pointer, exampleOf(example(pointer), { components })]).toEqual([pointer, undefined])
   })
 
-  test('the example of a parameter must follow its schema, and has at most 2,048 characters of JSON', () => {
+  test('the example of an OpenAPI parameter must match its schema, and has at most 2,048 characters of JSON', () => {
     expect(exampleOf({ example: 7, schema: TEXT })).toBeUndefined()
     expect(exampleOf({ example: 7, schema: { type: 'integer' } })).toBe(7)
     expect(exampleOf({ example: LONGEST })).toBe(LONGEST)
@@ -338,27 +338,30 @@ describe('the service reads the request body of an OpenAPI operation', () => {
     ['multipart/form-data', 'form-data', { a: 1 }],
     ['application/x-www-form-urlencoded', 'form-data', { a: 1 }],
     ['text/plain', 'text', 'Lima'],
-  ])('a request body of the media type %s has the body type %s', (type, bodyType, example) => {
-    expect(withContent({ [type]: { schema: {}, example } })).toEqual({
-      ...{ method: 'POST', bodyType, body: example, schema: { body: {} } },
-    } as never)
-  })
+  ])(
+    'an OpenAPI request body with the media type %s gets the body type %s',
+    (type, bodyType, example) => {
+      expect(withContent({ [type]: { schema: {}, example } })).toEqual({
+        ...{ method: 'POST', bodyType, body: example, schema: { body: {} } },
+      } as never)
+    },
+  )
 
-  test('if several media types of a request body are known, or none, the request body is JSON', () => {
+  test('an OpenAPI request body counts as JSON if several of its media types are known, or none', () => {
     const content = { 'text/plain': {}, 'application/json': { schema: TEXT } }
     expect(withContent(content)).toMatchObject({ bodyType: 'json', schema: { body: TEXT } })
     for (const none of [{ 'image/png': {} }, {}, undefined])
       expect(withContent(none)).toEqual({ method: 'POST', bodyType: 'json' })
   })
 
-  test('the example of a request body is a text for the type text, and otherwise an object', () => {
+  test('the example of an OpenAPI request body is a text for the body type text, and otherwise an object', () => {
     for (const example of [7, null, ['a'], 'text', true])
       expect(withContent({ 'application/json': { example } })).not.toHaveProperty('body')
     for (const example of [7, null, ['a'], { a: 1 }])
       expect(withContent({ 'text/plain': { example } })).not.toHaveProperty('body')
   })
 
-  test('the example of a request body is kept only if it follows its schema and is short', () => {
+  test('the example of an OpenAPI request body is kept only if it matches its schema and is short', () => {
     const schema = { type: 'object', properties: { a: TEXT } }
     const bodyFor = (a: unknown) => withContent({ 'application/json': { schema, example: { a } } })
     expect(bodyFor('b').body).toEqual({ a: 'b' })
@@ -366,7 +369,7 @@ describe('the service reads the request body of an OpenAPI operation', () => {
     expect(bodyFor('x'.repeat(2_100))).not.toHaveProperty('body')
   })
 
-  test('may be a reference', () => {
+  test('an OpenAPI request body may be a reference', () => {
     const components = { requestBodies: { City: ofType('text/plain', { example: 'Lima' }) } }
     const post = { requestBody: { $ref: '#/components/requestBodies/City' } }
     expect(inputOf({ '/weather': { post } }, { components }).body).toBe('Lima')
@@ -374,7 +377,7 @@ describe('the service reads the request body of an OpenAPI operation', () => {
 })
 
 describe('the service reads the output of an OpenAPI operation', () => {
-  test('the output of a call is the JSON of the first successful response', () => {
+  test('the output of an OpenAPI operation is the JSON of its first successful response', () => {
     const responses = {
       '200': ofJson({ schema: TEXT, example: 'rain' }),
       '201': ofJson({ schema: { type: 'integer' } }),
@@ -386,7 +389,7 @@ describe('the service reads the output of an OpenAPI operation', () => {
     })
   })
 
-  test('the output of a call is absent if no successful response is JSON', () => {
+  test('an OpenAPI operation has no output if no successful response is JSON', () => {
     for (const responses of [
       ...[undefined, {}, { default: ofJson({}) }, { '402': ofJson({}) }, { '200': {} }],
       { '200': ofType('text/plain', {}) },
@@ -394,13 +397,13 @@ describe('the service reads the output of an OpenAPI operation', () => {
       expect(withResponses(responses)).toBeUndefined()
   })
 
-  test('the output of a call has an example only if the example follows the schema', () => {
+  test('the output of an OpenAPI operation has an example only if the example matches the schema', () => {
     const wrong = withResponses({ '200': ofJson({ schema: TEXT, example: 7 }) })
     expect(wrong).toEqual({ type: 'json', schema: TEXT })
     expect(wrong).not.toHaveProperty('example')
   })
 
-  test('may be a reference', () => {
+  test('a response of an OpenAPI operation may be a reference', () => {
     const components = { responses: { Weather: ofJson({ schema: TEXT }) } }
     const responses = { '200': { $ref: '#/components/responses/Weather' } }
     expect(withResponses(responses, { components })?.schema).toEqual(TEXT)
@@ -408,7 +411,7 @@ describe('the service reads the output of an OpenAPI operation', () => {
 })
 
 describe('the service follows a reference inside of an OpenAPI document', () => {
-  test('a reference into the document has at most ten parts', () => {
+  test('a reference inside an OpenAPI document has at most ten parts', () => {
     const nest = (value: unknown, depth: number): unknown =>
       depth === 0 ? value : { a: nest(value, depth - 1) }
     const parameter = { in: 'query', name: 'city', schema: TEXT }
@@ -423,7 +426,7 @@ describe('the service makes smaller forms of the metadata', () => {
   const bare: HttpInput = { method: 'POST', body: { a: 1 } }
   const input: HttpInput = { ...bare, schema: { body: TEXT } }
 
-  test('the smaller forms lose first the schema of the output, then the output, the schema of the call, and the examples', () => {
+  test('if metadata are too long, the output’s schema is dropped first, then the output, the call’s schema and the examples', () => {
     const output = { type: 'json', example: 'rain', schema: TEXT }
     const metadata = { ...words, input, output }
     expect(smallerForms(metadata)).toEqual([
@@ -435,14 +438,14 @@ describe('the service makes smaller forms of the metadata', () => {
     ])
   })
 
-  test('the smaller forms have no output if it has no example', () => {
+  test('if metadata are shortened, an output without an example is dropped', () => {
     for (const output of [{ schema: TEXT }, { example: undefined }])
       expect(smallerForms({ input, output })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input, output: { example: null } })[1]?.output).toEqual({ example: null })
   })
 
-  test('smaller forms do not exist for an MCP tool, or for metadata without an input', () => {
+  test('metadata of an MCP tool, or metadata without an input, cannot be shortened', () => {
     for (const metadata of [words, { ...words, input: { inputSchema: {} }, output: {} }])
       expect(smallerForms(metadata)).toEqual([metadata])
   })

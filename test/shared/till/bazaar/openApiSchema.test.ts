@@ -29,11 +29,11 @@ describe('the service keeps a keyword of an OpenAPI schema', () => {
     { maxLength: 1 },
     { minItems: 1 },
     { maxItems: 1 },
-  ])('the keyword %p of an OpenAPI schema is kept', (schema) => {
+  ])('the service keeps the keyword %p of an OpenAPI schema', (schema) => {
     expect(read({ ...schema, pattern: '.*', title: 'City', anyOf: [] })).toEqual(schema)
   })
 
-  test('a keyword with a malformed value is left out, and the other keywords are kept', () => {
+  test('a keyword of an OpenAPI schema with a malformed value is dropped, and the other keywords are kept', () => {
     expect(read({ type: 'text', minLength: -1, maxLength: 5, exclusiveMinimum: true })).toEqual({
       maxLength: 5,
     })
@@ -41,7 +41,7 @@ describe('the service keeps a keyword of an OpenAPI schema', () => {
     expect(Object.keys(read({ minimum: undefined }))).toEqual([])
   })
 
-  test('the list of values of a keyword is kept if it has at most 100 values', () => {
+  test('a list of values in an OpenAPI schema is kept if it has at most 100 values', () => {
     const names = Array.from({ length: 100 }, (_, n) => `n${n}`)
     expect(read({ enum: names, required: names })).toEqual({ enum: names, required: names })
     expect(read({ enum: [...names, 'n'], required: [...names, 'n'], minimum: 1 })).toEqual({
@@ -49,7 +49,7 @@ describe('the service keeps a keyword of an OpenAPI schema', () => {
     })
   })
 
-  test('the kept type also allows null if the schema is nullable', () => {
+  test('the type of an OpenAPI schema also allows null if the schema is nullable', () => {
     expect(read({ type: 'string', nullable: true })).toEqual({ type: ['string', 'null'] })
     for (const nullable of [false, 'true', 1, undefined])
       expect(read({ type: 'string', nullable })).toEqual({ type: 'string' })
@@ -61,7 +61,7 @@ describe('the service keeps a keyword of an OpenAPI schema', () => {
 })
 
 describe('the service keeps the nested schemas of an OpenAPI schema', () => {
-  test('a nested schema is kept for each property and for the items', () => {
+  test('the nested schemas of an OpenAPI schema are kept for each property and for the items', () => {
     expect(
       read({
         properties: {
@@ -76,18 +76,18 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
     })
   })
 
-  test('the schema of the items is left out if other schemas describe the first items', () => {
+  test('the schema for items is dropped if an OpenAPI schema describes the first items separately (prefixItems)', () => {
     // With `prefixItems`, the schema `items` describes only the later items (JSON Schema 2020-12 §10.3.1.2).
     const pair = { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'number' } }
     expect(read(pair)).toEqual({ type: 'array' })
   })
 
-  test('a nested schema is absent if there are no properties and no items', () => {
+  test('an OpenAPI schema without properties and items has no nested schemas', () => {
     for (const properties of [{}, [], null, 'city', undefined])
       expect(Object.keys(read({ type: 'object', properties }))).toEqual(['type'])
   })
 
-  test('nested schemas are kept down to a depth of six levels', () => {
+  test('the nested schemas of an OpenAPI schema are kept down to six levels', () => {
     expect(read(nested({ type: 'string' }, 6))).toEqual(nested({ type: 'string' }, 6))
     expect(read(nested({ type: 'string' }, 7))).toEqual(nested({}, 7))
     const wrap = (inner: Json): Json => ({ properties: { a: inner } })
@@ -96,7 +96,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
     expect(read(five(wrap(wrap({ type: 'string' }))))).toEqual(five(wrap(wrap({}))))
   })
 
-  test('at most 200 schemas are kept in total, nested schemas included', () => {
+  test('at most 200 schemas of an OpenAPI document are kept, nested schemas included', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 300 }, (_, n) => [`p${n}`, { type: 'string' }]),
     )
@@ -111,7 +111,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
     expect([outer.b, items]).toEqual([{}, {}])
   })
 
-  test('a nested schema loses its properties if 200 schemas have already been read', () => {
+  test('a nested OpenAPI schema loses its properties if 200 schemas have already been read', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 198 }, (_, n) => [`p${n}`, { type: 'string' }]),
     )
@@ -122,7 +122,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
 })
 
 describe('the service resolves a reference in an OpenAPI schema', () => {
-  test('a reference is replaced by the schema that it names', () => {
+  test('a reference in an OpenAPI schema is replaced by the schema that it names', () => {
     const schemas = { City: { type: 'string' }, Place: { properties: { city: reference('City') } } }
     expect(read(reference('City'), schemas)).toEqual({ type: 'string' })
     expect(read({ items: reference('Place') }, schemas)).toEqual({
@@ -130,7 +130,7 @@ describe('the service resolves a reference in an OpenAPI schema', () => {
     })
   })
 
-  test('a reference allows anything if it does not name a schema of the document', () => {
+  test('a reference in an OpenAPI schema is replaced by a schema that allows anything, if it names no schema of the document', () => {
     const schemas = { City: { type: 'string' }, List: ['type'] }
     for (const $ref of [
       ...['#/components/schemas/Town', '#/components/schemas/', '#/components/schemas/City/type'],
@@ -141,7 +141,7 @@ describe('the service resolves a reference in an OpenAPI schema', () => {
     expect(readSchema({}, reference('City'))).toEqual({})
   })
 
-  test('a reference is resolved only if it leads to a schema in at most eight steps', () => {
+  test('a reference in an OpenAPI schema is resolved only if it leads to a schema in at most eight steps', () => {
     const chain = (length: number) =>
       Object.fromEntries(
         Array.from({ length }, (_, n) => [
@@ -153,18 +153,18 @@ describe('the service resolves a reference in an OpenAPI schema', () => {
     expect(read(reference('s0'), chain(9))).toEqual({})
   })
 
-  test('a reference to the schema that contains it is not followed for ever', () => {
+  test('a reference to the OpenAPI schema that contains it is not followed endlessly', () => {
     const schemas = { A: reference('B'), B: reference('A'), Tree: { items: reference('Tree') } }
     expect(read(reference('A'), schemas)).toEqual({})
     expect(read(reference('Tree'), schemas)).toEqual(nested({}, 7))
   })
 
-  test('if the reference in a schema is not a text, the schema is read without it', () => {
+  test('if the reference in an OpenAPI schema is no text, the rest of the schema is still read', () => {
     expect(read({ $ref: 7, type: 'string' })).toEqual({ type: 'string' })
   })
 })
 
-test('a schema that is not an object allows anything', () => {
+test('an OpenAPI schema that is no object is replaced by a schema that allows anything', () => {
   for (const schema of [undefined, null, true, 'string', [{ type: 'string' }]])
     expect(read(schema)).toEqual({})
 })

@@ -13,11 +13,11 @@ const seen = (challenge: unknown) => readSeen(header(challenge))
 const seenOf = (resource: unknown) => seen({ resource })
 
 describe('the service reads the extension `bazaar` of a seller', () => {
-  test('the extension of a seller is read together with its info and its schema', () => {
+  test('the extension bazaar in a seller’s 402 response is read with its info and its schema', () => {
     expect(readBazaar({ ...BAZAAR, unknown: 1 })).toEqual(BAZAAR)
   })
 
-  test('the extension of a seller describes an HTTP call, or an MCP tool with a name', () => {
+  test('the extension bazaar of a seller must describe an HTTP call, or an MCP tool with a name', () => {
     expect(withInput({ type: 'http' })).not.toBeNull()
     expect(withInput({ type: 'http', toolName: 7 })).not.toBeNull()
     expect(withInput({ type: 'mcp', toolName: 'weather' })).not.toBeNull()
@@ -33,19 +33,19 @@ describe('the service reads the extension `bazaar` of a seller', () => {
       expect(readBazaar(value)).toBeNull()
   })
 
-  test('the extension of a seller has a schema with at least one keyword', () => {
+  test('the extension bazaar of a seller must have a schema with at least one keyword', () => {
     expect(withSchema({ type: 'object' })).not.toBeNull()
     for (const schema of [undefined, null, {}, true, 'object', [SCHEMA]])
       expect([schema, withSchema(schema)]).toEqual([schema, null])
   })
 
-  test('the info in the extension of a seller must be valid under the schema of the extension', () => {
+  test('the info in a seller’s extension bazaar must be valid under the extension’s own schema', () => {
     expect(withSchema({ required: ['input'] })).not.toBeNull()
     expect(withSchema({ required: ['output'] })).toBeNull()
     expect(withSchema({ properties: { input: { type: 'string' } } })).toBeNull()
   })
 
-  test('an extension of a seller with text that PostgreSQL does not store is left out', () => {
+  test('a seller’s extension bazaar is ignored if it contains text that PostgreSQL cannot store', () => {
     for (const text of ['\0', '\ud800', 'a\udc00']) {
       expect(withInput({ type: 'http', [text]: 1 })).toBeNull()
       expect(withInput({ type: 'http', list: [{ city: text }] })).toBeNull()
@@ -54,7 +54,7 @@ describe('the service reads the extension `bazaar` of a seller', () => {
     expect(withInput({ type: 'http', city: '\ud83c\udf0a \\u0000' })).not.toBeNull()
   })
 
-  test('references in the extension of a seller must point into the schema itself, at any depth', () => {
+  test('references in a seller’s extension bazaar must point into its own schema, at any depth', () => {
     for (const keyword of ['$ref', '$id', '$dynamicRef']) {
       for (const inside of ['#', '#/$defs/city'])
         expect(withSchema({ [keyword]: inside })).not.toBeNull()
@@ -67,13 +67,13 @@ describe('the service reads the extension `bazaar` of a seller', () => {
     expect(withSchema({ $schema: 'https://json-schema.org/draft/2020-12/schema' })).not.toBeNull()
   })
 
-  test('the extension of a seller is refused if it is nested too deeply to be checked', () => {
+  test('a seller’s extension bazaar is refused if it is nested too deeply to be checked', () => {
     let deep: unknown = {}
     for (let n = 0; n < 200_000; n++) deep = { a: deep }
     expect(withSchema({ items: deep })).toBeNull()
   })
 
-  test('the extension of a seller keeps a template of the path only if the template is well-formed', () => {
+  test('a path template in a seller’s extension bazaar is kept only if it is well-formed', () => {
     const templateOf = (routeTemplate: unknown) => readBazaar({ ...BAZAAR, routeTemplate })
     expect(templateOf('/weather/:city')).toEqual({ ...BAZAAR, routeTemplate: '/weather/:city' })
     for (const wrong of ['weather', '/a/../b', 7, null, ['/weather/:city']]) {
@@ -84,7 +84,7 @@ describe('the service reads the extension `bazaar` of a seller', () => {
 })
 
 describe('the service reads the metadata in a header `PAYMENT-REQUIRED`', () => {
-  test('the metadata are empty without the header, or if the header is not a JSON object in base64', () => {
+  test('the metadata from a seller’s PAYMENT-REQUIRED header are empty if the header is absent or no JSON object in base64', () => {
     expect(readSeen(undefined)).toEqual({})
     for (const value of ['', 'no base64', Buffer.from('{').toString('base64')])
       expect(readSeen(value)).toEqual({})
@@ -92,7 +92,7 @@ describe('the service reads the metadata in a header `PAYMENT-REQUIRED`', () => 
       expect(Object.keys(seen(value))).toEqual([])
   })
 
-  test('the metadata of the header contain the name, tags and icon of the service, and the extension', () => {
+  test('the metadata from a seller’s PAYMENT-REQUIRED header contain the service’s name, tags and icon, and the extension bazaar', () => {
     const resource = {
       serviceName: 'Weather',
       tags: ['rain', 'sun'],
@@ -105,19 +105,19 @@ describe('the service reads the metadata in a header `PAYMENT-REQUIRED`', () => 
     expect(Object.keys(seen({ extensions: { bazaar: { info: INFO } } }))).toEqual([])
   })
 
-  test('the metadata of the header leave out a service name that is not a valid word', () => {
+  test('a service name in a PAYMENT-REQUIRED header is ignored unless it has 1 to 32 printable ASCII characters', () => {
     expect(seenOf({ serviceName: 'Weather' })).toEqual({ serviceName: 'Weather' })
     for (const serviceName of ['', 'x'.repeat(33), 'Wétter', 7])
       expect(Object.keys(seenOf({ serviceName }))).toEqual([])
   })
 
-  test('the metadata of the header leave out tags that are not valid words, and repeated tags', () => {
+  test('tags in a PAYMENT-REQUIRED header are ignored if they are invalid or repeated', () => {
     expect(seenOf({ tags: ['rain', 7, '', 'RAIN', 'sun'] })).toEqual({ tags: ['rain', 'sun'] })
     for (const tags of ['rain', [], [''], { 0: 'rain' }, null])
       expect(Object.keys(seenOf({ tags }))).toEqual([])
   })
 
-  test('the metadata of the header leave out an icon URL that has a fault', () => {
+  test('an icon URL in a PAYMENT-REQUIRED header is ignored if it has a fault', () => {
     const iconUrl = 'https://seller.example/icon.png'
     expect(seenOf({ iconUrl })).toEqual({ iconUrl })
     for (const wrong of ['https://127.0.0.1/', '/icon.png', 7, [iconUrl]])

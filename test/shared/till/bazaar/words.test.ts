@@ -8,32 +8,32 @@ import {
 } from '../../../../shared/till/bazaar/words.ts'
 
 describe('the service checks a word in the metadata of an endpoint', () => {
-  test('a word has 1 to 32 characters of printable ASCII', () => {
+  test('a name or tag in an endpoint’s metadata has 1 to 32 characters of printable ASCII', () => {
     for (const word of ['a', ' ', '~', 'Weather: rain & sun', 'x'.repeat(32)])
       expect([word, isWord(word)]).toEqual([word, true])
     for (const word of ['', 'x'.repeat(33), 'é', '\x1f', '\x7f', 'a\n', '🦉', 'é'.repeat(33)])
       expect([word, isWord(word)]).toEqual([word, false])
   })
 
-  test('a word must be a text', () => {
+  test('a name or tag in an endpoint’s metadata must be a text', () => {
     for (const value of [undefined, null, 7, true, ['a'], {}])
       expect([value, isWord(value)]).toEqual([value, false])
   })
 })
 
 describe('the service reads the tags of an endpoint', () => {
-  test('the tags keep their order, and of tags that differ only in letter case only the first is kept', () => {
+  test('an endpoint’s tags keep their order, and of tags that differ only in letter case the first is kept', () => {
     expect(distinctTags(['Rain', 'RAIN', 'rain', 'sun'])).toEqual(['Rain', 'sun'])
     expect(distinctTags(['Rain', 'sun', 'RAIN', 'wind', 'rain'])).toEqual(['Rain', 'sun', 'wind'])
     expect(distinctTags([])).toEqual([])
   })
 
-  test('only the first five tags are kept', () => {
+  test('only the first five tags of an endpoint are kept', () => {
     expect(distinctTags(['a', 'b', 'c', 'd', 'e', 'f'])).toEqual(['a', 'b', 'c', 'd', 'e'])
     expect(distinctTags(['a', 'A', 'b', 'c', 'd', 'e'])).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  test('the function that reads the tags does not change the given list', () => {
+  test('the function that reads the tags does not change the caller’s list', () => {
     const given = ['b', 'a']
     distinctTags(given)
     expect(given).toEqual(['b', 'a'])
@@ -56,7 +56,7 @@ describe('the service checks the URL of an icon', () => {
     expect(iconUrlFault(url)).toBeNull()
   })
 
-  test('the URL of an icon has at most 2,048 characters', () => {
+  test('the icon URL of an endpoint has at most 2,048 characters', () => {
     const longest = 'https://seller.example/'.padEnd(2_048, 'x')
     expect(iconUrlFault(longest)).toBeNull()
     expect(iconUrlFault(`${longest}x`)).toBe('be at most 2048 characters')
@@ -118,16 +118,16 @@ describe('the service checks the template of a path', () => {
     '/a%',
     '/a%ff',
     '/a%25ff',
-  ])('the template of a path must not be %p', (text) => {
+  ])('the path template of an endpoint must not be %p', (text) => {
     expect(isRouteTemplate(text)).toBe(false)
   })
 
-  test('the template of a path has at most 512 characters', () => {
+  test('the path template of an endpoint has at most 512 characters', () => {
     expect(isRouteTemplate('/'.padEnd(512, 'x'))).toBe(true)
     expect(isRouteTemplate('/'.padEnd(513, 'x'))).toBe(false)
   })
 
-  test('the template of a path may be encoded at most four times, and must not contain `..` or `://` in any decoded form', () => {
+  test('a path template may be percent-encoded at most four times, and no decoded form may contain `..` or `://`', () => {
     for (let times = 0; times < 4; times++) {
       expect([times, isRouteTemplate(encoded('/a%20b', times))]).toEqual([times, true])
       expect([times, isRouteTemplate(encoded('/%2e%2e', times))]).toEqual([times, false])

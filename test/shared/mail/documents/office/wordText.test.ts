@@ -132,17 +132,17 @@ describe('the service reads a Word document', () => {
     expect(read(p(run('a')), { links, parts }).text).toBe('h\n\na\n\nf\n\nn\n\ne')
   })
 
-  test('a document without its main part is reported as malformed', () => {
+  test('a Word document without its main part is reported as malformed', () => {
     const archive = new ZipArchive(zipSync({ a: strToU8('a') }))
     expect(() => readWord(archive, 'word/document.xml')).toThrow('malformed')
   })
 
-  test('a document may have no styles part', () => {
+  test('a Word document can be read even if it has no styles part', () => {
     const archive = new ZipArchive(zipSync({ 'a.xml': strToU8(p(run('a'))) }))
     expect(readWord(archive, 'a.xml').text).toBe('a')
   })
 
-  test('the extraction names comments as left out if they contain a letter', () => {
+  test('the extraction reports that it omits the comments of a Word document if a comment contains a letter', () => {
     const comment = (text: string) =>
       seen(p(run('a')), {
         links: [['c', 'comments', 'c.xml']],
@@ -156,7 +156,7 @@ describe('the service reads a Word document', () => {
 describe('the service reads a link of a Word document', () => {
   const link = (id: string, text: string) => `<w:hyperlink r:id="${id}">${run(text)}</w:hyperlink>`
 
-  test('a link is kept with its words if it leads to another place', () => {
+  test('a link in a Word document is kept with its words if the link leads out of the document', () => {
     const links: Relation[] = [
       ['r1', 'hyperlink', URL, EXTERNAL],
       ['r2', 'hyperlink', 'https://b.example/'],
@@ -167,12 +167,12 @@ describe('the service reads a link of a Word document', () => {
     expect(found).toEqual([{ href: URL, text: 'b' }])
   })
 
-  test('a link has no words that a person does not see', () => {
+  test('the words of a link in a Word document do not include words that a person cannot see', () => {
     const body = p(`<w:hyperlink r:id="r1">${run('no', WHITE)}${run('a')}</w:hyperlink>`)
     expect(read(body, { links: [['r1', 'hyperlink', URL, EXTERNAL]] }).links[0]?.text).toBe('a')
   })
 
-  test('a link in a footer is found by the relations of the footer', () => {
+  test('a link in the footer of a Word document is looked up in the footer’s own list of link targets', () => {
     const { links } = read(p(link('r1', 'no')), {
       links: [['f', 'footer', 'f.xml']],
       parts: {
@@ -188,12 +188,12 @@ describe('the service reads a table of a Word document', () => {
   const table = (rows: string, properties = '') =>
     `<w:tbl><w:tblPr>${properties}</w:tblPr>${rows}</w:tbl>`
 
-  test('the text of a table has a line for each row, and a tab between cells', () => {
+  test('the text of a table in a Word document has a line for each row, and a tab between cells', () => {
     const rows = row(cell(run('a')) + cell(`${run('b')}<w:tab/>${run('c')}`)) + row(cell(run('d')))
     expect(read(p(run('x')) + table(rows) + p(run('y'))).text).toBe('x\na\tb c\nd\n\ny')
   })
 
-  test('after a wide cell of a table there is an empty cell for each further column that it covers', () => {
+  test('if a table cell covers several columns, the text has an empty cell for each further column', () => {
     const wide = (span: string) => read(table(row(cell(run('a'), span) + cell(run('b'))))).text
     expect(wide('<w:gridSpan w:val="3"/>')).toBe('a\t\t\tb')
     expect(wide('<w:gridSpan/>')).toBe('a\tb')
@@ -209,7 +209,7 @@ describe('the service reads a table of a Word document', () => {
     ).toBe('a\tb')
   })
 
-  test('a hidden row of a table is left out and named', () => {
+  test('a hidden table row in a Word document is omitted from the text, and the result says so', () => {
     const rows = (hidden: string) => seen(table(row(cell(run('no')), hidden) + row(cell(run('a')))))
     expect(rows('<w:hidden/>')).toEqual(['a', 'hidden-cells'])
     expect(rows('<w:hidden w:val="0"/>')).toEqual(['no\na'])
@@ -217,7 +217,7 @@ describe('the service reads a table of a Word document', () => {
     expect(seen(table(row(cell(`<w:hidden/>${run('a')}`))))).toEqual(['a'])
   })
 
-  test('a cell of a table may have its own background', () => {
+  test('a background colour of one table cell in a Word document applies only to this cell', () => {
     const dark = '<w:shd w:fill="000000"/>'
     expect(seen(table(row(cell(run('a', WHITE), dark))))).toEqual(['a'])
     expect(seen(table(row(cell(run('a'), dark) + cell(run('no', WHITE)))))).toEqual([
@@ -234,7 +234,7 @@ describe('the service reads a table of a Word document', () => {
     ])
   })
 
-  test('the background of a cell is unknown if its table has a shaded style', () => {
+  test('if the style of a Word table has a background colour, the background of its cells counts as unknown', () => {
     const styles =
       '<w:style w:styleId="Dark"><w:shd w:fill="000000"/></w:style><w:style w:styleId="Plain"><w:shd w:fill="auto"/></w:style>'
     const styled = (name: string) =>
@@ -254,19 +254,19 @@ describe('the text of a document leaves out words that a person does not see', (
   const styled = (properties: string) => seen(p(run('a', properties)))
 
   test.each(['vanish', 'webHidden', 'specVanish'])(
-    'words with the property %s are left out',
+    'the text of a Word document omits words with the property %s',
     (name) => {
       expect(styled(`<w:${name}/>`)).toEqual(['', 'hidden-text'])
       expect(styled(`<w:${name} w:val="false"/>`)).toEqual(['a'])
     },
   )
 
-  test('words that are smaller than three points are left out', () => {
+  test('the text of a Word document omits words smaller than three points', () => {
     expect(styled('<w:sz w:val="5"/>')).toEqual(['', 'tiny-text'])
     expect(styled('<w:sz w:val="6"/>')).toEqual(['a'])
   })
 
-  test('words that have the colour of the page, of a highlighter or of a shade are left out', () => {
+  test('the text of a Word document omits words in the colour of the page, of a highlighter or of a shade behind them', () => {
     expect(styled(WHITE)).toEqual(['', 'invisible-text'])
     expect(styled('<w:color w:val="auto"/>')).toEqual(['a'])
     expect(styled(`${WHITE}<w:highlight w:val="yellow"/>`)).toEqual(['a'])
@@ -278,7 +278,7 @@ describe('the text of a document leaves out words that a person does not see', (
     expect(styled(`${WHITE}<w:shd/>`)).toEqual(['', 'invisible-text'])
   })
 
-  test('the properties that hide words apply to one run or one paragraph', () => {
+  test('the properties that hide words in a Word document apply only to one run of text or one paragraph', () => {
     expect(seen(p(run('no', '<w:vanish/>') + run('a')))).toEqual(['a', 'hidden-text'])
     expect(seen(p(run('a', WHITE), '<w:shd w:fill="000000"/>'))).toEqual(['a'])
     expect(seen(p(run('a'), '<w:shd w:fill="000000"/>') + p(run('no', WHITE)))).toEqual([
@@ -289,7 +289,7 @@ describe('the text of a document leaves out words that a person does not see', (
     expect(seen(`<w:p><w:shd w:fill="000000"/>${run('a')}</w:p>`)).toEqual(['a'])
   })
 
-  test('words that are deleted, or moved to another place, are left out', () => {
+  test('the text of a Word document omits words that were deleted or moved to another place', () => {
     expect(seen(p(`<w:del><w:r><w:delText>no</w:delText></w:r></w:del>${run('a')}`))).toEqual([
       'a',
       'deleted-text',
@@ -307,7 +307,7 @@ describe('the service applies the styles of a Word document', () => {
     `<w:style w:styleId="${id}">${base === '' ? '' : `<w:basedOn w:val="${base}"/>`}${content}</w:style>`
   const hidden = '<w:rPr><w:vanish/></w:rPr>'
 
-  test('a style applies to a paragraph or to a run', () => {
+  test('a style in a Word document can hide the words of a paragraph or of a run of text', () => {
     const styles = style('H', hidden) + style('N', '<w:rPr><w:b/></w:rPr>')
     expect(seen(p(run('a'), '<w:pStyle w:val="H"/>'), { styles })).toEqual(['', 'hidden-text'])
     expect(seen(p(run('a', '<w:rStyle w:val="H"/>')), { styles })).toEqual(['', 'hidden-text'])
@@ -319,11 +319,11 @@ describe('the service applies the styles of a Word document', () => {
     )
   })
 
-  test('a style named Normal applies to each paragraph', () => {
+  test('a style named Normal applies to each paragraph of a Word document', () => {
     expect(seen(p(run('a')), { styles: style('Normal', hidden) })).toEqual(['', 'hidden-text'])
   })
 
-  test('a style inherits from its base style, and may state more than its base', () => {
+  test('a Word style inherits the properties of its base style, and may override them', () => {
     const styles =
       style('A', hidden) +
       style('B', '', 'A') +
@@ -333,7 +333,7 @@ describe('the service applies the styles of a Word document', () => {
     expect(styled('C')).toEqual(['a'])
   })
 
-  test('at most 20 base styles of a style are followed, even if they form a circle', () => {
+  test('at most 20 base styles of a Word style are followed, even if the styles refer to each other in a circle', () => {
     const chain = (length: number) =>
       Array.from({ length }, (_, n) =>
         style(`s${n}`, n === length - 1 ? hidden : '', `s${n + 1}`),
@@ -347,7 +347,7 @@ describe('the service applies the styles of a Word document', () => {
     ])
   })
 
-  test('a style may state its shade outside of its run properties, and other properties only inside', () => {
+  test('a Word style may state its background anywhere, but its other properties count only among its run properties', () => {
     const styles = style('W', `<w:pPr><w:shd w:fill="000000"/></w:pPr>`) + style('V', '<w:vanish/>')
     expect(seen(p(run('a', WHITE), '<w:pStyle w:val="W"/>'), { styles })).toEqual(['a'])
     expect(seen(p(run('a'), '<w:pStyle w:val="V"/>'), { styles })).toEqual(['a'])
@@ -355,7 +355,7 @@ describe('the service applies the styles of a Word document', () => {
     expect(seen(p(run('a'), '<w:pStyle w:val="R"/>'), { styles: after })).toEqual(['a'])
   })
 
-  test('a style ends with its XML element', () => {
+  test('the properties of a Word style end with the XML element of the style', () => {
     const styles = `${style('A', '')}<w:rPr><w:vanish/></w:rPr>`
     expect(seen(p(run('a'), '<w:pStyle w:val="A"/>'), { styles })).toEqual(['a'])
   })
@@ -367,7 +367,7 @@ test('a Word document is read up to a million characters', () => {
   expect([...omitted]).toEqual(['truncated'])
 })
 
-test('the words of a filled shape have an unknown background until the shape ends', () => {
+test('words inside a coloured shape of a Word document have an unknown background until the shape ends', () => {
   const fill = '<a:solidFill><a:srgbClr val="0000FF"/></a:solidFill>'
   const box = (properties: string, style = '') =>
     p(

@@ -66,11 +66,11 @@ describe('the service reads a zip archive', () => {
     expect(textOf(new ZipArchive(stored), 'a.txt')).toBe('Hello')
   })
 
-  test('a zip archive may contain no files', () => {
+  test('a zip archive without files is a valid archive', () => {
     expect(new ZipArchive(zip({})).names).toEqual([])
   })
 
-  test('a zip archive may be a part of a larger buffer', () => {
+  test('a zip archive can be read even if it is a part of a larger buffer', () => {
     const larger = Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)])
     const inner = new ZipArchive(new Uint8Array(larger).subarray(7, 7 + bytes.length))
     expect(textOf(inner, 'a.txt')).toBe('Hello')
@@ -83,7 +83,7 @@ describe('the service reads a zip archive', () => {
     expect(reasonOf(behind(65_536))).toBe('malformed')
   })
 
-  test('if a zip archive has several end records, the last one counts', () => {
+  test('if a zip archive has several end records, the last end record counts', () => {
     const empty = zip({})
     expect(new ZipArchive(Buffer.concat([bytes, empty])).names).toEqual([])
   })
@@ -113,20 +113,20 @@ describe('the service reads a damaged zip archive', () => {
   const open = (damaged: Buffer) => reasonOf(() => new ZipArchive(damaged))
   const unpack = (damaged: Buffer) => reasonOf(() => new ZipArchive(damaged).read('a.txt'))
 
-  test('an archive without an end record is damaged', () => {
+  test('a zip archive without an end record counts as damaged', () => {
     expect(open(Buffer.alloc(0))).toBe('malformed')
     expect(open(Buffer.alloc(100))).toBe('malformed')
     expect(open(bytes.subarray(0, -1))).toBe('malformed')
   })
 
-  test('an archive is damaged if it names more files than it has, or a position at which there is no entry', () => {
+  test('a zip archive counts as damaged if it lists more files than it has, or if a listed position has no entry', () => {
     expect(open(changed(bytes, END, 10, 2))).toBe('malformed')
     expect(open(changed(bytes, END, 16, 0, 4))).toBe('malformed')
     expect(open(changed(bytes, END, 16, bytes.length, 4))).toBe('malformed')
     expect(open(changed(bytes, END, 16, bytes.length - 45, 4))).toBe('malformed')
   })
 
-  test('the directory of an archive may be at the very end of its bytes', () => {
+  test('the directory of a zip archive may be at the very end of the archive', () => {
     const end = Buffer.from(bytes.subarray(bytes.lastIndexOf(END, undefined, 'latin1')))
     const entry = Buffer.alloc(46)
     entry.write(ENTRY, 'latin1')
@@ -134,14 +134,14 @@ describe('the service reads a damaged zip archive', () => {
     expect(new ZipArchive(Buffer.concat([end, entry])).names).toEqual([''])
   })
 
-  test('an archive is damaged if there is no file at the position that an entry names', () => {
+  test('a zip archive counts as damaged if there is no file at the position that an entry names', () => {
     expect(unpack(changed(bytes, ENTRY, 42, 1, 4))).toBe('malformed')
     expect(unpack(changed(bytes, ENTRY, 42, bytes.length, 4))).toBe('malformed')
     expect(unpack(changed(bytes, ENTRY, 42, bytes.length - 29, 4))).toBe('malformed')
     expect(unpack(changed(bytes, LOCAL, 0, 0))).toBe('malformed')
   })
 
-  test('an archive may have an empty file at its very end', () => {
+  test('a zip archive may end with an empty file', () => {
     const end = bytes.subarray(bytes.lastIndexOf(END, undefined, 'latin1'))
     const entry = Buffer.alloc(46)
     entry.write(ENTRY, 'latin1')
@@ -152,7 +152,7 @@ describe('the service reads a damaged zip archive', () => {
     expect(textOf(new ZipArchive(last), '')).toBe('')
   })
 
-  test('an archive is damaged if its bytes do not unpack, or if its compression method is unknown', () => {
+  test('a zip archive counts as damaged if its bytes cannot be unpacked, or if its compression method is unknown', () => {
     const packed = changed(bytes, ENTRY, 10, 8)
     expect(unpack(changed(packed, LOCAL, 30 + 5, 0xffff))).toBe('malformed')
     for (const method of [1, 9, 12, 99])
@@ -160,14 +160,14 @@ describe('the service reads a damaged zip archive', () => {
   })
 })
 
-test('an encrypted file in an archive is not unpacked', () => {
+test('an encrypted file in a zip archive is not unpacked', () => {
   const encrypted = new ZipArchive(changed(zip({ 'a.txt': 'Hello' }), ENTRY, 8, 1))
   expect(encrypted.sizeOf('a.txt')).toBe(5)
   expect(reasonOf(() => encrypted.read('a.txt'))).toBe('encrypted')
   expect(encrypted.read('b.txt')).toBeNull()
 })
 
-test('the files of an archive may unpack to at most 64 MiB together', () => {
+test('all files of a zip archive may unpack to at most 64 MiB together', () => {
   const half = deflateRawSync(Buffer.alloc(32 * MB), { level: 1 })
   const files = { one: [strToU8('1'), { level: 0 }], half: [half, { level: 0 }] } satisfies Zippable
   const archive = new ZipArchive(changed(Buffer.from(zipSync(files)), ENTRY, 10, 8))
@@ -185,29 +185,29 @@ describe('the service decodes the name of a file in an archive', () => {
     return new ZipArchive(bytes).names
   }
 
-  test('the name of a file is read as UTF-8 if its bytes are valid UTF-8', () => {
+  test('a file name in a zip archive is read as UTF-8 if its bytes are valid UTF-8', () => {
     expect(named([0xc3, 0xbc], 0)).toEqual(['aü.txt'])
     expect(named([0xc3, 0xbc], 1 << 11)).toEqual(['aü.txt'])
   })
 
-  test('the name of a file is read as Latin-1 if its bytes are not valid UTF-8, unless the archive says UTF-8', () => {
+  test('a file name in a zip archive that is no valid UTF-8 is read as Latin-1, unless the archive claims UTF-8', () => {
     expect(named([0xfc, 0x58], 0)).toEqual(['aüX.txt'])
     expect(named([0xfc, 0x58], 1 << 11)).toEqual(['a\ufffdX.txt'])
   })
 })
 
 describe('the service describes an archive as text', () => {
-  test('the text of an archive lists the names and sizes of its files, and omits the folders', () => {
+  test('the text of a zip archive is a list of its files with their sizes, without the folders', () => {
     const { text, omitted } = listArchive(new ZipArchive(zip({ 'b/': '', 'b/a.txt': 'Hello' })))
     expect(text).toBe('b/a.txt\t5 bytes')
     expect([...omitted]).toEqual([])
   })
 
-  test('control characters in a file name become blanks in the text of an archive', () => {
+  test('control characters in a file name become blanks in the text of a zip archive', () => {
     expect(listArchive(new ZipArchive(zip({ 'a\n\tb': '' }))).text).toBe('a b\t0 bytes')
   })
 
-  test('the text of an archive lists 2,000 files, and says so if there are more', () => {
+  test('the text of a zip archive lists at most 2,000 files, and the result says if there are more', () => {
     const listed = (count: number) => {
       const files = Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, '']))
       const { text, omitted } = listArchive(new ZipArchive(zip(files)))
@@ -217,7 +217,7 @@ describe('the service describes an archive as text', () => {
     expect(listed(2_001)).toEqual([2_000, 'truncated'])
   })
 
-  test('the text of an archive says that it is incomplete if the archive has more files than names', () => {
+  test('the text of a zip archive is marked as incomplete if the archive has more files than the list has names', () => {
     const one = zip({ a: '' })
     const [start, end] = [ENTRY, END].map((record) => one.lastIndexOf(record, undefined, 'latin1'))
     const entries = Buffer.concat(Array(10_001).fill(one.subarray(start, end)))

@@ -17,7 +17,7 @@ test('a PDF page without words has no text', () => {
 })
 
 describe('the service forms lines from the words of a PDF page', () => {
-  test('words are on one line if their base lines differ by less than 0.45 of the letter size', () => {
+  test('words of a PDF page are on one line if their base lines differ by less than 0.45 of the letter size', () => {
     const at = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 10, 20, y, size)])
     expect([at(104.4), at(95.6)]).toEqual(['ab\n', 'ab\n'])
     expect([at(104.5), at(95.5)]).toEqual(['a\nb\n', 'a\nb\n'])
@@ -25,7 +25,7 @@ describe('the service forms lines from the words of a PDF page', () => {
     expect(layOut([run('a', 0, 10, 100, 20), run('b', 10, 20, 108.9)])).toBe('ab\n')
   })
 
-  test('a line is as high as its largest words', () => {
+  test('the largest words of a line on a PDF page decide how high the line is', () => {
     const three = (size: number) =>
       layOut([run('a', 0, 10), run('b', 10, 20, 100, size), run('c', 20, 30, 108)])
     expect([three(20), three(10)]).toEqual(['abc\n', 'ab\nc\n'])
@@ -33,12 +33,12 @@ describe('the service forms lines from the words of a PDF page', () => {
     expect(layOut([run('a', 0, 10), empty, run('c', 20, 30, 108)])).toBe('a\nc\n')
   })
 
-  test('the words of a line are sorted from left to right', () => {
+  test('the words of a line on a PDF page are sorted from left to right', () => {
     expect(row(['b', 10, 20], ['a', 0, 10])).toBe('ab\n')
     expect(row(['b', 20, 10], ['a', 10, 0])).toBe('ab\n')
   })
 
-  test('a line may continue to the right of its end, even if a line at another height comes between', () => {
+  test('on a PDF page, a line may continue further right, even if a line at another height comes in between', () => {
     const later = (x: number) =>
       layOut([run('a', 0, 50), run('b', 61, 80), run('c', 0, 50, 88), run('d', x, 200)])
     expect(later(80)).toBe('a\tbd\nc\n')
@@ -52,7 +52,7 @@ describe('the service forms lines from the words of a PDF page', () => {
     expect(shorter).toBe('b\ta\nc\nd\n')
   })
 
-  test('a line continues only if at most seven other lines come between', () => {
+  test('a line on a PDF page can continue only if at most seven other lines come in between', () => {
     const after = (count: number) =>
       layOut([
         run('a', 0, 10),
@@ -62,14 +62,14 @@ describe('the service forms lines from the words of a PDF page', () => {
     expect([after(7), after(8)]).toEqual(['ab', 'a'])
   })
 
-  test('a line that has no letters is left out', () => {
+  test('a line on a PDF page without letters is omitted', () => {
     expect(layOut([run('a', 0, 10), run('  ', 0, 10, 88), run('b', 0, 10, 82)])).toBe('a\nb\n')
     expect(layOut([run(' ', 0, 5), run('a', 5, 10)])).toBe(' a\n')
   })
 })
 
 describe('the service interprets a gap between words on a PDF page', () => {
-  test('a gap counts as a space from 0.15 of the letter size on, and as a tab if it is wider than the letter size', () => {
+  test('a gap on a PDF page counts as a space from 0.15 of the letter size, and as a tab above the full letter size', () => {
     const gap = (width: number) => row(['a', 0, 10], ['b', 10 + width, 40])
     expect([gap(0), gap(1.5), gap(1.6), gap(10), gap(10.1)]).toEqual([
       'ab\n',
@@ -80,17 +80,17 @@ describe('the service interprets a gap between words on a PDF page', () => {
     ])
   })
 
-  test('a gap adds no space to a space that the page already has', () => {
+  test('if a PDF page already has a space character, a gap beside it adds no second space', () => {
     expect(row(['a ', 0, 10], ['b', 14, 20])).toBe('a b\n')
     expect(row(['a ', 0, 10], [' b', 25, 30])).toBe('a\tb\n')
     expect(row(['a', 0, 10], ['  b', 10, 20])).toBe('a b\n')
   })
 
-  test('a gap before the first words of a line is ignored', () => {
+  test('a gap before the first words of a line on a PDF page is ignored', () => {
     expect(row(['a', 500, 510])).toBe('a\n')
   })
 
-  test('a gap is measured from the end of that earlier word which extends furthest to the right', () => {
+  test('on a PDF page, a gap is measured from the earlier word whose end is furthest to the right', () => {
     expect(row(['a', 0, 30], ['b', 5, 10], ['c', 31, 40])).toBe('abc\n')
     expect(row(['a', 30, 0], ['c', 31, 40])).toBe('ac\n')
     expect(row(['a', 0, 10], ['b', 20, 10])).toBe('ab\n')
@@ -98,7 +98,7 @@ describe('the service interprets a gap between words on a PDF page', () => {
 })
 
 describe('the service forms paragraphs from the lines of a PDF page', () => {
-  test('a paragraph begins at a line that is lower than the previous line by more than 1.9 of the letter size', () => {
+  test('a new paragraph of a PDF page begins if a line is lower than the line before by more than 1.9 of the letter size', () => {
     const next = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 0, 10, y, size)])
     expect([next(81), next(80.9), next(119), next(119.1)]).toEqual([
       'a\nb\n',
@@ -112,24 +112,24 @@ describe('the service forms paragraphs from the lines of a PDF page', () => {
 })
 
 describe('the service orders the letters of a PDF page', () => {
-  test('the letters of Hebrew and Arabic words are put into reading order', () => {
+  test('the letters of Hebrew and Arabic words on a PDF page are put into reading order', () => {
     expect(row(['םולש', 0, 40])).toBe('שלום\n')
     expect(row(['12.5 םולש', 0, 40])).toBe('שלום 12.5\n')
     expect(row(['abc', 0, 40])).toBe('abc\n')
     expect(row(['12 34', 0, 40])).toBe('12 34\n')
   })
 
-  test('words in Hebrew within a text in another language are put into reading order word by word', () => {
+  test('Hebrew words within a text in another language are put into reading order word by word', () => {
     expect(row(['hello all םולש end', 0, 40])).toBe('hello all שלום end\n')
     expect(row(['hello all רקוב בוט', 0, 40])).toBe('hello all טוב בוקר\n')
   })
 
-  test('a line counts as right-to-left if at least half of its letters are right-to-left', () => {
+  test('a line on a PDF page counts as right-to-left if at least half of its letters are right-to-left', () => {
     expect(row(['ab םא', 0, 40])).toBe('אם ab\n')
     expect(row(['abc םא', 0, 40])).toBe('abc אם\n')
   })
 
-  test('the letters that typesetters use (such as ligatures) become ordinary letters', () => {
+  test('typographic letters such as ligatures become ordinary letters', () => {
     expect(row(['ﬁn', 0, 10])).toBe('fin\n')
   })
 })

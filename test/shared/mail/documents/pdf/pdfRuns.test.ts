@@ -65,7 +65,7 @@ describe('the service reads the words of a PDF page that a viewer turns', () => 
     })
   const upright = (matrix: number[]): Operator => ['setTextMatrix', matrix]
 
-  test('words that are upright on the turned page have a level base line', () => {
+  test('on a turned PDF page, words that are upright for the reader have a level base line', () => {
     for (const [rotate, matrix, place] of [
       [90, [0, 1, -1, 0, 100, 200], [200, 210, -100]],
       [180, [-1, 0, 0, -1, 100, 200], [-100, -90, -200]],
@@ -76,18 +76,18 @@ describe('the service reads the words of a PDF page that a viewer turns', () => 
     }
   })
 
-  test('words outside of the turned page are left out', () => {
+  test('words outside of a turned PDF page are omitted', () => {
     const [run] = turned(90, FONT, upright([0, 1, -1, 0, 700, 200]), WORD)
     expect(run?.unseen).toBe('off-page-text')
   })
 })
 
 describe('the service reads the words of a PDF page', () => {
-  test('each word has a font size, and a base line that runs from its start to its end', () => {
+  test('each word of a PDF page has a font size and a base line from the start to the end of the word', () => {
     expect(word()).toEqual({ text: 'ab', x: 100, end: 110, y: 100, size: 10, unseen: null })
   })
 
-  test('words that are shown one after another follow each other on the same line', () => {
+  test('if a PDF page shows two words one after another, the second begins on the same line where the first ends', () => {
     const [one, two] = runs(FONT, at(100, 100), WORD, WORD)
     expect([placeOf(one!), placeOf(two!)]).toEqual([
       [100, 110, 100],
@@ -95,7 +95,7 @@ describe('the service reads the words of a PDF page', () => {
     ])
   })
 
-  test('words need a list of glyphs, in which null and glyphs without letters take no space', () => {
+  test('words of a PDF page come from a list of glyphs, in which null and glyphs without letters take no space', () => {
     expect(runs(FONT, at(1, 1), ['showText', 'x'], ['showText'])).toEqual([])
     expect(runs(FONT, at(1, 1), show(null), show({}))).toEqual([])
     expect(runs(FONT, at(1, 1), show(glyph('a'), null, {}, glyph('b')))[0]).toMatchObject({
@@ -104,7 +104,7 @@ describe('the service reads the words of a PDF page', () => {
     })
   })
 
-  test('words may have extra space between letters and between words, and a horizontal scale', () => {
+  test('words of a PDF page may have extra space between letters and words, and a horizontal scale', () => {
     const spaced = (...before: Operator[]) =>
       placeOf(
         runs(
@@ -120,7 +120,7 @@ describe('the service reads the words of a PDF page', () => {
     expect(spaced(['setHScale', 50], ['setWordSpacing', 2])).toBe(108.5)
   })
 
-  test('words are split at a gap of more than 180 thousandths of the font size', () => {
+  test('words of a PDF page are split at a gap of more than 180 thousandths of the font size', () => {
     const cut = (gap: number) =>
       runs(FONT, at(100, 100), show(glyph('a'), gap, glyph('b'))).map((one) => [
         one.text,
@@ -136,19 +136,19 @@ describe('the service reads the words of a PDF page', () => {
     expect(runs(FONT, at(100, 100), show(-200, glyph('b'))).map(placeOf)).toEqual([[100, 107, 100]])
   })
 
-  test('words that are written from right to left are kept as separate letters', () => {
+  test('letters of right-to-left words on a PDF page are kept separately', () => {
     const texts = runs(FONT, at(1, 1), show(glyph('a'), glyph('ש'), glyph('ל'), glyph('b'))).map(
       ({ text }) => text,
     )
     expect(texts).toEqual(['a', 'ש', 'ל', 'b'])
   })
 
-  test('words in a vertical font run downwards', () => {
+  test('words of a PDF page in a vertical font run downwards', () => {
     const [one, two] = runs(['setFont', 'vertical', 10], at(100, 100), WORD, WORD)
     expect([placeOf(one!)[2], placeOf(two!)[2]]).toEqual([100, 80])
   })
 
-  test('words in a type 3 font have the widths and the scale of this font', () => {
+  test('words of a PDF page in a type 3 font have the widths and the scale of this font', () => {
     const [one] = runs(['setFont', 'type3', 1], at(100, 100), show(glyph('a', 50)))
     expect(one).toMatchObject({ end: 100.5, size: 1, unseen: null })
   })
@@ -158,7 +158,7 @@ describe('the service computes the position of words on a PDF page', () => {
   const places = (...operators: Operator[]) =>
     runs(FONT, ...operators).map((one) => placeOf(one).filter((_, n) => n !== 1))
 
-  test('the position of words moves by steps that are relative to the start of the line', () => {
+  test('the text position on a PDF page moves by steps that are relative to the start of the line', () => {
     expect(places(['beginText'], ['moveText', 10, 20], WORD, ['moveText', 5, 7], WORD)).toEqual([
       [10, 20],
       [15, 27],
@@ -166,24 +166,24 @@ describe('the service computes the position of words on a PDF page', () => {
     expect(places(['moveText', 10, 20], ['beginText'], WORD)).toEqual([[0, 0]])
   })
 
-  test('the position of words moves to the next line by the leading', () => {
+  test('the text position on a PDF page moves down to the next line by the line spacing (leading)', () => {
     expect(places(at(10, 100), ['setLeading', 12], ['nextLine'], WORD)).toEqual([[10, 88]])
     expect(places(at(10, 100), ['setLeadingMoveText', 3, -9], ['nextLine'], WORD)).toEqual([
       [13, 82],
     ])
   })
 
-  test('the position of words is set by a matrix of six numbers or a list, and does not change if the matrix is broken', () => {
+  test('a matrix of six numbers, also as a list, sets the text position on a PDF page, and a broken matrix changes nothing', () => {
     expect(places(['setTextMatrix', 1, 0, 0, 1, 7, 8], WORD)).toEqual([[7, 8]])
     expect(places(at(7, 8), ['setTextMatrix', [1, 2]], WORD)).toEqual([[7, 8]])
     expect(places(at(7, 8), ['transform', 1], WORD)).toEqual([[7, 8]])
   })
 
-  test('the text rise moves words above the line', () => {
+  test('the text rise of a PDF page moves words above the line', () => {
     expect(places(at(7, 8), ['setTextRise', 3], WORD)).toEqual([[7, 11]])
   })
 
-  test('the matrix of the page changes the position of words until the state is restored', () => {
+  test('a transformation matrix moves the words of a PDF page until the saved state is restored', () => {
     const double: Operator = ['transform', 2, 0, 0, 2, 10, 20]
     for (const [begin, end] of [
       ['save', 'restore'],
@@ -196,7 +196,7 @@ describe('the service computes the position of words on a PDF page', () => {
     expect(places(['restore'], at(1, 2), WORD)).toEqual([[1, 2]])
   })
 
-  test('the matrix of a form, and both matrices of an annotation, change the position of words', () => {
+  test('the matrix of a PDF form, and both matrices of an annotation, move the words inside', () => {
     const moved = [1, 0, 0, 1, 10, 20]
     expect(
       places(
@@ -226,7 +226,7 @@ describe('the service computes the position of words on a PDF page', () => {
     ])
   })
 
-  test('saved states of a page can be nested and restored up to 500 levels', () => {
+  test('up to 500 saved states of a PDF page can be nested and restored', () => {
     const deep = (levels: number) => {
       const saves = Array.from({ length: levels }, (): Operator[] => [
         ['save'],
@@ -239,7 +239,7 @@ describe('the service computes the position of words on a PDF page', () => {
 })
 
 describe('the service detects words that a person does not see', () => {
-  test('words on a layer that is not shown are hidden', () => {
+  test('words on a PDF layer that is switched off are hidden', () => {
     const layer = (tag: string, name: string): Operator => ['beginMarkedContentProps', tag, name]
     expect(unseen(layer('OC', 'off'))).toBe('hidden-text')
     expect(unseen(layer('OC', 'on'))).toBeNull()
@@ -251,7 +251,7 @@ describe('the service detects words that a person does not see', () => {
     expect(unseen(layer('OC', 'off'), ['beginMarkedContent', 'P'])).toBe('hidden-text')
   })
 
-  test('words count as off the page if their middle is outside of the page', () => {
+  test('words of a PDF page count as outside of the page if their middle is outside', () => {
     const placed = (x: number, y: number) =>
       runs(['setFont', 'plain', 9], at(x, y), show(glyph('a', 1_000)))[0]!.unseen
     for (const [x, y] of [
@@ -270,7 +270,7 @@ describe('the service detects words that a person does not see', () => {
       expect([x, y, placed(x, y)]).toEqual([x, y, 'off-page-text'])
   })
 
-  test('words outside of the clipping area are hidden', () => {
+  test('words outside of the clipping area of a PDF page are hidden', () => {
     const clipped = (clip: Operator, ...box: number[]) =>
       unseen(clip, ['constructPath', OPS.endPath, [null], box])
     for (const clip of ['clip', 'eoClip'] as const) {
@@ -287,7 +287,7 @@ describe('the service detects words that a person does not see', () => {
     expect(unseen(['paintFormXObjectBegin', [1, 0, 0, 1, 50, 0], [100, 0, 120, 800]])).toBeNull()
   })
 
-  test('words smaller than two points are hidden, unless the letters are scaled by their font', () => {
+  test('words of a PDF page smaller than two points are hidden, unless their font scales the letters itself', () => {
     expect(unseen(['setFont', 'plain', 1.9])).toBe('tiny-text')
     expect(unseen(['setFont', 'plain', 2])).toBeNull()
     expect(unseen(['setFont', 'unheard', 1.9])).toBe('tiny-text')
@@ -296,7 +296,7 @@ describe('the service detects words that a person does not see', () => {
     expect(unseen(['setGState', [['Font', ['plain', 1]]]])).toBe('tiny-text')
   })
 
-  test('words are hidden if their text mode does not paint them, or if they are almost transparent', () => {
+  test('words of a PDF page are hidden if their text mode does not paint them, or if they are almost transparent', () => {
     for (const [mode, why] of [
       [0, null],
       [1, null],
@@ -312,7 +312,7 @@ describe('the service detects words that a person does not see', () => {
     expect(unseen(['setFillTransparent'])).toBe('invisible-text')
   })
 
-  test('words are hidden if their fill or their outline has the colour of the page', () => {
+  test('words of a PDF page are hidden if their fill or their outline has the colour of the page', () => {
     const stroke: Operator = ['setStrokeRGBColor', '#ffffff']
     const outline = (mode: number): Operator => ['setTextRenderingMode', mode]
     expect(unseen(WHITE)).toBe('invisible-text')
@@ -329,7 +329,7 @@ describe('the service detects words that a person does not see', () => {
 describe('the service takes account of painted areas on a PDF page', () => {
   const BLACK: Operator = ['setFillRGBColor', '#000000']
 
-  test('a painted area is the background of words that are drawn after the area and have their middle inside it', () => {
+  test('a painted area is the background of later words whose middle is inside the area', () => {
     expect(unseen(BLACK, fill(100, 100, 110, 110))).toBe('invisible-text')
     expect(unseen(BLACK, fill(100, 100, 110, 110), WHITE)).toBeNull()
     expect(unseen(BLACK, fill(106, 100, 120, 110), WHITE)).toBe('invisible-text')
@@ -338,7 +338,7 @@ describe('the service takes account of painted areas on a PDF page', () => {
     )
   })
 
-  test('a painted area results from each operator that fills a path', () => {
+  test('each PDF operator that fills a path makes a painted area', () => {
     for (const paint of [
       'fill',
       'eoFill',
@@ -355,7 +355,7 @@ describe('the service takes account of painted areas on a PDF page', () => {
     expect(unseen(['constructPath', OPS.fill, [null], [90, 90]], WHITE)).toBe('invisible-text')
   })
 
-  test('the matrix of the page moves a painted area, and the clipping area cuts it', () => {
+  test('a transformation matrix moves a painted area of a PDF page, and the clipping area cuts it', () => {
     const moved: Operator = ['transform', 1, 0, 0, 1, 90, 90]
     expect(unseen(['save'], moved, fill(0, 0, 30, 30), ['restore'], WHITE)).toBeNull()
     const clip: Operator[] = [['clip'], ['constructPath', OPS.endPath, [null], [200, 0, 600, 800]]]
@@ -364,12 +364,12 @@ describe('the service takes account of painted areas on a PDF page', () => {
     )
   })
 
-  test('an area on a layer that is not shown is not painted', () => {
+  test('an area on a PDF layer that is switched off is not painted', () => {
     const off: Operator = ['beginMarkedContentProps', 'OC', 'off']
     expect(unseen(off, fill(90, 90, 120, 120), ['endMarkedContent'], WHITE)).toBe('invisible-text')
   })
 
-  test('a painted area has an unknown colour if it is a picture, or if it is not a rectangle', () => {
+  test('a painted area of a PDF page has an unknown colour if it is a picture or no rectangle', () => {
     const picture: Operator[] = [
       ['save'],
       ['transform', 90, 0, 0, 90, 90, 90],
@@ -396,7 +396,7 @@ describe('the service takes account of painted areas on a PDF page', () => {
     expect(unseen(['constructPath', OPS.fill, null, [90, 90, 120, 120]])).toBeNull()
   })
 
-  test('a painted area hides earlier words if it covers them from start to end', () => {
+  test('a painted area of a PDF page hides earlier words if it covers them from start to end', () => {
     const covered = (...after: Operator[]) => runs(FONT, at(100, 100), WORD, ...after)[0]!.unseen
     expect(covered()).toBeNull()
     expect(covered(fill(100, 100, 110, 110))).toBe('invisible-text')
@@ -416,14 +416,14 @@ describe('the service takes account of painted areas on a PDF page', () => {
     ).toBe('hidden-text')
   })
 
-  test('a painted area is remembered at least while it is one of the last 500', () => {
+  test('at least the last 500 painted areas of a PDF page are remembered', () => {
     const more = (count: number) => Array.from({ length: count }, () => fill(300, 300, 310, 310))
     expect(unseen(fill(90, 90, 120, 120), ...more(999), WHITE)).toBeNull()
     expect(unseen(fill(90, 90, 120, 120), ...more(1_000), WHITE)).toBe('invisible-text')
   })
 })
 
-test('a highlighter over words does not hide the words, because it only darkens the page', () => {
+test('a highlighter over words of a PDF page does not hide the words, because its blend mode only darkens the page', () => {
   const mode = (name: string): Operator => ['setGState', [['BM', name]]]
   const yellow: Operator = ['setFillRGBColor', '#ffff00']
   const highlighted = (...before: Operator[]) =>
