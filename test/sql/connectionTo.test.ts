@@ -11,7 +11,7 @@ function withParameters(text: string): string {
   return url.href
 }
 
-test('a pool keeps its name and its time limit beside the options of the database URL', async () => {
+test('a database pool keeps its name and its time limit even if the database URL has options', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({
     url: withParameters(database.url),
@@ -32,7 +32,7 @@ test('a pool keeps its name and its time limit beside the options of the databas
   }
 })
 
-test('the name of a live worker pool is seen whatever the database URL says', async () => {
+test('a running worker pool is seen by its name, whatever options the database URL has', async () => {
   await using database = await createTestDatabase()
   const registration = await registerPool({
     databaseUrl: withParameters(database.url),

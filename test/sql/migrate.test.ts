@@ -25,7 +25,7 @@ const columnExists = async () => {
   return rows.length === 1
 }
 
-test('a migration waits for a busy table without delaying other statements', async () => {
+test('a migration that waits for a busy table does not delay other statements', async () => {
   write('900001_extra.sql', 'alter table messages add column extra text;')
   const { pool } = database
   const reader = await pool.connect()
@@ -48,7 +48,7 @@ test('a migration waits for a busy table without delaying other statements', asy
   expect([await columnExists(), await migrate(database.url, folder)]).toEqual([true, []])
 })
 
-test('a migration whose connection breaks between two statements is refused', async () => {
+test('a migration counts as failed if its connection breaks between two statements', async () => {
   write('900001_extra.sql', 'alter table messages add column extra text;')
   const { pool } = database
   const reader = await pool.connect()
@@ -102,7 +102,7 @@ test('an index is built while other statements write to the table', async () => 
   expect(rows).toEqual([{ indisvalid: true }])
 })
 
-test('a migration builds an index anew after a kill in the middle of the first build', async () => {
+test('if a migration is killed while it builds an index, the next migration builds the index again', async () => {
   const text = 'create index concurrently if not exists projects_purpose on projects (purpose);'
   write('900001_online.sql', `-- online: a test\n${text}`)
   const { pool } = database
@@ -128,7 +128,7 @@ test('a migration builds an index anew after a kill in the middle of the first b
   expect(rows).toEqual([{ indisvalid: true }])
 })
 
-test('two migrations at once build an index online, one after the other', async () => {
+test('if two migrations build an index at once, they build it one after the other', async () => {
   write(
     '900001_online.sql',
     `-- online: a test
@@ -158,7 +158,7 @@ test('two migrations at once build an index online, one after the other', async 
   expect(await Promise.all([first, second])).toEqual([['900001_online.sql'], []])
 })
 
-test('a time limit on the statements of the database does not end a long migration', async () => {
+test('a database’s time limit on statements does not end a long migration', async () => {
   const { pool, url } = database
   const name = new URL(url).pathname.slice(1)
   await pool.query(`alter database ${name} set statement_timeout = '100ms'`)
@@ -175,7 +175,7 @@ test('a migration that fails changes nothing, and the error names the migration'
   expect(await columnExists()).toBe(false)
 })
 
-test('a live API key that may read mail gets the scope mail:codes only once', async () => {
+test('the migration for the scope mail:codes adds the scope once to each active API key that may read mail', async () => {
   const { pool } = database
   const update = (
     await Bun.file(join(import.meta.dir, '../../sql/migrations/000110_message_codes.sql')).text()

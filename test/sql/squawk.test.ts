@@ -39,7 +39,7 @@ function squawk(paths: readonly string[], isOnline: boolean): string {
 test.each([
   ['that run in a transaction', false],
   ['that build an index without blocking writers', true],
-])('Squawk accepts the migrations %s', (_which, isOnline) => {
+])('the SQL checker Squawk accepts the migrations %s', (_which, isOnline) => {
   const paths = readdirSync(FOLDER)
     .filter((name) => name >= FIRST_NEW)
     .map((name) => join(FOLDER, name))

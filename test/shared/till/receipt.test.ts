@@ -84,7 +84,7 @@ describe('receiptKey makes the signing key of receipts', () => {
 })
 
 describe('the service publishes the key documents that verify its receipts', () => {
-  test('published key documents contain every public key, with the signing key first, and no secret key', () => {
+  test('the published key documents contain every public receipt key, with the present signing key first, and no secret key', () => {
     const keys = [signing, retired]
     const jwks = receiptJwks(keys)
     expect(jwks.keys.map(({ kid }) => kid)).toEqual([signing.kid, retired.kid])
@@ -113,7 +113,7 @@ describe('the service publishes the key documents that verify its receipts', () 
     }
   })
 
-  test('a key document without any key is refused with a RangeError', () => {
+  test('an attempt to publish no receipt key at all throws a RangeError', () => {
     expect(() => receiptDidDocument([])).toThrow(RangeError)
   })
 })
@@ -138,7 +138,7 @@ describe('signReceipt signs the receipt of a payment', () => {
     expect(nodeVerify(null, Buffer.from(canonicalJson(body)), key, signature)).toBe(true)
   })
 
-  test('jose accepts the JWS of a receipt by the key set, and the payload of the JWS is an offer-receipt', async () => {
+  test('the library jose accepts a receipt’s JWS with the published key set, and its payload is an x402 offer-receipt', async () => {
     const keySet = createLocalJWKSet(receiptJwks([retired, signing]))
     const { payload, protectedHeader } = await compactVerify(receipt.jws, keySet)
     expect(protectedHeader).toEqual({ alg: 'EdDSA', kid: signing.kid })
@@ -159,7 +159,7 @@ describe('signReceipt signs the receipt of a payment', () => {
     })
   })
 
-  test('the same payment gives the same receipt, byte for byte', () => {
+  test('if a receipt is signed again for the same payment, it has exactly the same bytes', () => {
     const shuffled = Object.fromEntries(Object.entries(body).toReversed()) as ReceiptBody
     expect(receiptText(signReceipt({ body: shuffled, key: signing }))).toBe(receiptText(receipt))
   })
@@ -175,7 +175,7 @@ describe('signReceipt signs the receipt of a payment', () => {
 })
 
 describe('verifyReceipt checks the receipt of a payment', () => {
-  test('verifyReceipt accepts receipts of every published key, even of a retired key', () => {
+  test('verifyReceipt accepts receipts that were signed with any published key, even a retired key', () => {
     const old = signReceipt({ body: { ...body, endpointId: null }, key: retired })
     expect(verifyReceipt({ receipt: old, trustedKeys })).toEqual({ ok: true, body: old.body })
     expect(verifyReceipt({ receipt: JSON.parse(receiptText(receipt)), trustedKeys })).toEqual({

@@ -31,7 +31,7 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
     expect(parseResourceUrl(text).url).toBe(url)
   })
 
-  test('parseResourceUrl finds the registered URL even if the requested URL has another query, letter case, default port or scheme', () => {
+  test('parseResourceUrl finds the registered URL even if query, letter case, default port or scheme of the requested URL differ', () => {
     const registered = key('https://api.example.com/v1/joke')
     for (const sent of [
       'https://api.example.com/v1/joke?lang=en',
@@ -93,7 +93,7 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
 describe('a URL may be', () => {
   const ofLength = (length: number) => 'https://api.example.com/'.padEnd(length, 'a')
 
-  test('2,048 characters long, with or without what its normal form leaves out', () => {
+  test('a URL may be 2,048 characters long, with and without the parts that its normal form omits', () => {
     expect(parseResourceUrl(ofLength(2048)).url).toBe(ofLength(2048))
     expect(() => parseResourceUrl(ofLength(2049))).toThrow('must be at most 2048 characters')
     const withQuery = `${ofLength(2040)}?`
@@ -101,7 +101,7 @@ describe('a URL may be', () => {
     expect(parseResourceUrl(withQuery.padEnd(2048, 'q')).url).toBe(ofLength(2040))
   })
 
-  test('2,048 characters long after percent-encoding', () => {
+  test('a URL may be 2,048 characters long after percent-encoding', () => {
     const encoded = (rest: number) =>
       `https://api.example.com/${'é'.repeat(300)}${'a'.repeat(rest)}`
     const most = 2048 - 'https://api.example.com/'.length - 300 * 6
@@ -111,7 +111,7 @@ describe('a URL may be', () => {
 })
 
 describe('a paid resource', () => {
-  test('is the URI of an MCP tool, unchanged, or an http URL in its normal form', () => {
+  test('a paid resource is the unchanged URI of an MCP tool, or an http URL in its normal form', () => {
     const tool = `mcp://tool/${'a'.repeat(128)}`
     expect(parsePaidResource(tool)).toEqual({ url: tool, matchKey: tool })
     expect(parsePaidResource('HTTPS://API.example.com/a?x')).toEqual({
@@ -132,7 +132,7 @@ describe('a paid resource', () => {
     expect(() => parsePaidResource(text)).toThrow(/^must be mcp:\/\/tool\/NAME/)
   })
 
-  test('of another scheme is refused', () => {
+  test('a paid resource with another URL scheme is refused', () => {
     expect(() => parsePaidResource('ftp://api.example.com/a')).toThrow('absolute')
   })
 })

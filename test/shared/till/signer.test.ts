@@ -34,13 +34,13 @@ async function signed() {
 
 describe('the service recovers the same signer from a signature as viem', () => {
   test.if(process.platform === 'linux' && process.arch === 'x64')(
-    'signers are recovered with libsecp256k1 on Linux x64',
+    'on Linux x64, the service recovers the signer of a signature with the library libsecp256k1',
     () => {
       expect(hasLibsecp256k1).toBe(true)
     },
   )
 
-  test(`the signer is the same for ${RANDOM_SIGNATURES} random signatures`, async () => {
+  test(`for ${RANDOM_SIGNATURES} random signatures, the service and viem recover the same signer`, async () => {
     for (let n = 0; n < RANDOM_SIGNATURES; n++) {
       const { address, hash, r, s, v } = await signed()
       const signer = await signerOf(hash, pack(r, s, v))
@@ -51,13 +51,13 @@ describe('the service recovers the same signer from a signature as viem', () => 
     }
   })
 
-  test('the signer is the same for a high s, which needs the other recovery value', async () => {
+  test('for a high s value in a signature, the service and viem recover the same signer', async () => {
     const { address, hash, r, s, v } = await signed()
     expect(await expectSame(hash, pack(r, GROUP_ORDER - s, v === 27 ? 28 : 27))).toBe(address)
     expect(await expectSame(hash, pack(r, GROUP_ORDER - s, v))).not.toBe(address)
   })
 
-  test('the signer is the same for every value of the last byte of a signature', async () => {
+  test('for every value of a signature’s last byte, the service and viem recover the same signer', async () => {
     const { address, hash, r, s, v } = await signed()
     for (let byte = 0; byte < 256; byte++) {
       const signer = await expectSame(hash, pack(r, s, byte))
@@ -66,7 +66,7 @@ describe('the service recovers the same signer from a signature as viem', () => 
     }
   })
 
-  test('the signer is the same for r and s at the edges of their ranges', async () => {
+  test('for r and s values at the edges of their ranges, the service and viem recover the same signer', async () => {
     const { hash, r, s } = await signed()
     const edges = [
       0n,
@@ -96,7 +96,7 @@ describe('the service recovers the same signer from a signature as viem', () => 
     }
   })
 
-  test('the signer is the same for digests at the edges of the group order', async () => {
+  test('for digests at the edges of the group order, the service and viem recover the same signer', async () => {
     const { r, s, v } = await signed()
     for (const digest of [
       0n,
@@ -110,7 +110,7 @@ describe('the service recovers the same signer from a signature as viem', () => 
     }
   })
 
-  test('the signer is null if the recovered key is the point at infinity', async () => {
+  test('if the recovered key is the point at infinity, the signer is null', async () => {
     // With R = kG, k = 1 and s = digest, the recovered public key is (sR - zG) / r = 0.
     const r = 0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798n
     for (const v of [27, 28]) {
@@ -121,7 +121,7 @@ describe('the service recovers the same signer from a signature as viem', () => 
     expect(await signerOf(`0x${word(5n)}`, pack(r, 5n, 27))).toBeNull()
   })
 
-  test('the signer is the same as in viem for signatures and digests that are malformed or written in another form', async () => {
+  test('for malformed or differently written signatures and digests, the service and viem recover the same signer', async () => {
     const { address, hash, r, s, v } = await signed()
     const signature = pack(r, s, v)
     const upper: Hex = `0x${signature.slice(2).toUpperCase()}`

@@ -92,7 +92,7 @@ describe('the service knows the networks of USDC', () => {
     expect(usdcNetworkOfChainId(1)).toBeUndefined()
   })
 
-  test('the networks of USDC have checksummed addresses, because clients of x402 version 1 compare the addresses as strings', () => {
+  test('the USDC networks have checksummed addresses, because clients of x402 version 1 compare addresses as strings', () => {
     for (const { usdcAddress, chainId, caip2 } of Object.values(USDC_NETWORKS)) {
       expect(getAddress(usdcAddress.toLowerCase())).toBe(usdcAddress)
       expect(caip2).toBe(`eip155:${chainId}`)

@@ -34,7 +34,7 @@ describe('buildChallenge makes the x402 challenge of a 402 response', () => {
     payTo: '0x209693bc6afc0c5328ba36faf03c514ef312287c',
   } as const
 
-  test('buildChallenge makes the example body of the x402 specification', () => {
+  test('buildChallenge writes the example body of the x402 specification', () => {
     expect(
       buildChallenge({
         ...parameters,
@@ -61,7 +61,7 @@ describe('buildChallenge makes the x402 challenge of a 402 response', () => {
     })
   })
 
-  test('buildChallenge makes every member that clients of x402 version 1 require, and no null', () => {
+  test('buildChallenge writes every member that clients of x402 version 1 require, and never null', () => {
     const challenge = buildChallenge({
       ...parameters,
       network: 'base',
@@ -187,7 +187,7 @@ describe('decodePaymentHeader reads an x402 payment header', () => {
     expect(decodePaymentHeader(encode(changed(path, value)))).toMatchObject({ ok: false, reason })
   })
 
-  test('decodePaymentHeader reports an unsupported version or scheme even if the other members have an unknown form', () => {
+  test('decodePaymentHeader reports an unsupported version or scheme, even if it cannot read the other members', () => {
     expect(parsePaymentPayload({ x402Version: 3, accepted: {} })).toMatchObject({
       reason: 'invalid_x402_version',
     })
@@ -201,7 +201,7 @@ describe('decodePaymentHeader reads an x402 payment header', () => {
     expect(parsePaymentPayload(more)).toEqual(decodePaymentHeader(SPEC_PAYMENT_HEADER))
   })
 
-  test('decodePaymentHeader neither throws nor hangs on 2,000 mutated headers', () => {
+  test('decodePaymentHeader neither throws nor hangs on 2,000 randomly changed headers', () => {
     let seed = 1
     const random = (below: number) => {
       seed = (seed * 48271) % 2147483647
@@ -231,7 +231,7 @@ test('a payment header has at most 16,384 characters', () => {
 describe('encodePaymentResponse writes the settlement header', () => {
   const decode = (header: string) => JSON.parse(atob(header))
 
-  test('encodePaymentResponse puts the receipt of a successful payment into the extension offer-receipt', () => {
+  test('encodePaymentResponse puts a successful payment’s receipt into the x402 extension offer-receipt', () => {
     const response = {
       success: true,
       transaction: `0x${'ab'.repeat(32)}`,
@@ -245,7 +245,7 @@ describe('encodePaymentResponse writes the settlement header', () => {
     })
   })
 
-  test('encodePaymentResponse returns ASCII for any members, because clients decode the header with atob', () => {
+  test('encodePaymentResponse returns ASCII whatever the members contain, because clients decode the header with atob', () => {
     const header = encodePaymentResponse({
       success: false,
       errorReason: 'insufficient_funds',

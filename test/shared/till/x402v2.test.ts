@@ -91,7 +91,7 @@ describe('parsePaymentPayload reads a payment of either x402 version', () => {
     expect(parsePaymentPayload({ ...PAYMENT, ...changes })).toMatchObject({ ok: false, reason })
   })
 
-  test('parsePaymentPayload neither throws nor hangs on 2,000 mutated headers', () => {
+  test('parsePaymentPayload neither throws nor hangs on 2,000 randomly changed headers', () => {
     let seed = 1
     const random = (below: number) => {
       seed = (seed * 48271) % 2147483647
@@ -119,7 +119,7 @@ describe('encodePaymentRequired writes the challenge of x402 version 2', () => {
     }).accepts[0] as PaymentRequirements,
   })
 
-  test('encodePaymentRequired includes a signed offer if the service has a signing key', () => {
+  test('encodePaymentRequired includes a signed offer if the service has a key to sign receipts', () => {
     const signed = decode(encodePaymentRequired(offer(), key, 1_000))
     const [one] = signed.extensions['offer-receipt'].info.offers
     const [, payload] = one.signature.split('.')
@@ -158,7 +158,7 @@ describe('encodePaymentRequired writes the challenge of x402 version 2', () => {
   )
 })
 
-test('a settlement response names the network and the reason in the way of its x402 version', () => {
+test('the settlement response writes the network and the reason as the payment’s x402 version requires', () => {
   const failure = {
     success: false,
     transaction: '',
@@ -175,7 +175,7 @@ test('a settlement response names the network and the reason in the way of its x
   expect(wireReason('insufficient_funds', 2)).toBe('insufficient_funds')
 })
 
-test('an x402 network is found by its name and by its CAIP-2 name', () => {
+test('an x402 network is found by its plain name and by its CAIP-2 name', () => {
   expect(usdcNetworkOf('base')?.chainId).toBe(8453)
   expect(usdcNetworkOf('eip155:84532')?.network).toBe('base-sepolia')
   for (const name of ['eip155:1', 'eip155:*', 'Base', '', 'constructor', '__proto__']) {

@@ -37,7 +37,7 @@ describe('the service checks the name of a credential', () => {
   const nameFault = (name: string) => faultOf(() => checkName(name))
   const text = 'name must be 1 to 128 characters without control characters'
 
-  test('the name of a credential has 1 to 128 code points of any script', () => {
+  test('the name of a credential has 1 to 128 Unicode code points of any script', () => {
     for (const name of ['a', 'Schlüssel 鍵', '🔑'.repeat(128)]) expect(nameFault(name)).toBeNull()
     for (const name of ['', 'a'.repeat(129)]) expect(nameFault(name)).toBe(text)
   })
@@ -48,13 +48,13 @@ describe('the service checks the name of a credential', () => {
 })
 
 describe('the service checks the content of a credential', () => {
-  test('the content of a credential has a known type', () => {
+  test('a credential must have a known type', () => {
     for (const type of ['CUSTOM', 'LOGIN']) expect(contentFault(type, { a: 1 })).toBeNull()
     const text = `type must be one of ${CREDENTIAL_TYPES.join(', ')}`
     for (const type of ['', 'login', 'constructor']) expect(contentFault(type, { a: 1 })).toBe(text)
   })
 
-  test('the content of a credential has objects as data and metadata', () => {
+  test('the data and the metadata of a credential must be objects', () => {
     for (const value of [null, undefined, 'x', 7, ['x']]) {
       expect(contentFault('CUSTOM', value)).toBe('data must be a JSON object')
       // If undefined were passed, the parameter would get its default value, so the test makes no call with undefined.
@@ -64,12 +64,12 @@ describe('the service checks the content of a credential', () => {
     }
   })
 
-  test('the content of a credential has at least one field of data', () => {
+  test('the data of a credential must have at least one field', () => {
     expect(contentFault('CUSTOM', {})).toBe('data must hold at least one field')
     expect(contentFault('CUSTOM', { a: null })).toBeNull()
   })
 
-  test('the content of a credential is nested at most 32 levels', () => {
+  test('the data and metadata of a credential may be nested at most 32 levels', () => {
     expect(contentFault('CUSTOM', nested(32))).toBeNull()
     expect(contentFault('CUSTOM', nested(33))).toBe('data must not nest deeper than 32 levels')
     expect(contentFault('CUSTOM', { a: 1 }, nested(33))).toBe(
@@ -77,7 +77,7 @@ describe('the service checks the content of a credential', () => {
     )
   })
 
-  test('a number of a credential must keep its digits', () => {
+  test('a number in a credential is refused if JSON cannot keep all its digits', () => {
     const fault = 'must hold numbers beyond 2^53 - 1 as text: JSON numbers lose their digits'
     for (const text of ['9007199254740993', '-12345678901234567890', '1e400']) {
       const given = JSON.parse(`{"a":[{"pin":${text}}]}`)
@@ -89,7 +89,7 @@ describe('the service checks the content of a credential', () => {
     }
   })
 
-  test('the content of a credential has at most 65,536 bytes of data and 16,384 bytes of metadata', () => {
+  test('a credential has at most 65,536 bytes of data and 16,384 bytes of metadata', () => {
     // The braces, the name and the quotes add eight bytes to the JSON text, and the letter `ä` takes two bytes.
     const sized = (bytes: number) => ({ a: `ä${'x'.repeat(bytes - 10)}` })
     expect(contentFault('CUSTOM', sized(65_536))).toBeNull()
@@ -102,7 +102,7 @@ describe('the service checks the content of a credential', () => {
 })
 
 describe('the service checks a known field of a credential', () => {
-  test('a known field for text must be a string', () => {
+  test('a field of a credential that is known as a text must be a string', () => {
     expect(contentFault('LOGIN', { password: 'soup' })).toBeNull()
     for (const value of [7, null, ['soup'], { a: 1 }]) {
       expect(contentFault('LOGIN', { password: value })).toBe('data.password must be a string')
@@ -110,7 +110,7 @@ describe('the service checks a known field of a credential', () => {
     }
   })
 
-  test('a known field for a number must be a number or a string', () => {
+  test('a field of a credential that is known as a number must be a number or a string', () => {
     for (const port of [5432, '5432']) {
       expect(contentFault('DATABASE', { password: 'soup' }, { port })).toBeNull()
     }
@@ -122,7 +122,7 @@ describe('the service checks a known field of a credential', () => {
     expect(contentFault('CARD', { expMonth: 7 })).toBeNull()
   })
 
-  test('the field for backup codes must be an array of strings in every type of credential', () => {
+  test('the field for backup codes must be an array of strings in every credential type', () => {
     for (const field of ['backupCodes', 'usedBackupCodes']) {
       for (const codes of [[], ['a', 'b']]) {
         expect(contentFault('CUSTOM', { [field]: codes })).toBeNull()
@@ -135,12 +135,12 @@ describe('the service checks a known field of a credential', () => {
     }
   })
 
-  test('an unknown field, or a field that belongs to another type of credential, may contain anything', () => {
+  test('an unknown field of a credential, or a field of another credential type, may contain anything', () => {
     expect(contentFault('CUSTOM', { password: 7, toString: 1 }, { port: true })).toBeNull()
     expect(contentFault('LOGIN', { port: true }, { totp: 7 })).toBeNull()
   })
 
-  test('the fields of each type of credential are described in words', () => {
+  test('the function describeShape lists the fields of a credential type for error messages', () => {
     expect(describeShape('LOGIN')).toBe(
       'data.username, data.password, metadata.uri, metadata.username',
     )
@@ -149,7 +149,7 @@ describe('the service checks a known field of a credential', () => {
 })
 
 describe('the service reads the TOTP secret of a credential', () => {
-  test('a TOTP secret is required only in a credential of the type TOTP, either in the field secret or in the field totp', () => {
+  test('only a credential of the type TOTP needs a TOTP secret, in the field secret or in the field totp', () => {
     expect(contentFault('TOTP', { note: 'x' })).toBe('data.secret must hold the TOTP secret')
     expect(contentFault('TOTP', { secret: TOTP_SECRET })).toBeNull()
     expect(contentFault('TOTP', { totp: TOTP_SECRET })).toBeNull()
@@ -171,7 +171,7 @@ describe('the service reads the TOTP secret of a credential', () => {
     expect(hasTotp('TOTP', { secret: 7, totp: null })).toBe(false)
   })
 
-  test('the TOTP key is read from the first field that contains a TOTP secret', () => {
+  test('the key for TOTP codes is read from the first field that contains a TOTP secret', () => {
     const key = totpKeyOf('LOGIN', { totp: TOTP_SECRET })
     expect(key).not.toBeNull()
     expect(totpKeyOf('TOTP', { secret: TOTP_SECRET, totp: OTHER_SECRET })).toEqual(key)
@@ -180,7 +180,7 @@ describe('the service reads the TOTP secret of a credential', () => {
     expect(() => totpKeyOf('LOGIN', { totp: '1' })).toThrow(CredentialInputError)
   })
 
-  test('a TOTP secret is replaced by a marker when the data are shown', () => {
+  test('when a credential is shown, a marker replaces the TOTP secret', () => {
     const data = { secret: TOTP_SECRET, totp: TOTP_SECRET, note: 'x' }
     expect(shownData('TOTP', data)).toEqual({ secret: TOTP_MARKER, totp: TOTP_MARKER, note: 'x' })
     expect(shownData('CUSTOM', data)).toEqual({ ...data, totp: TOTP_MARKER })
@@ -189,12 +189,12 @@ describe('the service reads the TOTP secret of a credential', () => {
 })
 
 describe('the service manages the backup codes of a credential', () => {
-  test('backup codes are counted while they are unused', () => {
+  test('the service counts the backup codes of a credential that are still unused', () => {
     expect(unusedBackupCodes({ backupCodes: ['a', 'b'], usedBackupCodes: ['c'] })).toBe(2)
     expect(unusedBackupCodes({})).toBe(0)
   })
 
-  test('backup codes are taken in their order and become used codes', () => {
+  test('backup codes are handed out in their order, and then count as used', () => {
     const data = { backupCodes: ['a', 'b'], usedBackupCodes: ['c'], note: 'x' }
     expect(popBackupCode(data)).toEqual({
       code: 'a',
@@ -209,12 +209,12 @@ describe('the service manages the backup codes of a credential', () => {
     expect(data.backupCodes).toEqual(['a', 'b'])
   })
 
-  test('after the last backup code is taken, there is no further one', () => {
+  test('if all backup codes are used, no further backup code is handed out', () => {
     expect(popBackupCode({ backupCodes: [] })).toBeNull()
     expect(popBackupCode({})).toBeNull()
   })
 
-  test('if an old version is restored, backup codes that were used after it stay used', () => {
+  test('if an old version of a credential is restored, backup codes that were used later stay used', () => {
     const old = { backupCodes: ['a', 'b', 'c'], usedBackupCodes: ['z', 'a'], note: 'x' }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['a', 'c', 'y'] })).toEqual({
       backupCodes: ['b'],
@@ -227,7 +227,7 @@ describe('the service manages the backup codes of a credential', () => {
     })
   })
 
-  test('if no backup code was used after an old version, restoring this version does not change it', () => {
+  test('if no backup code was used after an old version, a restore does not change this version', () => {
     const old = { backupCodes: ['a'] }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['b'] })).toBe(old)
     expect(withoutUsedCodes(old, {})).toBe(old)

@@ -25,12 +25,12 @@ const decoded = (text: string, bytesMin = 4) => [...createRunDecoder(bytesMin).d
 const texts = (text: string, bytesMin = 4) => decoded(text, bytesMin).map((view) => view.text)
 
 describe('the service decodes the escapes in a text', () => {
-  test('no escapes are found in a plain text', () => {
+  test('the search for escaped text finds nothing in a plain text', () => {
     for (const text of ['', 'plain', '100 %', 'a & b', '&;', 'a = b', '%u12', '&#x;'])
       expect([text, unescaped(text)]).toEqual([text, []])
   })
 
-  test('percent escapes are two hexadecimal digits, or the letter u and four hexadecimal digits', () => {
+  test('a percent escape consists of two hexadecimal digits, or of the letter u and four hexadecimal digits', () => {
     expect(unescaped('a%41%e9b%')).toEqual([`aA\xe9b%`])
     expect(unescaped('%4a%4A%u0041%u20AC')).toEqual([`JJA${bytes('€')}`])
     expect(unescaped('%41%4g%u123')).toEqual(['A%4g%u123'])
@@ -69,18 +69,18 @@ describe('the service decodes the escapes in a text', () => {
     expect(unescaped(text)).toEqual([wanted])
   })
 
-  test('quoted-printable escapes are two hexadecimal digits, or the end of a line', () => {
+  test('a quoted-printable escape consists of two hexadecimal digits, or of the end of a line', () => {
     expect(unescaped('a=41=e9=3d')).toEqual(['aA\xe9='])
     expect(unescaped('ab=\r\ncd= \t\nef=g')).toEqual(['abcdef=g'])
   })
 
-  test('for each kind of escape, one text is made in which only this kind is decoded', () => {
+  test('the service decodes each kind of escape separately, and makes one text for each kind', () => {
     expect(unescaped('%41\\x42&#67;=44')).toEqual([
       ...['A\\x42&#67;=44', '%41B&#67;=44', '%41\\x42C=44', '%41\\x42&#67;D'],
     ])
   })
 
-  test('decoded escapes tell from which characters each decoded byte came', () => {
+  test('each byte of a decoded escape keeps the position of the characters from which it came', () => {
     const text = 'a%41b%u20ACc'
     expect(origins(text, only(text))).toEqual([
       ...[
@@ -95,7 +95,7 @@ describe('the service decodes the escapes in a text', () => {
 })
 
 describe('the service removes the null bytes of a text', () => {
-  test('null bytes are removed, so that UTF-16 becomes ASCII', () => {
+  test('null bytes are removed from a text, so that UTF-16 becomes ASCII', () => {
     const text = '\0a\0bc\0\0'
     const view = narrowed(text)!
     expect(origins(text, view)).toEqual([
@@ -115,7 +115,7 @@ describe('the service decodes a run of base64 in a text', () => {
   const SECRET = 'tomato-soup~~?>'
   const encoded = Buffer.from(SECRET).toString('base64')
 
-  test('a run of base64 is decoded four times, once for each alignment', () => {
+  test('base64 in a text is decoded four times, once for each possible start of a group', () => {
     for (const before of ['', 'x', 'xy', 'xyz']) {
       const found = texts(`"${before}${encoded}"`)
       expect(found).toHaveLength(4)
@@ -123,7 +123,7 @@ describe('the service decodes a run of base64 in a text', () => {
     }
   })
 
-  test('a run of base64 may have any length, the URL-safe alphabet, and line breaks', () => {
+  test('base64 in a text may have any length, the URL-safe alphabet, and line breaks', () => {
     for (const secret of [
       'tomato',
       'tomato-',
@@ -140,7 +140,7 @@ describe('the service decodes a run of base64 in a text', () => {
     expect(texts(lines)[0]).toStartWith(SECRET)
   })
 
-  test('decodes to at least the given bytes', () => {
+  test('base64 in a text is decoded only if it gives at least the requested number of bytes', () => {
     const run = (length: number) => `!${'QUJD'.repeat(4).slice(0, length)}!`
     expect(texts(run(6), 4)).toHaveLength(4)
     expect(texts(run(5), 4)).toEqual([])
@@ -148,7 +148,7 @@ describe('the service decodes a run of base64 in a text', () => {
     expect(texts(run(7), 6)).toEqual([])
   })
 
-  test('a run of base64 tells from which four characters each decoded byte came', () => {
+  test('each byte that was decoded from base64 keeps the position of its group of four characters', () => {
     const text = '!QUJDREVG!'
     expect(origins(text, decoded(text)[0]!).slice(0, 6)).toEqual([
       ...['A', 'B', 'C'].map((byte) => [byte, 'QUJD']),
@@ -158,7 +158,7 @@ describe('the service decodes a run of base64 in a text', () => {
     expect(origins('!xQUJDREVG!', shifted!)[0]).toEqual(['A', 'QUJD'])
   })
 
-  test('for an incomplete group at the end of base64, each byte has the characters from which it came', () => {
+  test('at an incomplete end of base64, each decoded byte keeps the position of its characters', () => {
     const text = '!QUJDREVGR0g!'
     expect(origins(text, decoded(text)[0]!).slice(6, 8)).toEqual([
       ...[
@@ -170,7 +170,7 @@ describe('the service decodes a run of base64 in a text', () => {
     expect(origins(one, decoded(one)[0]!).slice(6, 7)).toEqual([['G', 'Rw']])
   })
 
-  test('two runs of base64 in a text are decoded separately', () => {
+  test('two separate pieces of base64 in a text are decoded separately', () => {
     const [view] = decoded('!QUJDREVG! !SElKS0xN!')
     expect(view!.text).toHaveLength(14)
     expect([view!.text.slice(0, 6), view!.text.slice(7, 13)]).toEqual(['ABCDEF', 'HIJKLM'])
@@ -190,23 +190,23 @@ describe('the service decodes a run of hexadecimal digits in a text', () => {
     ['41-42-43-44'],
     ['0x41, 0x42, 0x43, 0x44'],
     ['0x410x420x430x44'],
-  ])('a run of hexadecimal digits may have separators: %p', (text) => {
+  ])('hexadecimal digits in a text may have separators: %p', (text) => {
     expect(hexTexts(text)[0]).toStartWith('ABCD')
   })
 
-  test('a run of hexadecimal digits is decoded twice, once from its first digit and once from its second digit', () => {
+  test('hexadecimal digits in a text are decoded twice, once from the first digit and once from the second digit', () => {
     const [first, second] = hexTexts('!f414243444!')
     expect(first).toStartWith('\xf4')
     expect(second).toStartWith('ABCD')
   })
 
-  test('decodes to at least the given bytes', () => {
+  test('hexadecimal digits in a text are decoded only if they give at least the requested number of bytes', () => {
     expect(hexTexts('!41 42 43 44!')).toHaveLength(2)
     expect(hexTexts('!41 42 43!')).toEqual([])
     expect(hexTexts('!41 42 43!', 3)).toHaveLength(2)
   })
 
-  test('a run of hexadecimal digits tells from which digits each decoded byte came', () => {
+  test('each byte that was decoded from hexadecimal digits keeps the position of its digits', () => {
     const text = '!41 42:43 4A!'
     const [first, second] = decoded(text)
     expect(origins(text, first!).slice(0, 4)).toEqual([
@@ -223,7 +223,7 @@ describe('the service decodes a run of hexadecimal digits in a text', () => {
 })
 
 describe('the service decodes a list of bytes that are written as decimal numbers', () => {
-  test('for each byte of a decoded list of decimal numbers, the result tells from which characters it came', () => {
+  test('each byte that was decoded from a list of decimal numbers keeps the position of its number', () => {
     const text = '[65, 66,67 ,   300]'
     const [view, ...others] = decoded(text)
     expect(others).toEqual([])
@@ -238,19 +238,19 @@ describe('the service decodes a list of bytes that are written as decimal number
     expect([view!.from[4], view!.to[4]]).toEqual([18, 18])
   })
 
-  test('a list of decimal bytes is decoded only if it has at least the given number of bytes', () => {
+  test('a list of decimal byte values is decoded only if it gives at least the requested number of bytes', () => {
     expect(texts('[7,8,9,10]')).toHaveLength(1)
     expect(texts('[7,8,9]')).toEqual([])
     expect(texts('[7,8,9]', 3)).toHaveLength(1)
   })
 })
 
-test('a text without encoded runs is not decoded', () => {
+test('a text without encoded parts is not decoded', () => {
   for (const text of ['', 'a b c d', '1, 2']) expect([text, texts(text)]).toEqual([text, []])
 })
 
 describe('the service finds the readable runs in binary data', () => {
-  test('the readable runs of binary data are returned separately, each byte with its origin', () => {
+  test('each readable part of binary data is returned separately, and each byte keeps its position', () => {
     const text = `\xff\xfe\xfd\xfcabcd\xff\xfe\xfd\xfc${bytes('üüüü')}\xff\xfe\xfd\xfc`
     const view = decoder.textOf(text)!
     expect(view.text).toHaveLength('abcd'.length + 1 + 8 + 1)
@@ -259,7 +259,7 @@ describe('the service finds the readable runs in binary data', () => {
     expect(view.text.slice(5, 13)).toBe(bytes('üüüü'))
   })
 
-  test('the readable runs of binary data have at least the given number of characters', () => {
+  test('a readable part of binary data must have at least the requested number of characters', () => {
     const around = (text: string) => `\xff\xff\xff\xff\xff${text}\xff\xff\xff\xff\xff`
     expect(decoder.textOf(around('abcd'))?.text).toStartWith('abcd')
     expect(decoder.textOf(around('abc'))?.text).toBe('')
@@ -270,7 +270,7 @@ describe('the service finds the readable runs in binary data', () => {
     expect(decoder.textOf(`${around(wide)}`)?.text).toStartWith(wide)
   })
 
-  test('data of which more than half is readable count as text and not as binary data', () => {
+  test('data count as text, and not as binary data, if more than half of them is readable', () => {
     expect(decoder.textOf('abcd\xff\xff\xff\xff')?.text).toStartWith('abcd')
     expect(decoder.textOf('abcd\xff\xff\xff')).toBeNull()
     expect(decoder.textOf('')?.text).toBe('')

@@ -56,7 +56,7 @@ async function openByTheBook(
   return unbox(dataKey, sealed.ciphertext, ad(['data', ...bound]))
 }
 
-test('a sealed secret can be decrypted, even by a reader that knows only the documented layout', async () => {
+test('a sealed (encrypted) secret can be decrypted, even by a program that knows only the documented layout', async () => {
   for (const plaintext of [PLAINTEXT, Buffer.alloc(0), randomBytes(64 * 1024)]) {
     const sealed = oldRing.seal(plaintext, context)
     expect(oldRing.open(sealed, context)).toEqual(plaintext)
@@ -75,7 +75,7 @@ test('each encryption of the same secret has a different nonce and different byt
   }
 })
 
-test('a sealed secret cannot be decrypted for another project, name, version or purpose', () => {
+test('a sealed (encrypted) secret cannot be decrypted for another project, name, version or purpose', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   const others: Partial<SecretContext>[] = [
     { projectId: 'prj_2' },
@@ -93,7 +93,7 @@ test('a sealed secret cannot be decrypted for another project, name, version or 
   }
 })
 
-test('a changed bit, a cut or an addition makes a sealed secret unreadable', () => {
+test('a sealed (encrypted) secret cannot be decrypted if a bit is changed, removed or added', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   for (const part of ['ciphertext', 'wrappedKey'] as const) {
     const changed = (bytes: Buffer) => () => oldRing.open({ ...sealed, [part]: bytes }, context)
@@ -113,7 +113,7 @@ test('a changed bit, a cut or an addition makes a sealed secret unreadable', () 
   )
 })
 
-test('if a master key is missing, the error names it, and a wrong master key with the same id decrypts no secret', () => {
+test('if a master key is missing, the error names the key; a wrong master key with the same id decrypts no secret', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(() => newRing.open(sealed, context)).toThrow(UnknownMasterKeyError)
   expect(() => newRing.open(sealed, context)).toThrow('MASTER_KEYS lacks the key "old"')
@@ -124,7 +124,7 @@ test('if a master key is missing, the error names it, and a wrong master key wit
   expect(() => twin.open({ ...sealed, keyId: 'twin' }, context)).toThrow(BrokenSealError)
 })
 
-test('if a data key is encrypted again, its secret opens only with the new master key, and the ciphertext stays the same', async () => {
+test('if a data key is encrypted with a new master key, only this key opens the secret, and the ciphertext stays the same', async () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(bothRing.open(sealed, context)).toEqual(PLAINTEXT)
   const moved = { ...sealed, ...bothRing.rewrap(sealed, context) }
@@ -135,7 +135,7 @@ test('if a data key is encrypted again, its secret opens only with the new maste
   expect(() => oldRing.open(moved, context)).toThrow(UnknownMasterKeyError)
 })
 
-test('the check value of a master key identifies this key, and differs from the wrapping key', async () => {
+test('the check value of a master key identifies the key, and is not the key that encrypts data keys', async () => {
   const check = masterKeyCheck(masterKey('any', OLD))
   expect(check).toEqual(masterKeyCheck(masterKey('id', OLD)))
   expect(check).not.toEqual(masterKeyCheck(masterKey('any', NEW)))

@@ -28,14 +28,14 @@ function filled(body: string, type?: string, headers: Record<string, string> = {
 describe('the service fills the placeholders in a form body', () => {
   const FORM = 'application/x-www-form-urlencoded'
 
-  test('a form has a place for each field, and the filled value is percent-encoded', () => {
+  test('in an HTML form body, each field is a place for a secret, and the inserted value is percent-encoded', () => {
     const { body, places } = filled('a=1&user+name={{x}}&b=={{x}}&{{x}}', FORM)
     const value = encodeURIComponent(VALUE)
     expect(body).toBe(`a=1&user+name=${value}&b==${value}&${value}`)
     expect(places).toEqual(['form:user%20name', 'form:b', 'a name of the form'])
   })
 
-  test('a placeholder in a form has no valid place in a field name, in a value with a semicolon, or under a malformed name', () => {
+  test('a placeholder in a form body has no allowed place in a field name, in a value with a semicolon or under a malformed name', () => {
     expect(filled('{{x}}=1&b={{x}};c=2&%zz={{x}}', FORM).places).toEqual([
       'a name of the form',
       'a form with a semicolon',
@@ -44,7 +44,7 @@ describe('the service fills the placeholders in a form body', () => {
     expect(filled('b=1;c={{x}}', FORM).places).toEqual(['a form with a semicolon'])
   })
 
-  test('a form counts as plain text if its charset or its encoding is not clear', () => {
+  test('a form body counts as plain text if its charset or its encoding is unclear', () => {
     for (const clear of ['', '; charset=utf-8', '; charset="UTF-8"; x=1', ';charset=utf8'])
       expect([clear, filled('a={{x}}', FORM + clear).places]).toEqual([clear, ['form:a']])
     for (const doubtful of ['; charset=utf-7', '; charset=utf-16', ', text/plain'])
@@ -54,12 +54,12 @@ describe('the service fills the placeholders in a form body', () => {
     expect(filled('a={{x}}', FORM, { 'content-encoding': '' }).places).toEqual(['form:a'])
   })
 
-  test('the filled value is escaped for a form even if the form counts as plain text', () => {
+  test('a value inserted into a form body is percent-encoded even if the form counts as plain text', () => {
     expect(filled('a={{x}}', `${FORM}; charset=utf-7`).body).toBe(`a=${encodeURIComponent(VALUE)}`)
   })
 })
 
-test('a placeholder in a URL query gets a place of the query, and not one of the form', () => {
+test('a placeholder in the query of a URL counts as a place in the query, not in a form', () => {
   const { fill, places } = recorded('v w')
   expect(fillPairs('query', 'key={{x}}&{{x}}=1&c=1;d={{x}}', fill)).toBe(
     'key=v%20w&v%20w=1&c=1;d=v%20w',
@@ -70,7 +70,7 @@ test('a placeholder in a URL query gets a place of the query, and not one of the
 describe('the service fills the placeholders in a JSON body', () => {
   const JSON_TYPE = 'application/json'
 
-  test('each string in a JSON body is a separate place, named by its JSON Pointer', () => {
+  test('in a JSON body, each string is a separate place for a secret, named by its JSON Pointer', () => {
     const text =
       '{"a":"{{x}}","b":[1,"{{x}}",{"c/d~e":"p {{x}} s"}],"f":[[],["{{x}}"]],"g":"{{x}}"}'
     const { body, places } = filled(text, JSON_TYPE)
@@ -81,7 +81,7 @@ describe('the service fills the placeholders in a JSON body', () => {
     })
   })
 
-  test('filling a JSON body changes no other byte, so that a large number keeps all its digits', () => {
+  test('inserting a secret into a JSON body changes no other byte, so that a large number keeps all its digits', () => {
     const text = '{ "n" : 12345678901234567890.10 ,\n"s":"\\u0041\\"{", "x":"{{x}}" }'
     expect(filled(text, JSON_TYPE).body).toBe(text.replace('"{{x}}"', JSON.stringify(VALUE)))
     expect(filled('{"n":1.0}', JSON_TYPE)).toEqual({ body: '{"n":1.0}', places: [] })
@@ -94,7 +94,7 @@ describe('the service fills the placeholders in a JSON body', () => {
     expect([JSON.parse(body), places]).toEqual([{ a: VALUE }, ['json:/a']])
   })
 
-  test('a body with any JSON media type is read as JSON', () => {
+  test('a body with any JSON media type (such as application/vnd.api+json) is read as JSON', () => {
     for (const type of ['application/vnd.api+json', 'application/x-amz-json-1.1', 'text/json'])
       expect([type, filled('{"a":"{{x}}"}', type).places]).toEqual([type, ['json:/a']])
     for (const type of ['application/jsonp', 'json', 'application/x+json+xml'])
@@ -123,17 +123,20 @@ describe('the service fills the placeholders in a JSON body', () => {
       '{"a":"{{x}}","b":{},"\\u0061":2}',
       'request.body must hold each JSON key once in an object',
     ],
-  ])('a JSON body %s is refused', (_, body, message) => {
-    expect(() => filled(body, JSON_TYPE)).toThrow(CredentialInputError)
-    expect(() => filled(body, JSON_TYPE)).toThrow(message)
-  })
+  ])(
+    'a JSON body that is to be filled with secrets is refused in this case: %s',
+    (_, body, message) => {
+      expect(() => filled(body, JSON_TYPE)).toThrow(CredentialInputError)
+      expect(() => filled(body, JSON_TYPE)).toThrow(message)
+    },
+  )
 
-  test('a JSON body may contain a key twice if it has no placeholder, or if the key is in two objects', () => {
+  test('a JSON body may repeat a key if it has no placeholder, or if the keys are in different objects', () => {
     expect(filled('{"a":1,"a":"\\n"}', JSON_TYPE).body).toBe('{"a":1,"a":"\\n"}')
     expect(filled('[{"a":"{{x}}"},{"a":1}]', JSON_TYPE).places).toEqual(['json:/0/a'])
   })
 
-  test('a JSON body is nested at most 64 levels around a placeholder', () => {
+  test('a JSON body with a placeholder may be nested at most 64 levels', () => {
     const nested = (levels: number) => `${'['.repeat(levels)}"{{x}}"${']'.repeat(levels)}`
     expect(filled(nested(64), JSON_TYPE).places).toEqual([`json:${'/0'.repeat(64)}`])
     expect(() => filled(nested(65), JSON_TYPE)).toThrow(
@@ -141,13 +144,13 @@ describe('the service fills the placeholders in a JSON body', () => {
     )
   })
 
-  test('a JSON body in another charset counts as plain text, and the filled value is escaped for JSON', () => {
+  test('a JSON body in another charset counts as plain text, and the inserted value is escaped for JSON', () => {
     const { body, places } = filled('{"a":"{{x}}"}', `${JSON_TYPE}; charset=utf-16`)
     expect([JSON.parse(body), places]).toEqual([{ a: VALUE }, ['body']])
   })
 })
 
-test('a body of any other type counts as one single place, and in XML and HTML the filled value is escaped', () => {
+test('a body of any other type counts as one single place, and in XML and HTML the inserted value is escaped', () => {
   expect(filled('<a>{{x}}</a>', 'application/soap+xml')).toEqual({
     body: '<a>a&#34;b&#60;&#38;&#39;\\ü/</a>',
     places: ['body'],

@@ -7,7 +7,7 @@ const key = (id: string, fill: number) => ({ id, key: createSecretKey(Buffer.all
 const PURPOSE = 'purser/browser'
 const ADA = 'ada@example.com'
 
-test('a MAC holds for its own text and purpose only, and only under a master key of the service', () => {
+test('a MAC (message authentication code) is valid only for its own text and purpose, and under one of the service’s master keys', () => {
   const macs = macsFor([key('one', 1)], PURPOSE)
   const mac = macs.make(ADA)
   expect(mac).toMatch(/^[\w-]{43}$/)
@@ -19,7 +19,7 @@ test('a MAC holds for its own text and purpose only, and only under a master key
   expect(macsFor([key('one', 1)], 'purser/other').isOf(ADA, mac)).toBe(false)
 })
 
-test('a MAC still holds after a new master key was put first', () => {
+test('a MAC (message authentication code) stays valid after a new master key becomes the first key', () => {
   const mac = macsFor([key('one', 1)], PURPOSE).make(ADA)
   expect(macsFor([key('two', 2), key('one', 1)], PURPOSE).isOf(ADA, mac)).toBe(true)
 })

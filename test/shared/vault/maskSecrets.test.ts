@@ -51,7 +51,7 @@ test.each([
   expect(masker.text(text)).toBe(text)
 })
 
-test('after masking, a long text with several layers of escapes no longer contains the secret', () => {
+test('after the service masks a secret, even a long text with several layers of escapes does not contain the secret', () => {
   for (const piece of [
     '%2525252541',
     '\\\\\\\\u005c',
@@ -64,7 +64,7 @@ test('after masking, a long text with several layers of escapes no longer contai
   }
 })
 
-test('a secret in an unknown form stays unmasked, which is a known limitation', () => {
+test('a secret in an encoding that the masker does not know stays readable, which is a known limitation', () => {
   const reversed = [...SECRET].reverse().join('')
   expect(masker.text(reversed)).toBe(reversed)
 })
@@ -78,7 +78,7 @@ describe('the length of a secret decides about the masking', () => {
     expect(mask(' a1 ', 'xa1x')).toBe('xa1x')
   })
 
-  test('each line of eight characters of a secret with several lines is masked alone', () => {
+  test('if a secret has several lines, each line of at least eight characters is masked on its own', () => {
     const key = 'line-one\nseven-7\r\nthird-line'
     expect(mask(key, 'a line-one b')).toBe('a [masked] b')
     expect(mask(key, 'a seven-7 b')).toBe('a seven-7 b')
@@ -91,7 +91,7 @@ describe('the length of a secret decides about the masking', () => {
     expect(mask(' secret-1 ', 'asecret-1b')).toBe('a[masked]b')
   })
 
-  test('base64 in another letter case is masked if five characters do not depend on neighbours', () => {
+  test('a secret in base64 with changed letter case is masked if five of its characters do not depend on the neighbouring text', () => {
     const changed = (before: string, secret: string) => base64(before + secret).toLowerCase()
     expect(mask('abcd', changed('', 'abcd'))).toBe('[masked]a==')
     expect(mask('abcd', changed('xx', 'abcd'))).toContain('[masked]')
@@ -106,17 +106,17 @@ describe('the layers of encoding around a secret', () => {
     return text
   }
 
-  test('are searched up to the third layer', () => {
+  test('a secret is masked under up to three layers of encoding', () => {
     for (const layers of [1, 2, 3]) expect(masker.text(wrapped(layers))).toContain('[masked]')
     expect(masker.text(wrapped(5))).toBe(wrapped(5))
   })
 
-  test('may be escapes of different kinds', () => {
+  test('a secret is masked even if its layers of encoding use different kinds of escapes', () => {
     const text = `%26quot;${'492039'.replace('9', '%26#57;')}%26quot;`
     expect(masker.text(text)).toBe('%26quot;[masked]%26quot;')
   })
 
-  test('may be bytes of UTF-16 in both orders', () => {
+  test('a secret in UTF-16 bytes is masked in both byte orders', () => {
     const wide = Buffer.from(`a${SECRET}b`, 'utf16le')
     for (const bytes of [wide, Buffer.from(wide).swap16()]) {
       expect(masker.bytes(bytes).toString('latin1')).toContain('[masked]')
@@ -125,7 +125,7 @@ describe('the layers of encoding around a secret', () => {
   })
 })
 
-test('secrets that overlap or touch are masked by one mask', () => {
+test('secrets that overlap or stand side by side are replaced by one mask', () => {
   const both = new Masker(['abcdef', 'defghi', 'jklmno'])
   expect(both.text('xabcdefghix')).toBe('x[masked]x')
   expect(both.text('xabcdefjklmnox')).toBe('x[masked]x')
@@ -137,7 +137,7 @@ test('bytes without a secret are returned as the same bytes', () => {
   expect(masker.bytes(bytes)).toBe(bytes)
 })
 
-test('a secret is masked whose letters PHP writes as named characters of HTML 4', () => {
+test('a secret is masked even if PHP has written its letters as named HTML 4 characters', () => {
   const secret = 'Schlüssel€–λόγος'
   const written = 'Schl&uuml;ssel&euro;&ndash;&lambda;ό&gamma;&omicron;&sigmaf;'
   expect(mask(secret, `<b>${written}</b>`)).toBe('<b>[masked]</b>')

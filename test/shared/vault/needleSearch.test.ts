@@ -25,7 +25,7 @@ function naive(needles: readonly string[], text: string): Range[] {
   return found
 }
 
-test('the search for secrets finds the same places as a naive search, in texts that use only a few different letters', () => {
+test('in texts with few different letters, the search for secrets finds the same places as a simple search', () => {
   const { next: random } = createRandom(20_261_122, 'needles')
   const word = (most: number, letters: number) =>
     Array.from({ length: 1 + Math.floor(random() * most) }, () =>

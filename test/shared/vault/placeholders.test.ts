@@ -43,7 +43,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     expect(names(`{{1a}} {{-a}} {a} {{a b}} {{${longest}x}} {{}}`)).toEqual([])
   })
 
-  test('a placeholder gets the value of a field of data or metadata, which is escaped for the text that contains the placeholder', () => {
+  test('a placeholder is replaced by the value of a data or metadata field, escaped for the surrounding text', () => {
     expect(textOf('p={{password}}&u={{ username }}')).toBe('p=<tomato-soup>&u=<ada-l>')
     expect(textOf('{{pin}}', { data: { pin: 482913 } })).toBe('<482913>')
     expect(textOf('{{site}}', { metadata: { site: 'https://a.example' } })).toBe(
@@ -54,7 +54,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     ).toBe('<from data>')
   })
 
-  test('a placeholder may name the key of an API as `apiKey` or as `key`', () => {
+  test('a placeholder may refer to an API key as `apiKey` or as `key`', () => {
     expect(textOf('{{apiKey}}', { data: { key: 'abcdef-1' } })).toBe('<abcdef-1>')
     expect(textOf('{{apiKey}}', { data: { apiKey: 'abcdef-2', key: 'abcdef-1' } })).toBe(
       '<abcdef-2>',
@@ -65,7 +65,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     )
   })
 
-  test('the placeholder `basicAuth` joins user name and password, and both the result and the password count as secret', () => {
+  test('the placeholder `basicAuth` joins user name and password, and both the result and the password are later masked', () => {
     const pair = Buffer.from('ada-l:tomato-soup').toString('base64')
     expect(filled('{{basicAuth}}')).toEqual({ text: `<${pair}>`, sent: [pair, 'tomato-soup'] })
     const bare = Buffer.from(':tomato-soup').toString('base64')
@@ -79,13 +79,13 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     expect(() => textOf('{{basicAuth}}', { data: { username: 'ada-l' } })).toThrow('has no value')
   })
 
-  test('a credential may have a field `basicAuth` of its own, which needs no password', () => {
+  test('a credential may have its own field `basicAuth`, which needs no password', () => {
     const pair = Buffer.from('ada-l:tomato-soup').toString('base64')
     const own = { type: 'CUSTOM', data: { basicAuth: pair } }
     expect(filled('{{basicAuth}}', own)).toEqual({ text: `<${pair}>`, sent: [pair] })
   })
 
-  test('the placeholder `totp` is the one-time code of the present period, and the seed itself is never filled in', () => {
+  test('the placeholder `totp` is replaced by the present one-time code, and never by the TOTP secret', () => {
     const seed = { type: 'TOTP', data: { secret: TOTP_SECRET, digits: 8 } }
     const { text, sent } = filled('{{totp}}', seed)
     expect(text).toMatch(/^<\d{6,8}>$/)
@@ -97,7 +97,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     )
   })
 
-  test('the value of a placeholder must have 3 to 8,192 characters of well-formed text', () => {
+  test('the value for a placeholder must be well-formed text of 3 to 8,192 characters', () => {
     const refused = (pin: unknown) => () => textOf('{{pin}}', { data: { pin } as never })
     for (const length of [3, 8_192])
       expect(textOf('{{pin}}', { data: { pin: 'x'.repeat(length) } })).toHaveLength(length + 2)
@@ -108,7 +108,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
       expect(refused(value)).toThrow(CredentialInputError)
   })
 
-  test('a placeholder takes no value from the prototype of an object', () => {
+  test('a placeholder with the name of a built-in JavaScript property is refused', () => {
     for (const name of ['constructor', 'toString', 'valueOf'])
       expect(() => textOf(`{{${name}}}`)).toThrow(CredentialInputError)
   })
@@ -122,7 +122,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
 })
 
 describe('the service checks the placement of a secret, which lists the places where the secret may be used', () => {
-  test('a secret at a place that its placement does not list is refused, and the error names the place', () => {
+  test('a secret at a place that its placement (list of allowed places) lacks is refused, and the error names the place', () => {
     const refuse =
       (text: string, given: Partial<UsedCredential> = {}) =>
       () =>
@@ -135,7 +135,7 @@ describe('the service checks the placement of a secret, which lists the places w
     expect(refuse('{{basicAuth}}')).toThrow(OutOfBoundsError)
   })
 
-  test('of one field counts for `apiKey` and `key`, unless the data has both', () => {
+  test('a placement (list of allowed places) for `apiKey` or `key` counts for both names, unless the credential has both fields', () => {
     const key = { data: { key: 'abcdef-1' } }
     for (const text of ['{{key}}', '{{apiKey}}'])
       for (const placement of ['key@body', 'apiKey@body'])
@@ -147,7 +147,7 @@ describe('the service checks the placement of a secret, which lists the places w
     expect(() => textOf('{{password}}', {}, ['key@body'])).toThrow(OutOfBoundsError)
   })
 
-  test('the placement of a secret does not restrict metadata, because metadata are not secret', () => {
+  test('a secret’s placement (list of allowed places) does not restrict metadata, because metadata are not secret', () => {
     const metadata = { site: 'https://a.example' }
     expect(filled('{{site}}', { metadata }, [])).toEqual({ text: '<https://a.example>', sent: [] })
     expect(() => filled('{{site}}', { data: { site: 'secret' }, metadata }, [])).toThrow(
@@ -155,7 +155,7 @@ describe('the service checks the placement of a secret, which lists the places w
     )
   })
 
-  test('the error about a refused place shows at most 100 characters of the place', () => {
+  test('the error about a place where a secret is not allowed shows at most 100 characters of the place', () => {
     const fill = createFill(credential(), { placement: [], nowMs: 0, sent: new Set() })
     const call = () => fill('{{password}}', () => [`header:${'x'.repeat(200)}`], String)
     expect(call).toThrow(
@@ -163,7 +163,7 @@ describe('the service checks the placement of a secret, which lists the places w
     )
   })
 
-  test('the placement check learns at which character of the text each placeholder begins', () => {
+  test('the check of allowed places gets the position at which each placeholder begins', () => {
     const places: number[] = []
     const fill = createFill(credential(), { placement: ['body'], nowMs: 0, sent: new Set() })
     const at = (index: number) => {
@@ -176,14 +176,14 @@ describe('the service checks the placement of a secret, which lists the places w
 })
 
 describe('the service finds the secrets of a credential that its request does not contain', () => {
-  test('the further secrets of a credential are all texts and numbers in its data with at least four characters, at any depth', () => {
+  test('besides the secrets in the request, all texts and numbers of at least four characters in the credential’s data are masked', () => {
     const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
     expect(
       unsentSecrets(credential({ data: data as never, metadata: { site: 'public' } }), 0),
     ).toEqual(['abcd', '12345', 'wxyz'])
   })
 
-  test('the further secrets of a credential include the one-time codes of three periods, and the seed without spaces and dashes', () => {
+  test('the TOTP codes of three periods are masked, and also the TOTP secret without spaces and dashes', () => {
     const spaced = 'GEZD GNBV GY3T QOJQ GEZD-GNBV-GY3T-QOJQ'
     const secrets = unsentSecrets(credential({ type: 'TOTP', data: { secret: spaced } }), NOW_MS)
     const codes = [-30_000, 0, 30_000].map((shift) => {
@@ -196,7 +196,7 @@ describe('the service finds the secrets of a credential that its request does no
     expect(new Set(secrets)).toEqual(new Set([spaced, ...codes, TOTP_SECRET]))
   })
 
-  test('the further secrets of a credential include the seed in an otpauth URI, and a seed without its padding', () => {
+  test('a TOTP secret is masked inside an otpauth URI, and also without its padding', () => {
     const padded = 'JBSWY3DPEHPK3PXPAA======'
     for (const totp of [
       padded,

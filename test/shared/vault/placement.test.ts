@@ -43,11 +43,11 @@ describe('the service reads an entry of a placement list', () => {
   test.each([
     ...['host', 'Connection', 'cookie2', 'te', 'trailer', 'upgrade', 'expect', 'content-type'],
     ...['transfer-encoding', 'accept', 'accept-language'],
-  ])('an entry of a placement list must not name the header %s', (name) => {
+  ])('a secret may not be placed in the header %s', (name) => {
     expect(parsePlacement(`header:${name}`)).toBeNull()
   })
 
-  test('an entry of a placement list may name a header whose name only starts like that of a forbidden header', () => {
+  test('a secret may be placed in a header whose name only begins like the name of a forbidden header', () => {
     for (const name of ['cookie', 'hosts', 'te2', 'content-', 'x-host']) {
       expect(parsePlacement(`header:${name}`)).toBe(`header:${name}`)
     }
@@ -55,13 +55,13 @@ describe('the service reads an entry of a placement list', () => {
   })
 })
 
-test('the name of a place has its blanks, percent signs and control characters percent-encoded', () => {
+test('in the name of a place for a secret, blanks, percent signs and control characters are percent-encoded', () => {
   expect(placeName('a b\t%\n')).toBe('a%20b%09%25%0A')
   expect(placeName('ä/[x]')).toBe('ä/[x]')
 })
 
 describe('the service intersects two entries of placement lists', () => {
-  test('the intersection of two entries of placement lists is the narrower place', () => {
+  test('the common part of two allowed places for a secret is the narrower place', () => {
     expect(meetPlacements('query:a', 'query:a')).toBe('query:a')
     expect(meetPlacements('body', 'json:/a')).toBe('json:/a')
     expect(meetPlacements('form:a', 'body')).toBe('form:a')
@@ -69,7 +69,7 @@ describe('the service intersects two entries of placement lists', () => {
     expect(meetPlacements('basic', 'header:authorization')).toBe('basic')
   })
 
-  test('two entries of placement lists have no intersection if their places differ', () => {
+  test('two allowed places for a secret have no common part if the places are different', () => {
     expect(meetPlacements('query:a', 'query:b')).toBeNull()
     expect(meetPlacements('body', 'query:a')).toBeNull()
     expect(meetPlacements('body', 'path:/json:')).toBeNull()
@@ -77,7 +77,7 @@ describe('the service intersects two entries of placement lists', () => {
     expect(meetPlacements('header:authorization', 'header:x')).toBeNull()
   })
 
-  test('the intersection of two entries of placement lists is limited to a field if one of them names this field', () => {
+  test('if one of two allowed places for a secret names a field, their common part is limited to this field', () => {
     expect(meetPlacements('key@query:a', 'query:a')).toBe('key@query:a')
     expect(meetPlacements('body', 'key@json:/a')).toBe('key@json:/a')
     expect(meetPlacements('key@body', 'json:/a')).toBe('key@json:/a')
@@ -86,14 +86,14 @@ describe('the service intersects two entries of placement lists', () => {
     expect(meetPlacements('key@query:a', 'query:b')).toBeNull()
   })
 
-  test('an entry of a placement list may have an at sign in the name of the place', () => {
+  test('the name of an allowed place for a secret may contain an at sign', () => {
     expect(meetPlacements('query:a@b', 'query:a@b')).toBe('query:a@b')
     expect(meetPlacements('key@path:/a@b', 'path:/a@b')).toBe('key@path:/a@b')
   })
 })
 
 describe('the service decides at which places a field of a credential may be used', () => {
-  test('a field may be used at a place that an entry allows for this field or for all fields', () => {
+  test('a secret field may be used at a place that is allowed for this field or for all fields', () => {
     expect(mayStand(['query:a'], ['key'], ['query:a'])).toBe(true)
     expect(mayStand(['key@query:a'], ['key'], ['query:a'])).toBe(true)
     expect(mayStand(['key@body'], ['key'], ['json:/a'])).toBe(true)
@@ -103,7 +103,7 @@ describe('the service decides at which places a field of a credential may be use
     expect(mayStand([], ['key'], ['query:a'])).toBe(false)
   })
 
-  test('a field is allowed if an entry permits one of its names at one of its places', () => {
+  test('a secret field may be used if one of its names is allowed at one of the request’s places', () => {
     expect(mayStand(['key@basic'], ['apiKey', 'key'], ['header:x', 'basic'])).toBe(true)
     expect(mayStand(['key@basic'], [], ['basic'])).toBe(false)
     expect(mayStand(['key@basic'], ['key'], [])).toBe(false)
@@ -114,7 +114,7 @@ describe('the service gives a credential a default placement', () => {
   const may = (type: string, field: string, place: string) =>
     mayStand(defaultPlacement(type), [field], [place])
 
-  test('the default placement of a login has the fields of a login form and Basic authentication', () => {
+  test('by default, a login may be placed in the fields of a login form and in Basic authentication', () => {
     for (const [field, name] of [
       ...[
         ['password', 'password'],
@@ -136,13 +136,13 @@ describe('the service gives a credential a default placement', () => {
     expect(may('LOGIN', 'password', 'header:authorization')).toBe(false)
   })
 
-  test('the default placement of a token is the Authorization header', () => {
+  test('by default, a token may be placed only in the Authorization header', () => {
     for (const type of ['API_KEY', 'OAUTH', 'CUSTOM']) {
       expect(defaultPlacement(type)).toEqual(['header:authorization'])
     }
   })
 
-  test('the default placement of each other type of credential fits the usual use of this type', () => {
+  test('by default, each other type of credential may be placed where it is usually used', () => {
     expect(may('TOTP', 'totp', 'form:otp')).toBe(true)
     expect(may('TOTP', 'secret', 'form:otp')).toBe(false)
     expect(defaultPlacement('AWS')).toEqual(['sessionToken@header:x-amz-security-token'])
@@ -155,7 +155,7 @@ describe('the service gives a credential a default placement', () => {
     expect(may('SHIPPING_ADDRESS', 'line1', 'form:line2')).toBe(false)
   })
 
-  test('the default placement is empty for unknown types and for keys of protocols other than HTTP', () => {
+  test('by default, a credential has no allowed place if its type is unknown or belongs to a protocol other than HTTP', () => {
     for (const type of ['SSH_KEY', 'CERTIFICATE', '', 'constructor', 'toString']) {
       expect(defaultPlacement(type)).toEqual([])
     }

@@ -52,18 +52,18 @@ test('the Authorization header of an AWS signature names the key, the day, the r
   })
 })
 
-test('the session token of AWS credentials is sent with the request, and is signed', () => {
+test('the session token of AWS credentials is sent with the request and covered by the signature', () => {
   const signed = sign({}, { sessionToken: 'token' })
   expect(signed['x-amz-security-token']).toBe('token')
   expect(signed.authorization).toContain('host;x-amz-date;x-amz-security-token')
 })
 
 describe('the AWS signature covers the path', () => {
-  test('the signed path has one more layer of percent-encoding than the path in the URL', () => {
+  test('the path in an AWS signature has one more layer of percent-encoding than the path in the URL', () => {
     expect(ofUrl("/a%20b/c(d)!'*/")).toBe(expectedGet('/a%2520b/c%28d%29%21%27%2A/', ''))
   })
 
-  test('the signed path has no empty segments, except for S3', () => {
+  test('the path in an AWS signature has no empty segments, except for S3', () => {
     expect(ofUrl('//')).toBe(expectedGet('/', ''))
     expect(ofUrl('//a//b/')).toBe(expectedGet('/a/b/', ''))
     expect(signatureOf({ service: 's3', url: 'https://api.example/a//b' })).toBe(
@@ -78,14 +78,14 @@ describe('the AWS signature covers the path', () => {
       ...[`x-amz-date:${TIME}`, '', 'host;x-amz-content-sha256;x-amz-date', EMPTY_HASH],
     )
 
-  test('the signed path for S3 is the path of the URL, and the hash of the body is sent', () => {
+  test('for S3, the AWS signature uses the path of the URL, and the request contains the hash of the body', () => {
     const given = { service: 's3', url: 'https://api.example/a%20b' }
     expect(sign(given)['x-amz-content-sha256']).toBe(EMPTY_HASH)
     expect(signatureOf(given)).toBe(expectedS3('/a%20b'))
   })
 
   test.each(['s3express', 's3-object-lambda', 's3-outposts'])(
-    'the service %s of S3 is signed as S3',
+    'a request to the service %s is signed like a request to S3',
     (service) => {
       const given = { service, url: 'https://api.example/a%20b//c' }
       expect(sign(given)['x-amz-content-sha256']).toBe(EMPTY_HASH)
@@ -93,7 +93,7 @@ describe('the AWS signature covers the path', () => {
     },
   )
 
-  test('the signature for S3 is the same for a character in the path and its percent-encoding', () => {
+  test('for S3, a character in the path and its percent-encoding give the same AWS signature', () => {
     const url = (path: string) => ({ service: 's3', url: `https://api.example${path}` })
     expect(signatureOf(url("/a!'()*+@=.txt"))).toBe(expectedS3('/a%21%27%28%29%2A%2B%40%3D.txt'))
     expect(signatureOf(url('/a%2fb/%7e/%zz/'))).toBe(expectedS3('/a%2Fb/~/%25zz/'))
@@ -101,25 +101,25 @@ describe('the AWS signature covers the path', () => {
 })
 
 describe('the AWS signature covers the query', () => {
-  test('the signed query is sorted by name, then by value', () => {
+  test('the query in an AWS signature is sorted by name, then by value', () => {
     expect(ofUrl('/?b=1&a=2&a=1&a=10')).toBe(expectedGet('/', 'a=1&a=10&a=2&b=1'))
     expect(ofUrl('/?a=1&a=1')).toBe(expectedGet('/', 'a=1&a=1'))
     expect(ofUrl('/?a=z&B=1&%C3%A4=1')).toBe(expectedGet('/', '%C3%A4=1&B=1&a=z'))
   })
 
-  test('in the signed query each name and each value is encoded exactly once', () => {
+  test('in the query of an AWS signature, each name and each value is percent-encoded exactly once', () => {
     expect(ofUrl('/?a%20b=c%2Fd&e=f/~(g)')).toBe(expectedGet('/', 'a%20b=c%2Fd&e=f%2F~%28g%29'))
     expect(ofUrl('/?a=%')).toBe(expectedGet('/', 'a=%25'))
   })
 
-  test('the signed query may have names without a value, values with an equals sign, and empty parts', () => {
+  test('the query in an AWS signature may have names without a value, values with an equals sign, and empty parts', () => {
     expect(ofUrl('/?a&b=c=d&&')).toBe(expectedGet('/', 'a=&b=c%3Dd'))
     expect(ofUrl('/?')).toBe(expectedGet('/', ''))
   })
 })
 
 describe('the AWS signature covers the headers', () => {
-  test('the headers are signed in lower case, in sorted order, with single blanks', () => {
+  test('an AWS signature covers the headers in lower case, in sorted order and with single blanks', () => {
     const headers = { 'X-B': '  one   two ', 'x-a': '1' }
     expect(signatureOf({ headers })).toBe(
       expected(
@@ -131,13 +131,13 @@ describe('the AWS signature covers the headers', () => {
   })
 
   test.each(['Authorization', 'connection', 'Expect', 'User-Agent', 'X-Amzn-Trace-Id'])(
-    'headers named %s are not signed',
+    'an AWS signature does not cover the header %s',
     (name) => {
       expect(signedHeaders({ headers: { [name]: '1' } })).toBe('host;x-amz-date')
     },
   )
 
-  test('the signed headers include the port of the host', () => {
+  test('an AWS signature covers the host with its port', () => {
     expect(signatureOf({ url: 'https://api.example:8443/' })).toBe(
       expected(
         'sqs',

@@ -71,7 +71,7 @@ describe('the vault signs with an Ed25519 key', () => {
       '6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a',
     ],
   ])(
-    'the Ed25519 signature equals the vector of RFC 8032 §7.1 with the seed %s',
+    'the Ed25519 signature equals the test vector of RFC 8032 §7.1 with the seed %s',
     (seed, publicKey, message, signature) => {
       for (const text of [seed, hex(seed).toString('base64')]) {
         const made = signEd25519(readEd25519Key(text), hex(message))
@@ -81,7 +81,7 @@ describe('the vault signs with an Ed25519 key', () => {
     },
   )
 
-  test('an Ed25519 key in a malformed form is refused, and the error does not quote the key', () => {
+  test('a malformed Ed25519 key is refused, and the error does not quote the key', () => {
     for (const text of ['', 'secret', 'ab'.repeat(31), '-----BEGIN PRIVATE KEY-----\nsecret\n']) {
       expect(() => readEd25519Key(text)).toThrow(/^The field must hold an Ed25519 key/)
     }
@@ -286,7 +286,7 @@ describe('the vault signs with AWS Signature Version 4', () => {
     },
   )
 
-  test('an AWS signature equals the example of S3 for GET Object', () => {
+  test('an AWS signature equals Amazon’s example for S3 GET Object', () => {
     const request = {
       ...{ method: 'GET', url: 'https://examplebucket.s3.amazonaws.com/test.txt', body: '' },
       ...{ headers: { Range: 'bytes=0-9' }, region: 'us-east-1', service: 's3' },
@@ -305,7 +305,7 @@ describe('the vault signs with AWS Signature Version 4', () => {
   })
 })
 
-test('a field of a credential can sign only if it contains a key, not if it contains a password or a TOTP secret', () => {
+test('a credential’s field can be used for signatures only if it contains a key, not a password or a TOTP secret', () => {
   const data = { password: 'p', secret: 's', totp: 't', pin: 'o', n: 1, signingKey: 'k', key: 1 }
   expect(signingField('hmac', { type: 'API_KEY', data }, undefined)).toBe('s')
   expect(signingField('hmac', { type: 'CUSTOM', data }, 'signingKey')).toBe('k')

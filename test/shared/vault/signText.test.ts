@@ -34,7 +34,7 @@ describe('the service chooses the field of a credential that signs', () => {
   const fieldFault = (type: string, data: Record<string, unknown>, wanted?: string) =>
     faultOf(() => text(type, data, wanted))
 
-  test('the signing field is the first field of the type that contains a text', () => {
+  test('signatures use by default the first field of the credential type that contains a text', () => {
     expect(text('API_KEY', { key: 'k', secret: 's' })).toBe('s')
     expect(text('API_KEY', { key: 'k', secret: 7 })).toBe('k')
     expect(text('OAUTH', { clientSecret: 'c' })).toBe('c')
@@ -43,12 +43,12 @@ describe('the service chooses the field of a credential that signs', () => {
     )
   })
 
-  test('the signing field is the requested field if this field may sign', () => {
+  test('signatures use the requested field if this field may be used for signatures', () => {
     expect(text('API_KEY', { key: 'k', secret: 's' }, 'key')).toBe('k')
     expect(text('CUSTOM', { webhookSecret: 'w' }, 'webhookSecret')).toBe('w')
   })
 
-  test('an error names the possible signing fields if the credential has none', () => {
+  test('if a credential has no field that may be used for signatures, the error names the possible fields', () => {
     const rule = 'field must name a text of the credential that may sign; of '
     expect(fieldFault('API_KEY', { other: 'x' })).toBe(`${rule}API_KEY: secret, key`)
     expect(fieldFault('API_KEY', { secret: 's' }, 'key')).toBe(`${rule}API_KEY: secret, key`)
@@ -63,19 +63,19 @@ describe('the service converts a text into the bytes that are signed', () => {
   const bytes = (text: string, encoding: 'utf8' | 'base64' | 'hex') =>
     readBytes('message', text, encoding).toString('hex')
 
-  test('the bytes of a UTF-8 text are those of all its characters, blanks included', () => {
+  test('a UTF-8 text to be signed is converted to bytes with all its characters, blanks included', () => {
     expect(bytes(' ä\n', 'utf8')).toBe('20c3a40a')
     expect(bytes('', 'utf8')).toBe('')
   })
 
-  test('hexadecimal digits that are converted into bytes may have blanks between them', () => {
+  test('hexadecimal text to be signed may have blanks between the digits', () => {
     expect(bytes(' 00 fF\n', 'hex')).toBe('00ff')
     for (const text of ['0', '0g', '0x00', '00-ff']) {
       expect(faultOf(() => bytes(text, 'hex'))).toBe('message must be hex')
     }
   })
 
-  test('base64 that is converted into bytes may have the URL alphabet, and needs no padding', () => {
+  test('base64 text to be signed may have the URL alphabet, and needs no padding', () => {
     expect(bytes('+/-_ AA==', 'base64')).toBe('fbffbf00')
     expect(bytes('AA', 'base64')).toBe('00')
     for (const text of ['AA===', 'A=A', 'AA!', 'ä', 'A', 'AAAAA', 'AAAA=']) {
@@ -84,7 +84,7 @@ describe('the service converts a text into the bytes that are signed', () => {
   })
 })
 
-test('HMAC-SHA256 equals the second example of RFC 4231', () => {
+test('HMAC-SHA256 signatures equal the second example of RFC 4231', () => {
   const digest = hmacSha256(Buffer.from('Jefe'), Buffer.from('what do ya want for nothing?'))
   expect(digest.toString('hex')).toBe(
     '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',

@@ -59,7 +59,7 @@ test('TOTP codes match a direct implementation of RFC 6238 on random input', () 
   }
 })
 
-test('the remaining seconds of a TOTP code count down to 1, never to 0', () => {
+test('the remaining seconds of a TOTP code count down to 1 and never reach 0', () => {
   const key = parseTotpSecret('JBSWY3DPEHPK3PXP')
   const remaining = [0, 999, 1_000, 28_999, 29_000, 29_999, 30_000].map(
     (nowMs) => totpCode(key, nowMs).remainingS,
@@ -67,7 +67,7 @@ test('the remaining seconds of a TOTP code count down to 1, never to 0', () => {
   expect(remaining).toEqual([30, 30, 29, 2, 1, 1, 30])
 })
 
-test('every usual form of a TOTP secret is read as the same secret', () => {
+test('all usual ways to write a TOTP secret give the same secret', () => {
   const expected = codeOf('JBSWY3DPEHPK3PXP', 59)
   for (const text of [
     'jbswy3dpehpk3pxp',

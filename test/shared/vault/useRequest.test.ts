@@ -33,7 +33,7 @@ function fault(given: Partial<UseRequest>, allowLoopback = false): string | null
 const urlFault = (url: string, allowLoopback = false) => fault({ url }, allowLoopback)
 
 describe('the service reads the target of a request that uses a secret', () => {
-  test('the target of a request has the method, the host with its port, and the path without the query', () => {
+  test('a request with a secret is checked by its method, its host with port, and its path without the query', () => {
     expect(check({ method: 'PUT', url: 'https://API.example:8443/a/{{id}}?q=1?2' })).toEqual({
       method: 'PUT',
       host: 'api.example:8443',
@@ -66,17 +66,17 @@ describe('the service checks the URL of a request that uses a secret', () => {
     'https://api.example:99999/',
     'https://[::1/',
     '',
-  ])('the URL "%s" is refused', (url) => {
+  ])('a request with a secret to the URL "%s" is refused', (url) => {
     expect(urlFault(url)).toBe(URL_FAULT)
   })
 
-  test('the URL of a request has at most 4096 characters', () => {
+  test('the URL of a request with a secret has at most 4096 characters', () => {
     const url = (length: number) => 'https://api.example/'.padEnd(length, 'a')
     expect(urlFault(url(4_096))).toBeNull()
     expect(urlFault(url(4_097))).toBe('request.url must be at most 4096 characters')
   })
 
-  test('the URL of a request has blanks only within placeholders', () => {
+  test('the URL of a request with a secret may contain blanks only inside placeholders', () => {
     expect(urlFault('https://api.example/{{ id }}?q={{ id }}')).toBeNull()
     for (const sign of [' ', '\t', '\n', '\0', '\x7f']) {
       expect(urlFault(`https://api.example/a${sign}b`)).toBe(BLANK_FAULT)
@@ -85,7 +85,7 @@ describe('the service checks the URL of a request that uses a secret', () => {
     expect(urlFault('https://api.example/ä~!')).toBeNull()
   })
 
-  test('the URL of a request may use http only for the same machine, and only if private networks are allowed', () => {
+  test('a request with a secret may use plain http only to the same machine, and only if private networks are allowed', () => {
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3:8080', '[::1]', 'LOCALHOST:80']) {
       expect(urlFault(`http://${host}/`, true)).toBeNull()
       expect(urlFault(`HTTP://${host}/`)).toBe(HTTP_FAULT)
@@ -102,7 +102,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
   const numbered = (count: number, value = '') =>
     Object.fromEntries(Array.from({ length: count }, (_one, n) => [`x${n + 10}`, value]))
 
-  test('a request has at most forty headers', () => {
+  test('a request with a secret has at most forty headers', () => {
     expect(headerFault(numbered(40))).toBeNull()
     expect(headerFault(numbered(41))).toBe('request.headers must hold at most 40 headers')
   })
@@ -123,11 +123,11 @@ describe('the service checks the headers of a request that uses a secret', () =>
     ...['if-none-match', 'if-modified-since', 'if-unmodified-since', 'want-digest'],
     ...['want-content-digest', 'want-repr-digest', 'x-http-method-override', 'x-http-method'],
     ...['x-method-override', 'x-original-url', 'x-rewrite-url'],
-  ])('a request must not have the header %s', (name) => {
+  ])('a request with a secret must not have the header %s', (name) => {
     expect(headerFault({ [name.toUpperCase()]: '1' })).toBe(`request.headers must not hold ${name}`)
   })
 
-  test('a request may have each header name only once, whatever its letter case', () => {
+  test('a request with a secret may have each header name only once, whatever its letter case', () => {
     expect(headerFault({ 'X-A': '1', 'x-b': '2' })).toBeNull()
     expect(headerFault({ 'X-A': '1', 'x-a': '2' })).toBe('request.headers must hold x-a once')
   })
@@ -141,7 +141,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
     expect(headerFault({ a: 'v'.repeat(8_192) })).toBeNull()
   })
 
-  test('the headers of a request have at most 16,384 characters together', () => {
+  test('all headers of a request with a secret have at most 16,384 characters together', () => {
     const pair = (length: number) => ({ a: 'v'.repeat(8_191), b: 'v'.repeat(length) })
     expect(headerFault(pair(8_191))).toBeNull()
     expect(headerFault(pair(8_192))).toBe(
@@ -149,20 +149,20 @@ describe('the service checks the headers of a request that uses a secret', () =>
     )
   })
 
-  test('a header is allowed even if its name is that of a property of every JavaScript object', () => {
+  test('a request header is allowed even if its name is a property of every JavaScript object', () => {
     expect(headerFault({ constructor: '1', toString: '2' })).toBeNull()
   })
 })
 
 describe('the service checks the body of a request that uses a secret', () => {
-  test('the body of a request must be absent with GET and HEAD', () => {
+  test('a request with a secret must have no body if its method is GET or HEAD', () => {
     expect(fault({ method: 'GET', body: '' })).toBe('request.body must be absent with GET')
     expect(fault({ method: 'HEAD', body: 'x' })).toBe('request.body must be absent with HEAD')
     expect(fault({ method: 'GET' })).toBeNull()
     expect(fault({ method: 'DELETE', body: 'x' })).toBeNull()
   })
 
-  test('the body of a request has at most 262,144 bytes', () => {
+  test('the body of a request with a secret has at most 262,144 bytes', () => {
     expect(fault({ body: 'x'.repeat(262_144) })).toBeNull()
     expect(fault({ body: `ä${'x'.repeat(262_143)}` })).toBe(
       'request.body must be at most 262144 bytes',
@@ -185,14 +185,14 @@ const fill = (given: Partial<UseRequest>, of: Partial<UsedCredential & Bounds> =
   fillRequest(request(given), credential(of), 0)
 
 describe('the service fills the placeholders of a request', () => {
-  test('placeholders in the path are filled with percent-encoded values', () => {
+  test('a placeholder in the path is replaced by the percent-encoded value', () => {
     expect(fill({ url: 'https://api.example/bot{{key}}/send' }).url).toBe(
       'https://api.example/bottomato%2Fsoup%3F1/send',
     )
     expect(() => fill({ url: 'https://api.example/x/{{key}}' })).toThrow(OutOfBoundsError)
   })
 
-  test('placeholders in the query are filled with percent-encoded values', () => {
+  test('a placeholder in the query is replaced by the percent-encoded value', () => {
     expect(fill({ url: 'https://api.example/v1?a=1?&key={{key}}' }).url).toBe(
       'https://api.example/v1?a=1?&key=tomato%2Fsoup%3F1',
     )
@@ -200,13 +200,13 @@ describe('the service fills the placeholders of a request', () => {
     expect(fill({ url: 'https://api.example?key={{key}}' }).url).toContain('key=tomato')
   })
 
-  test('placeholders in a header are filled with unchanged values', () => {
+  test('a placeholder in a header is replaced by the unchanged value', () => {
     const { headers } = fill({ headers: { 'X-Key': 'k {{key}}', b: '{{site}}', c: 'plain' } })
     expect(headers).toEqual({ 'X-Key': `k ${KEY}`, b: 'a b', c: 'plain' })
     expect(() => fill({ headers: { 'x-other': '{{key}}' } })).toThrow(OutOfBoundsError)
   })
 
-  test('placeholders in a header need a value without control characters or non-ASCII characters', () => {
+  test('a value with control characters or non-ASCII characters cannot replace a placeholder in a header', () => {
     const text = '{{key}} does not fit into a header: its value has control or non-ASCII characters'
     const withKey = (key: string) => fill({ headers: { 'x-key': '{{key}}' } }, { data: { key } })
     for (const key of ['line one\r\nx: 1', 'crème-brûlée']) {
@@ -215,14 +215,14 @@ describe('the service fills the placeholders of a request', () => {
     expect(withKey('k'.repeat(8_192)).headers['x-key']).toHaveLength(8_192)
   })
 
-  test('placeholders in the body are filled, and a request without a body stays without a body', () => {
+  test('placeholders in a request body are replaced, and a request without a body still has none afterwards', () => {
     const body = (text: string | null) => fill({ body: text }).body
     expect(body('k={{site}}')).toBe('k=a b')
     expect(body(null)).toBeNull()
     expect(body('')).toBe('')
   })
 
-  test('filling the placeholders does not change the method, scheme, host and port of the request', () => {
+  test('replacing the placeholders does not change the method, scheme, host and port of the request', () => {
     expect(fill({ method: 'PUT', url: 'https://api.example:443' })).toMatchObject({
       method: 'PUT',
       url: 'https://api.example:443/',
@@ -234,7 +234,7 @@ describe('the service allows secrets at the place `basic`', () => {
   const basic = { type: 'LOGIN', data: { username: 'ada', password: KEY }, placement: ['basic'] }
   const sent = (name: string, value: string) => fill({ headers: { [name]: value } }, basic)
 
-  test('is an Authorization header of the scheme Basic alone', () => {
+  test('only an Authorization header of the scheme Basic counts as the place `basic` for a secret', () => {
     const pair = Buffer.from(`ada:${KEY}`).toString('base64')
     expect(sent('Authorization', 'basic  {{ basicAuth }} ').headers).toEqual({
       Authorization: `basic  ${pair} `,
@@ -247,7 +247,7 @@ describe('the service allows secrets at the place `basic`', () => {
 })
 
 describe('the service checks the limits that a credential sets for its requests', () => {
-  test('the limits of a credential are checked on the host, the method and the filled path', () => {
+  test('a credential’s limits are checked against the host, the method and the path after placeholders are replaced', () => {
     expect(() => fill({ url: 'https://b.example/' })).toThrow(OutOfBoundsError)
     expect(() => fill({ method: 'PUT' }, { allowedMethods: ['POST'] })).toThrow(OutOfBoundsError)
     const allowedPaths = ['/bot']
@@ -263,7 +263,7 @@ describe('the service checks the limits that a credential sets for its requests'
 })
 
 describe('the service collects the secrets of a request, so that it can mask them', () => {
-  test('the secrets of a request are the values that it contains and the other values of the credential, each only once', () => {
+  test('the list of secrets to mask has the values in the request and the other values of the credential, each once', () => {
     const { secrets } = fill(
       { headers: { 'x-key': '{{key}}' }, body: '{{key}}' },
       { data: { key: KEY, other: 'second-secret' } },
@@ -271,7 +271,7 @@ describe('the service collects the secrets of a request, so that it can mask the
     expect(secrets.toSorted()).toEqual(['second-secret', KEY])
   })
 
-  test('the secrets of a request are at most 64', () => {
+  test('a credential with more than 64 secret values cannot be used in a request', () => {
     const data = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_one, n) => [`f${n}`, `secret-value-${n}`]))
     expect(fill({}, { data: data(64) }).secrets).toHaveLength(64)

@@ -43,7 +43,7 @@ const count = async ({ pool }: TestDatabase, table: string): Promise<number> =>
   (await pool.query(`select count(*)::int as n from ${table}`)).rows[0].n
 
 describe('the first start', () => {
-  test('the first start makes both keys, keeps them in a file that only its owner may read, and prints a sign-in link', () =>
+  test('the first start creates a platform key and a project key in a file that only its owner can read, and prints a sign-in link', () =>
     withDatabase(async ({ url }) => {
       const config = configWith()
       const first = await bootstrap(url, config)
@@ -57,7 +57,7 @@ describe('the first start', () => {
       expect(first.signInToken).toMatch(/^[\w-]{43}$/)
     }))
 
-  test('a start makes new keys if a power failure has emptied their file', () =>
+  test('if a power failure has emptied the file with the first keys, a start creates new keys', () =>
     withDatabase(async ({ url }) => {
       const config = configWith()
       writeFileSync(join(config.dataDir, 'first-keys.json'), '')
@@ -65,7 +65,7 @@ describe('the first start', () => {
       expect((await bootstrap(url, config)).platformKey).toBe(made)
     }))
 
-  test('the first start keeps the key that is given, and makes only the other key', () =>
+  test('the first start uses a key that the settings give, and creates only the other key', () =>
     withDatabase(async ({ url }) => {
       const config = configWith({ keys: { projectKey } })
       const first = await bootstrap(url, config)
@@ -74,7 +74,7 @@ describe('the first start', () => {
       expect((await bootstrap(url, config)).platformKey).toBe(first.platformKey)
     }))
 
-  test('the first start lets the first project receive payments only on the embedded devnet', () =>
+  test('at the first start, the first project can receive payments only on the embedded devnet', () =>
     withDatabase(async ({ url, pool }) => {
       await bootstrap(url, inChain(configWith({ keys: { platformKey, projectKey } }), true))
       const other = generateKey('project')
@@ -90,7 +90,7 @@ describe('the first start', () => {
 })
 
 describe('the service starts again with the same data', () => {
-  test('a later start finds the keys of the first start, and makes no second project', () =>
+  test('a later start uses the keys of the first start, and creates no second project', () =>
     withDatabase(async (database) => {
       const config = configWith()
       const first = await bootstrap(database.url, config)
@@ -101,7 +101,7 @@ describe('the service starts again with the same data', () => {
       expect(await count(database, 'api_keys')).toBe(2)
     }))
 
-  test('a later start prefers the given keys to the keys in the file', () =>
+  test('a later start prefers the keys in the settings to the keys in the file', () =>
     withDatabase(async ({ url }) => {
       const config = configWith()
       await bootstrap(url, config)
@@ -109,7 +109,7 @@ describe('the service starts again with the same data', () => {
       expect(await bootstrap(url, given)).toMatchObject({ platformKey, projectKey })
     }))
 
-  test('a later start leaves a revoked key revoked', () =>
+  test('if a first key was revoked, a later start does not make it valid again', () =>
     withDatabase(async (database) => {
       const config = configWith()
       await bootstrap(database.url, config)
@@ -125,7 +125,7 @@ describe('the service starts in production', () => {
     ['BOOTSTRAP_PLATFORM_KEY', { projectKey }],
     ['BOOTSTRAP_PROJECT_KEY', { platformKey }],
     ['BOOTSTRAP_PLATFORM_KEY', {}],
-  ])('a start without %s fails and makes no key', (name, keys) =>
+  ])('a start in production without %s fails and creates no key', (name, keys) =>
     withDatabase(async (database) => {
       const config = configWith({ production: true, keys })
       const start = bootstrap(database.url, config)
@@ -137,7 +137,7 @@ describe('the service starts in production', () => {
     }),
   )
 
-  test('a start takes both keys from the file of an earlier start, and prints no sign-in link', () =>
+  test('a start reads both keys from the file of an earlier start, and prints no sign-in link', () =>
     withDatabase(async ({ url }) => {
       const config = configWith({ production: true })
       writeFileSync(

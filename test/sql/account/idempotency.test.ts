@@ -37,7 +37,7 @@ async function answered(age: string) {
   return request
 }
 
-test('an idempotency key keeps its request and its response for 24 hours', async () => {
+test('for 24 hours, an idempotency key returns its stored request hash and response', async () => {
   const request = await answered('23 hours 59 minutes')
   const kept = { requestHash: FIRST, result: 'the answer' }
   expect(await beginIdempotent(pool, { ...request, hash: SECOND })).toEqual(kept)
@@ -46,7 +46,7 @@ test('an idempotency key keeps its request and its response for 24 hours', async
   expect(await readIdempotent(pool, request)).toBe('the answer')
 })
 
-test('an expired idempotency key can be used again, and then keeps its new request', async () => {
+test('an idempotency key that has expired can be used for a new request, and then stores this request', async () => {
   const request = await answered('24 hours 1 minute')
   expect(await findIdempotent(pool, request)).toBeNull()
   const taken = { requestHash: SECOND, result: null }
@@ -61,7 +61,7 @@ test('an expired idempotency key is deleted', async () => {
   expect(await readIdempotent(pool, request)).toBeNull()
 })
 
-test('an idempotency key has no effect on another project, operation or key', async () => {
+test('an idempotency key does not affect other projects, other operations or other keys', async () => {
   const request = await answered('1 minute')
   const others = [
     { ...request, projectId: await newProject(pool) },

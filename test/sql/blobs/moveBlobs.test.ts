@@ -55,7 +55,7 @@ const contents = async () => {
   return rows[0] as { bytes: number; objects: number }
 }
 
-test('large contents move to the object store and back, byte for byte, and small contents stay in the database', async () => {
+test('large contents can move to the object store and back without a changed byte; small contents stay in the database', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const mails = Array.from({ length: 6 }, (_, n) => largeMail(n))
@@ -93,7 +93,7 @@ test('large contents move to the object store and back, byte for byte, and small
   await same()
 })
 
-test('if an outage of the object store interrupts the move of contents, the next run continues it', async () => {
+test('if the object store becomes unreachable while contents are moved, the next run of the command continues', async () => {
   const { pool } = database
   await bucket.proxy.cut()
   const away = await move('store')
@@ -105,7 +105,7 @@ test('if an outage of the object store interrupts the move of contents, the next
   await moveBlobs(pool, bucket.store, 'database', () => {})
 })
 
-test('a lost object does not keep the other contents from moving back', async () => {
+test('if one object is lost, the other contents still move back to the database', async () => {
   const { pool } = database
   await moveBlobs(pool, bucket.store, 'store', () => {})
   const { rows } = await pool.query<{ name: string }>(
@@ -125,7 +125,7 @@ test('a lost object does not keep the other contents from moving back', async ()
   expect(await moveBlobs(pool, bucket.store, 'database', () => {})).toBe(1)
 })
 
-test('a content that changes during its move to the object store keeps the change', async () => {
+test('if a content changes while it moves to the object store, the change is kept', async () => {
   const { pool } = database
   let puts = 0
   const changed = () => Buffer.alloc(80_000, `changed ${puts} `)
@@ -152,7 +152,7 @@ test.each([
   [['store'], { S3_SECRET_ACCESS_KEY: '' }, 'S3_SECRET_ACCESS_KEY: it is missing'],
   [['store'], { BLOB_STORE: 'https://bucket' }, 'BLOB_STORE: its value must be s3://bucket'],
 ])(
-  'the command that moves contents to %p with %p prints its usage or the wrong setting',
+  'the command that moves contents to %p with the settings %p prints how to use it, or names the wrong setting',
   async ([to], env, message) => {
     const { code, output } = await move(to!, { ...bucket.env, ...env })
     expect([code, output]).toEqual([78, expect.stringContaining(message)])

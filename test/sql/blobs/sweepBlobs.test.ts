@@ -43,7 +43,7 @@ const rowsOf = async (table: 'blobs' | 'dead_blobs') =>
   (await database.pool.query(`select hash from ${table}`)).rows.length
 
 describe('a sweep removes the unused objects of the object store', () => {
-  test('the sweep removes an object if no database row names it within an hour, and keeps an object that a row names', async () => {
+  test('unused objects in the store are removed after an hour, and objects that a database row names are kept', async () => {
     const [named] = [await keep(), await keep()]
     await name(named)
     await sweep()
@@ -57,7 +57,7 @@ describe('a sweep removes the unused objects of the object store', () => {
   test.each([
     ['is deleted', 'delete from raw_mails where id = $1'],
     ['no longer names the object', 'update raw_mails set blob = null where id = $1'],
-  ])('an object is removed an hour after its row %s', async (_what, sql) => {
+  ])('an object in the store is removed an hour after its database row %s', async (_what, sql) => {
     const { rows } = await name(await keep())
     await database.pool.query(sql, [rows[0].id])
     await sweep()
@@ -67,7 +67,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('the sweep keeps an object while another database row still names it', async () => {
+  test('an object in the store is kept as long as another database row still names it', async () => {
     const blob = await keep()
     const { rows } = await name(blob)
     await name(blob)
@@ -78,7 +78,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(await rowsOf('blobs')).toBe(1)
   })
 
-  test('the sweep keeps an object whose database row is stored at the same time', async () => {
+  test('an object in the store is kept if its database row is stored at the same moment as the cleanup runs', async () => {
     const blob = await keep()
     await age()
     const client = await database.pool.connect()
@@ -91,7 +91,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(bucket.names()).toHaveLength(1)
   })
 
-  test('no database row can name an object that the sweep has taken', async () => {
+  test('after the cleanup has marked an object for removal, no database row can name the object', async () => {
     const blob = await keep()
     await age()
     await buryIdleBlobs(database.pool)
@@ -99,7 +99,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(String(error)).toMatch(/foreign key/)
   })
 
-  test('the sweep waits for a reader that can still see the message to which an object belongs', async () => {
+  test('the cleanup of the object store waits for a reader that can still see the message of an object', async () => {
     const { rows } = await name(await keep())
     const reader = await database.pool.connect()
     await reader.query('begin isolation level repeatable read read only')
@@ -114,7 +114,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('the sweep continues after an outage of the object store', async () => {
+  test('after an outage of the object store, the cleanup continues', async () => {
     for (let n = 0; n < 12; n++) await keep()
     await age()
     await buryIdleBlobs(database.pool)
@@ -136,7 +136,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('objects that the store refuses to remove do not delay the removal of other objects', async () => {
+  test('objects that the store refuses to remove do not delay the cleanup of other objects', async () => {
     for (let n = 0; n < 12; n++) await keep()
     await age()
     await buryIdleBlobs(database.pool)
@@ -160,7 +160,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('the sweep shares the work between two processes', async () => {
+  test('two processes share the work of cleaning up the object store', async () => {
     for (let n = 0; n < 10; n++) await keep()
     await age()
     const buried = await Promise.all([buryIdleBlobs(database.pool), buryIdleBlobs(database.pool)])

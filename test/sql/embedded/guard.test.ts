@@ -28,7 +28,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-test('PostgreSQL ends soon after the process that started it is ended with kill −9', async () => {
+test('if the process that started PostgreSQL is killed with kill −9, PostgreSQL ends soon afterwards', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
   try {
     await using owner = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
@@ -81,7 +81,7 @@ test.skipIf(!existsSync('/proc/self/task'))(
   },
 )
 
-test('a start kills no program that has got the process id of an earlier PostgreSQL', async () => {
+test('a start does not kill another program that now has the process id of an earlier PostgreSQL', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
   try {
     // The command line of the program names another cluster of PostgreSQL.

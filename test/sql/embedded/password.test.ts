@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../../sql/embedded/embeddedPostgres.ts'
 
-test('PostgreSQL starts although a power failure has emptied the new password file', async () => {
+test('PostgreSQL starts even if a power failure has emptied its new password file', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-password-'))
   try {
     writeFileSync(join(dataDir, 'postgres-password'), '')

@@ -37,7 +37,7 @@ const deliveries = async (count: number) => {
   return ids.toSorted()
 }
 
-test('a webhook delivery attempt is recorded only once even if two runs make it, and the next attempt is queued once', async () => {
+test('if two job runs make the same webhook attempt, the attempt is recorded once and the next attempt is queued once', async () => {
   const id = await newDelivery(pool)
   expect(await recordAttempts(pool, [attemptOf(id, 1)])).toEqual([true])
   expect(await recordAttempts(pool, [attemptOf(id, 1, { statusCode: 500 })])).toEqual([false])
@@ -46,7 +46,7 @@ test('a webhook delivery attempt is recorded only once even if two runs make it,
   expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
 })
 
-test('a webhook delivery attempt that another run records at the same time is not recorded again', async () => {
+test('a webhook attempt is not recorded again if another job run records it at the same time', async () => {
   const id = await newDelivery(pool)
   const ended = `update webhook_deliveries set attempt = 1, next_attempt_at = now() + interval '1 hour' where id = $1`
   const late = () => [recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])]
@@ -54,7 +54,7 @@ test('a webhook delivery attempt that another run records at the same time is no
   expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 1 })
 })
 
-test('a late result of an aborted webhook delivery changes nothing', async () => {
+test('a result that arrives after a webhook delivery was aborted changes nothing', async () => {
   for (const late of [{}, DELIVERED]) {
     const id = await newDelivery(pool)
     await abortDelivery(pool, id, 'the endpoint was deleted')
@@ -69,7 +69,7 @@ test('a late result of an aborted webhook delivery changes nothing', async () =>
   }
 })
 
-test('a delivered webhook event gets no further delivery attempt', async () => {
+test('after a webhook delivery succeeded, no further attempt is made', async () => {
   const [done, open] = await deliveries(2)
   const results = [attemptOf(done!, 1, DELIVERED), attemptOf(open!, 1)]
   expect(await recordAttempts(pool, results)).toEqual([true, true])
@@ -77,7 +77,7 @@ test('a delivered webhook event gets no further delivery attempt', async () => {
   expect((await queuedAttempt(pool, open!))?.attempt).toBe(2)
 })
 
-test('the end time of a delivery attempt is rounded up, so that the next attempt is never early', async () => {
+test('the end time of a webhook attempt is rounded up, so that the next attempt never comes too early', async () => {
   for (const id of await deliveries(20)) {
     const { rows } = await pool.query('select clock_timestamp()::text as now')
     await recordAttempts(pool, [attemptOf(id, 1, { retryInS: 1, endedMs: performance.now() })])
@@ -90,7 +90,7 @@ test('the end time of a delivery attempt is rounded up, so that the next attempt
   }
 })
 
-test('a webhook delivery stays unchanged if the job for its next attempt cannot be queued', async () => {
+test('if the job for the next webhook attempt cannot be queued, the delivery stays unchanged', async () => {
   const id = await newDelivery(pool)
   const recorded = withLostJobs(pool, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(await recorded.catch(({ message }) => message)).toBe(
@@ -100,7 +100,7 @@ test('a webhook delivery stays unchanged if the job for its next attempt cannot 
   expect(await listAttempts(pool, id)).toEqual([])
 })
 
-test('a late postponement of delivery attempt 1 does not change the job of attempt 2', async () => {
+test('if the postponement of webhook attempt 1 comes late, it does not change the job of attempt 2', async () => {
   const id = await newDelivery(pool)
   await recordAttempts(pool, [attemptOf(id, 1)])
   const queued = await queuedAttempt(pool, id)
@@ -108,7 +108,7 @@ test('a late postponement of delivery attempt 1 does not change the job of attem
   expect(await queuedAttempt(pool, id)).toEqual(queued)
 })
 
-test('a postponement of a delivery attempt waits while the attempt is being recorded, and then does nothing', async () => {
+test('the postponement of a webhook attempt waits while the attempt is recorded, and then does nothing', async () => {
   const id = await newDelivery(pool)
   const ended = 'update webhook_deliveries set attempt = 1 where id = $1'
   await whileHeld(pool, ended, [id], () => [

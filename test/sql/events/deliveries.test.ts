@@ -65,7 +65,7 @@ const toWebhook = (projectId: string, webhookId: string) => ({
 })
 
 describe('the service stores a delivery of a webhook', () => {
-  test('a delivery of a webhook is not stored if its job cannot be queued', async () => {
+  test('a webhook delivery is not stored if its job cannot be queued', async () => {
     const projectId = await newProject(pool)
     const delivery = toWebhook(projectId, await newWebhook(pool, projectId))
     const made = withLostJobs(pool, () => createDelivery(pool, delivery))
@@ -74,7 +74,7 @@ describe('the service stores a delivery of a webhook', () => {
     )
   })
 
-  test('a delivery of a webhook is not postponed if the job for the later time cannot be queued', async () => {
+  test('a webhook delivery is not postponed if the job for the later time cannot be queued', async () => {
     const deliveryId = await newDelivery(pool)
     const postponed = withLostJobs(pool, () =>
       postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
@@ -84,7 +84,7 @@ describe('the service stores a delivery of a webhook', () => {
     )
   })
 
-  test('a delivery of a webhook that has ended is neither due nor postponed nor aborted', async () => {
+  test('a webhook delivery that has ended is not due, and cannot be postponed or aborted', async () => {
     const id = await newDelivery(pool)
     await deliver(id)
     await postponeAttempt(pool, { deliveryId: id, attempt: 2, runAt: new Date() })
@@ -94,7 +94,7 @@ describe('the service stores a delivery of a webhook', () => {
     expect(await findDueDeliveries(pool, [id])).toEqual([null])
   })
 
-  test('a delivery of a deleted webhook or endpoint has no secret', async () => {
+  test('a delivery has no secret to sign with if its webhook or endpoint is deleted', async () => {
     const projectId = await newProject(pool)
     const webhookId = await newWebhook(pool, projectId)
     const id = await newDelivery(pool, { projectId, webhookId })
@@ -123,7 +123,7 @@ describe('the service stores a delivery of a webhook', () => {
 })
 
 describe('the service finds the next due delivery of a webhook', () => {
-  test('the next due delivery of a webhook is the earliest delivery in the future', async () => {
+  test('the next due webhook delivery is the earliest delivery in the future', async () => {
     expect(await nextDeliveryInMs(pool)).toBeNull()
     const [late, next, later] = [
       await newDelivery(pool),
@@ -136,7 +136,7 @@ describe('the service finds the next due delivery of a webhook', () => {
     expect(await nextDeliveryInMs(pool)).toBeWithin(50_000, 60_001)
   })
 
-  test('a due delivery of a webhook is queued again only if its job was lost', async () => {
+  test('a due webhook delivery is queued again only if its job was lost', async () => {
     const [lost, queued, recent] = [
       await newDelivery(pool),
       await newDelivery(pool),
@@ -153,7 +153,7 @@ describe('the service finds the next due delivery of a webhook', () => {
     expect(await queuedAttempt(pool, recent)).toBeNull()
   })
 
-  test('a delivery whose job has failed for good gets a new job', async () => {
+  test('if the job of a webhook delivery has failed permanently, the delivery gets a new job', async () => {
     const id = await newDelivery(pool)
     await pool.query(
       `update webhook_deliveries set next_attempt_at = clock_timestamp() - interval '2 minutes' where id = $1`,
@@ -170,7 +170,7 @@ describe('the service finds the next due delivery of a webhook', () => {
 describe('the service aborts deliveries of webhooks', () => {
   const projectGone = 'the project was deleted'
 
-  test('deliveries of webhooks are aborted when their project is deleted, unless they have been delivered before', async () => {
+  test('when a project is deleted, its webhook deliveries are aborted, except those that are already delivered', async () => {
     const projectId = await newProject(pool)
     const [open, done] = [
       await newDelivery(pool, { projectId }),
@@ -191,7 +191,7 @@ describe('the service aborts deliveries of webhooks', () => {
     expect(await statusOf(neighbours)).toBe('pending')
   })
 
-  test('if a delivery of a webhook succeeds while its project is deleted, it stays delivered', async () => {
+  test('if a webhook delivery succeeds while its project is deleted, the delivery stays delivered', async () => {
     const projectId = await newProject(pool)
     const id = await newDelivery(pool, { projectId })
     const delivered = `update webhook_deliveries set status = 'delivered', attempt = 1 where id = $1`
@@ -204,7 +204,7 @@ describe('the service aborts deliveries of webhooks', () => {
     })
   })
 
-  test('deliveries of webhooks can be aborted and recorded at the same time, in either order', async () => {
+  test('webhook deliveries can be aborted and recorded at the same time, in either order', async () => {
     for (const isAbortFirst of [true, false]) {
       const projectId = await newProject(pool)
       const ids: string[] = []

@@ -42,7 +42,7 @@ describe('the service lists webhook deliveries', () => {
     expect(await queuedAttempt(pool, foreign)).toBeNull()
   })
 
-  test('webhook deliveries list their latest 100 attempts', async () => {
+  test('a list of webhook deliveries contains the latest 100 attempts of each delivery', async () => {
     const [id, other] = [await newDelivery(pool), await newDelivery(pool)]
     await deliver(other)
     await pool.query(
@@ -55,7 +55,7 @@ describe('the service lists webhook deliveries', () => {
   })
 })
 
-test('a replay of a webhook delivery waits while an attempt is being recorded, and then queues the next attempt', async () => {
+test('an operator’s replay of a webhook delivery waits while an attempt is recorded, and then queues the next attempt', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const ended = `update webhook_deliveries set attempt = 1, status = 'exhausted', error = 'x' where id = $1`
@@ -67,7 +67,7 @@ test('a replay of a webhook delivery waits while an attempt is being recorded, a
   expect((await findDueDeliveries(pool, [id]))[0]?.attemptsBefore).toBe(1)
 })
 
-test('a replay of a webhook delivery returns null if the delivery is removed at the same time', async () => {
+test('if a webhook delivery is removed while it is replayed, the replay returns null', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const removed = 'delete from webhook_deliveries where id = $1'
@@ -75,7 +75,7 @@ test('a replay of a webhook delivery returns null if the delivery is removed at 
   expect(await whileHeld(pool, removed, [id], replay)).toEqual([null])
 })
 
-test('a replay of a pending webhook delivery continues its schedule', async () => {
+test('the replay of a pending webhook delivery continues the delivery’s schedule of attempts', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   await recordAttempts(pool, [attemptOf(id, 1)])

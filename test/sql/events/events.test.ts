@@ -87,7 +87,7 @@ const boundsOf = async (projectId: string) => {
   return { newest: newest.seq, oldest }
 }
 
-test('an event stream starts at 1, and if all events were deleted, its oldest number is the number of the next event', async () => {
+test('the numbers of a project’s events start at 1; if all events were deleted, the oldest number is that of the next event', async () => {
   const [silent, old, other] = [
     await newProject(pool),
     await newProject(pool),
@@ -130,7 +130,7 @@ test('an event is delivered to the active webhooks of its project that subscribe
   expect(await sentTo(foreign)).toEqual([])
 })
 
-test('recording an empty list of events runs no SQL statement', async () => {
+test('if there is no event to record, no SQL statement runs', async () => {
   const failing = { query: () => Promise.reject(new Error('a statement was sent')) }
   await recordEvents(failing as never, [])
   expect(await listEvents(pool, 'prj_none', { after: 0n, limit: 1 })).toEqual([])

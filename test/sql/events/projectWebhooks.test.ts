@@ -70,7 +70,7 @@ test('a webhook can be found, changed, rotated and deleted only by its project',
   expect(await row(pool, 'project_webhooks', id)).toEqual(before)
 })
 
-test('a deleted webhook cannot be found, changed, rotated or deleted, and its deliveries end', async () => {
+test('a deleted webhook cannot be found, changed, rotated or deleted, and its pending deliveries end', async () => {
   const projectId = await newProject(pool)
   const [id, kept] = [await newWebhook(pool, projectId), await newWebhook(pool, projectId)]
   const [ended, open] = [

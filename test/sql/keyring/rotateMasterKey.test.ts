@@ -94,7 +94,7 @@ async function fill(): Promise<void> {
   )
 }
 
-test('a rotation of master keys refuses wrong and missing keys, runs online and resumes after kill −9', async () => {
+test('a master key rotation refuses wrong and missing keys, runs while the service works, and resumes after kill −9', async () => {
   const { pool } = service.database
   const backupCodes = Array.from({ length: 20 }, (_, n) => `b${n}`)
   for (let n = 1; n <= 3; n++) {
@@ -200,7 +200,7 @@ test('a rotation of master keys refuses wrong and missing keys, runs online and 
   expect(again.stdout()).toBe('0 secrets rewrapped under "new"; it is the only key\n')
 })
 
-test('a rotation of master keys causes no error and loses no write while writers, readers and deletions run', async () => {
+test('a master key rotation causes no error and loses no write while other calls write, read and delete secrets', async () => {
   const client = clientWith(`${NEXT},${NEW}`)
   const names = Array.from({ length: 12 }, (_, n) => `busy ${n}`)
   const last = new Map<string, string>()
@@ -276,7 +276,7 @@ testWhole(
   },
 )
 
-test('a rotation of master keys names a damaged data key, and encrypts all other data keys again', async () => {
+test('a master key rotation names a damaged data key, and still encrypts all other data keys again', async () => {
   const { pool } = service.database
   const { rows } = await pool.query(
     `update credential_versions v set wrapped_key = set_byte(wrapped_key, 20, 255 - get_byte(wrapped_key, 20))

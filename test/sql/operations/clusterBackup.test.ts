@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const WRITERS = 4
 
-test('a backup copy of a PostgreSQL cluster under writes opens with every row from before the copy', async () => {
+test('a backup copy of a PostgreSQL cluster, made during writes, opens and has every row from before the copy', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-cluster-'))
   const [here, there] = [join(folder, 'here'), join(folder, 'there')]
   try {

@@ -6,7 +6,7 @@ import { purgeProject } from '../../../sql/account/projects/purgeProject.ts'
 import { markWritten } from '../../../sql/operations/replica.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
 
-test('a late request of an erased project leaves no row of the project', async () => {
+test('a late request for an erased project leaves no row of the project', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const newProject = async (name: string) => {

@@ -55,7 +55,7 @@ const storedBytes = async (projectId: string) =>
     )
   ).rows[0]
 
-test('old mail is removed with its thread, original and labels, and young mail stays with its thread', async () => {
+test('after the retention time, old mail is removed with its thread, original and labels, and younger mail stays', async () => {
   const projectId = await keeping('mail', 10)
   const neighbour = await newProject(pool)
   const first = await receive(pool, projectId)
@@ -84,7 +84,7 @@ test('old mail is removed with its thread, original and labels, and young mail s
   expect((await row(pool, 'inbound_mails', ids[0]!)).state).toBe('accepted')
 })
 
-test('mail that was not sent is never removed, and sent mail is removed', async () => {
+test('the retention removes sent mail, but never mail that was not sent yet', async () => {
   const projectId = await keeping('mail', 10)
   const waiting = await newSent(pool, { projectId })
   const done = await newSent(pool, { projectId })
@@ -95,7 +95,7 @@ test('mail that was not sent is never removed, and sent mail is removed', async 
   expect(await messageOf(pool, projectId, done.messageId)).toBeUndefined()
 })
 
-test('the inbound mail of a retransmission is removed by age, and an accepted inbound mail stays', async () => {
+test('the retention removes a second arrival of the same mail by its age, and keeps an accepted inbound mail', async () => {
   const projectId = await keeping('mail', 10)
   const raw = rawMail()
   const { messageId } = await receive(pool, projectId, raw)
@@ -111,7 +111,7 @@ test('the inbound mail of a retransmission is removed by age, and an accepted in
   expect(rows).toEqual([{ state: 'accepted' }])
 })
 
-test('the old original of a message is removed without its message, and a shared original stays while one inbox keeps the original', async () => {
+test('the retention removes the old raw bytes of a message but not the message, and shared bytes stay while one inbox keeps them', async () => {
   const projectId = await keeping('rawMail', 5)
   const neighbour = await newProject(pool)
   const raw = rawMail()
@@ -137,7 +137,7 @@ test('the old original of a message is removed without its message, and a shared
   expect(await messageOf(pool, projectId, waiting.messageId)).toBeDefined()
 })
 
-test('ended deliveries are removed with their attempts, and a pending delivery stays', async () => {
+test('the retention removes ended webhook deliveries with their attempts, and keeps a pending delivery', async () => {
   const projectId = await keeping('deliveries', 3)
   const [pending, ended] = [
     await newDelivery(pool, { projectId }),
@@ -159,7 +159,7 @@ test('ended deliveries are removed with their attempts, and a pending delivery s
   expect(rows).toEqual([{ id: pending }])
 })
 
-test('the audit log records a change of retention, and keeps entries for the days of the retention', async () => {
+test('the audit log records a change of its retention, and keeps entries for the days of the retention', async () => {
   const projectId = await keeping('logs', 120)
   await age('audit_log', projectId, 119, 'at')
   await expireAll(pool)
@@ -173,7 +173,7 @@ test('the audit log records a change of retention, and keeps entries for the day
   expect(rows).toEqual([{ action: 'project.retention', actor: 'lopk-test', detail: 'logs 30' }])
 })
 
-test('an idempotency key lives for the days of its project, or else for the days of the service', async () => {
+test('an idempotency key is kept for the days that its project sets, or else for the service’s days', async () => {
   const projectId = await keeping('idempotencyKeys', 3)
   const other = await newProject(pool)
   const hash = Buffer.alloc(32, 1)
@@ -204,7 +204,7 @@ test('an idempotency key lives for the days of its project, or else for the days
   expect(await findIdempotent(pool, keyOf(other))).toBeNull()
 })
 
-test('a final payment loses its details but no amount, and a payment that is not final keeps everything', async () => {
+test('after its retention, a final payment loses its details but no amount; a payment that is not final keeps all details', async () => {
   const projectId = await keeping('paymentDetails', 7)
   const detailed = {
     projectId,
@@ -241,7 +241,7 @@ test('a final payment loses its details but no amount, and a payment that is not
   expect((await row(pool, 'payments', expired)).signature).toBe('')
 })
 
-test('two workers share the removal of old rows, and a batch is bounded and waits for no lock', async () => {
+test('two workers share the removal of old rows, and each batch is limited and waits for no lock', async () => {
   const projectId = await keeping('mail', 10)
   await receive(pool, projectId)
   await pool.query(
@@ -269,7 +269,7 @@ test('two workers share the removal of old rows, and a batch is bounded and wait
   expect(await storedBytes(projectId)).toEqual({ counted: 0, stored: 0 })
 })
 
-test('a locked old row stays for the next removal batch', async () => {
+test('an old row that is locked is removed only in the next batch', async () => {
   const projectId = await keeping('logs', 30)
   await pool.query(
     `insert into audit_log (project_id, action, actor, request_id, outcome)

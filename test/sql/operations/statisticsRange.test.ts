@@ -24,7 +24,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const hours = async () =>
   (await database.pool.query('select * from statistics_hours order by hour')).rows
 
-test('the counts of whole hours are summed once, even when several processes sum the hours', async () => {
+test('the statistics of each whole hour are summed once, even if several processes sum them', async () => {
   const { pool } = database
   await Promise.all([recordHours(pool), recordHours(pool)])
   const first = await hours()
@@ -37,7 +37,7 @@ test('the counts of whole hours are summed once, even when several processes sum
   expect(await hours()).toEqual(first)
 })
 
-test('a statistics range counts each minute once, also where summed hours and minutes meet', async () => {
+test('a range of the statistics counts each minute once, even where summed hours and single minutes meet', async () => {
   const { pool } = database
   for (const [widthMs, parts] of [
     [HOUR_MS / 2, 48],
@@ -62,7 +62,7 @@ test('days in the statistics begin at midnight of the time zone', async () => {
   for (const { at } of parts) expect((at.getTime() - offsetMs) % DAY_MS).toBe(0)
 })
 
-test('summed hours stay for a month after the counts of their minutes are deleted, and are deleted after two months', async () => {
+test('the hourly statistics are kept after the minute statistics are deleted, and are deleted after two months', async () => {
   const { pool } = database
   await pool.query('delete from statistics_minutes')
   await pool.query(

@@ -26,7 +26,7 @@ const letPass = (table: 'purses' | 'purse_keys', projectId: string, time: string
     time,
   ])
 
-test('a balance in an older block does not replace a balance that was just read', async () => {
+test('a purse balance from an older block does not replace a balance that was read shortly before', async () => {
   const { projectId } = await newPurse(pool, keyring)
   const { address } = (await findPurse(pool, projectId))!
   await read(address, 100n, 7n)
@@ -37,7 +37,7 @@ test('a balance in an older block does not replace a balance that was just read'
   expect(await findPurse(pool, projectId)).toMatchObject({ balanceAtomic: 9n, balanceBlock: 100n })
 })
 
-test('after a minute the balance of a chain that has become shorter counts', async () => {
+test('after a minute, the balance from a chain that has become shorter replaces the stored balance', async () => {
   const { projectId } = await newPurse(pool, keyring)
   const { address: old } = (await findPurse(pool, projectId))!
   await read(old, 100n, 7n)

@@ -70,7 +70,7 @@ const FULL: MandateTerms = {
 const UNUSED = { state: 'active', reservedAtomic: 0n, spentAtomic: 0n, releasedAtomic: 0n } as const
 
 describe('an owner gives a new mandate for payments', () => {
-  test('a new mandate contains each term as the owner gave it, is active and has no used amount', async () => {
+  test('a new mandate (an agent’s spending limit) has each term that the owner gave, is active, and has no used amount', async () => {
     const projectId = await newProject(pool)
     const mandate = await given(projectId, FULL)
     expect(mandate).toMatchObject({ ...FULL, ...UNUSED, validFrom: FULL.validFrom! })
@@ -78,19 +78,19 @@ describe('an owner gives a new mandate for payments', () => {
     expect(await list(projectId)).toEqual([mandate])
   })
 
-  test('a new mandate stores null for each limit that the owner left out', async () => {
+  test('a new mandate stores null for each limit that the owner did not set', async () => {
     const limits = { hour: null, day: null, month: null, total: null }
     const none = { task: null, payees: null, askAboveAtomic: null, validUntil: null }
     const mandate = await given(await newProject(pool), { ...none, limits: { ...limits, day: 9n } })
     expect(mandate).toMatchObject({ ...none, limits: { ...limits, day: 9n } })
   })
 
-  test('a new mandate without a start begins at the time of the database', async () => {
+  test('a new mandate without a start time begins now, by the database’s clock', async () => {
     const { validFrom, createdAt } = await given(await newProject(pool), { validFrom: null })
     expect(Math.abs(validFrom.getTime() - createdAt.getTime())).toBeLessThan(60_000)
   })
 
-  test('if the project does not exist or is deleted, no new mandate is made, and the result is null', async () => {
+  test('if the project does not exist or is deleted, no mandate is created, and the result is null', async () => {
     const projectId = await newProject(pool)
     await deleteProject(pool, projectId)
     expect(await give(projectId)).toBeNull()
@@ -98,7 +98,7 @@ describe('an owner gives a new mandate for payments', () => {
     expect(await list(projectId)).toEqual([])
   })
 
-  test('a new mandate is refused if the project has the maximum of live mandates, and ended mandates do not count', async () => {
+  test('a project that has the maximum number of active mandates gets no new mandate, and ended mandates do not count', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     await pool.query(
@@ -118,7 +118,7 @@ describe('an owner gives a new mandate for payments', () => {
     expect((await given(projectId)).state).toBe('active')
   })
 
-  test('while a new mandate is made, a second one for the same project waits, so that two at once keep the limit', async () => {
+  test('if two mandates of a project are created at once, the second waits for the first, so that the maximum holds', async () => {
     const projectId = await newProject(pool)
     const hold = 'select from projects where id = $1 for no key update'
     const [mandate] = await whileHeld(pool, hold, [projectId], () => [give(projectId)])
@@ -127,7 +127,7 @@ describe('an owner gives a new mandate for payments', () => {
 })
 
 describe('an owner changes a mandate', () => {
-  test('a changed mandate contains each new term, and keeps its id, its start and its used sums', async () => {
+  test('a changed mandate has the new terms, and keeps its id, its start and its used amounts', async () => {
     const projectId = await newProject(pool)
     const { id, createdAt } = await given(projectId)
     await pool.query(
@@ -146,14 +146,14 @@ describe('an owner changes a mandate', () => {
     })
   })
 
-  test('a change of a mandate leaves every other mandate of the project unchanged', async () => {
+  test('a change of one mandate does not affect the project’s other mandates', async () => {
     const projectId = await newProject(pool)
     const [one, other] = [await given(projectId), await given(projectId)]
     await change(projectId, one.id, { name: 'Changed' })
     expect(await findMandate(pool, projectId, other.id)).toEqual(other)
   })
 
-  test('a change returns null for an ended mandate, an unknown mandate and a mandate of another project', async () => {
+  test('a change of an ended mandate, an unknown mandate or another project’s mandate returns null', async () => {
     const [projectId, otherId] = [await newProject(pool), await newProject(pool)]
     const { id } = await given(projectId)
     expect(await change(otherId, id, { name: 'Taken' })).toBeNull()
@@ -163,7 +163,7 @@ describe('an owner changes a mandate', () => {
     expect(await findMandate(pool, projectId, id)).toMatchObject({ name: 'Test', state: 'ended' })
   })
 
-  test('a mandate stays unchanged if the work within the transaction of its change fails', async () => {
+  test('if a step in the same transaction fails, a mandate stays unchanged', async () => {
     const projectId = await newProject(pool)
     const before = await given(projectId)
     const changing = changeMandate(pool, ownerOf(projectId), before.id, {
@@ -177,7 +177,7 @@ describe('an owner changes a mandate', () => {
     expect(await actionsOf(projectId)).toEqual(['mandate.give'])
   })
 
-  test('a change of a mandate sees the terms that another change stored just before', async () => {
+  test('if two changes of a mandate run at once, the second change sees the terms of the first', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const rise = () =>
@@ -189,7 +189,7 @@ describe('an owner changes a mandate', () => {
     expect((await findMandate(pool, projectId, id))?.risePercent).toBe(TERMS.risePercent + 3)
   })
 
-  test('a change of a mandate waits for the purse (the wallet) of its project before it locks the mandate', async () => {
+  test('a change of a mandate locks the project’s purse (the agent’s wallet) before it locks the mandate', async () => {
     const { projectId } = await newPurse(pool, keyring)
     const [{ id }] = (await list(projectId)) as [Mandate]
     const hold = 'select from purses where project_id = $1 for update'
@@ -210,7 +210,7 @@ const actionsOf = async (projectId: string) =>
   (await auditOf(projectId)).map(({ action }) => action)
 
 describe('the audit log records the changes of mandates', () => {
-  test('the audit log names the terms of a new mandate, and the API key that gave it', async () => {
+  test('the audit log records the terms of a new mandate, and the API key that created it', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId, { ...FULL, limits: { ...FULL.limits, hour: null } })
     expect(await auditOf(projectId)).toEqual([
@@ -225,7 +225,7 @@ describe('the audit log records the changes of mandates', () => {
     ])
   })
 
-  test('the audit log names a stop of a mandate as a change, and the end of a mandate as its end', async () => {
+  test('the audit log records the stop of a mandate as a change, and the end of a mandate as an end', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     await change(projectId, id, { state: 'frozen' })
@@ -234,7 +234,7 @@ describe('the audit log records the changes of mandates', () => {
     expect(await actionsOf(projectId)).toEqual(['mandate.give', 'mandate.change', 'mandate.end'])
   })
 
-  test('if a mandate names many places, the audit log cuts its terms after 1,000 characters', async () => {
+  test('if a mandate names many hosts, the audit log cuts the description of its terms after 1,000 characters', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { hosts: Array(50).fill(`${'a'.repeat(60)}.example`) })
     expect((await auditOf(projectId))[0].detail).toHaveLength(1_000)
@@ -242,7 +242,7 @@ describe('the audit log records the changes of mandates', () => {
 })
 
 describe('the service lists the mandates of a project', () => {
-  test('the list of mandates is ordered by creation, newest first, even among mandates of one millisecond', async () => {
+  test('mandates are listed newest first, even if several were created in the same millisecond', async () => {
     const projectId = await newProject(pool)
     for (const name of ['A', 'B', 'C', 'D']) await given(projectId, { name })
     await pool.query(
@@ -271,7 +271,7 @@ describe('the service lists the mandates of a project', () => {
 })
 
 describe('a payment locks the mandates of its project', () => {
-  test('a payment locks all mandates that are valid now, even stopped ones, in the order of their creation', async () => {
+  test('a payment locks all mandates that are valid now, and also stopped mandates, in the order of their creation', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { name: 'from now on' })
     await given(projectId, { name: 'later', validFrom: AT(HOUR_MS) })
@@ -286,7 +286,7 @@ describe('a payment locks the mandates of its project', () => {
     expect(namesOf(locked)).toEqual(['from now on', 'until later', 'stopped'])
   })
 
-  test('a payment locks stopped mandates even outside of their validity, because a stop has no end', async () => {
+  test('a payment also locks stopped mandates outside of their validity period, because a stop has no end', async () => {
     const projectId = await newProject(pool)
     for (const window of [{ validUntil: AT(-1) }, { validFrom: AT(HOUR_MS) }]) {
       const { id } = await given(projectId, { name: Object.keys(window)[0]!, ...window })
@@ -299,7 +299,7 @@ describe('a payment locks the mandates of its project', () => {
     expect(namesOf(locked)).toEqual(['validUntil', 'validFrom'])
   })
 
-  test('mandates stay locked until the payment is decided', async () => {
+  test('mandates stay locked until a payment is decided, so that the next payment waits', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const hold = 'select from mandates where id = $1 for update'
@@ -318,7 +318,7 @@ const reserved = (row: bigint, at: string, amount: number) =>
   )
 
 describe('the service counts the used sums of a mandate', () => {
-  test('the used sums of a mandate count an hour, a day and a month from their first instant in UTC', async () => {
+  test('the used amounts of a mandate are counted for the current hour, day and month in UTC', async () => {
     const start = (part: string) => `date_trunc('${part}', t, 'UTC')`
     const { row } = await given(await newProject(pool))
     await reserved(row, start('hour'), 1)
@@ -334,7 +334,7 @@ describe('the service counts the used sums of a mandate', () => {
     expect(used).toEqual([{ hour, day, month: 111n, total: 42n, lastMinute: 0 }])
   })
 
-  test('the used sums are zero for a mandate without payments, and are returned in the order of the mandates', async () => {
+  test('the used amounts are zero for a mandate without payments, and are returned in the order of the mandates', async () => {
     const projectId = await newProject(pool)
     const [one, other] = [await given(projectId), await given(projectId)]
     await reserved(other.row, `date_trunc('hour', t, 'UTC')`, 5)
@@ -347,7 +347,7 @@ describe('the service counts the used sums of a mandate', () => {
     expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('the used sums of a mandate include the number of payments in the last minute', async () => {
+  test('the use of a mandate includes the number of its payments in the last minute', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.reserve([await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)])
     const locked = await lockMandates(pool, purse.projectId)

@@ -55,11 +55,11 @@ const endWait = (projectId: string) =>
   )
 
 describe('the limits of a purse', () => {
-  test('cannot be set for a project without a purse', async () => {
+  test('the limits of a purse (the agent’s wallet) cannot be set if the project has no purse', async () => {
     expect(await set(await newProject(pool), { maxAtomic: 1n })).toBe(false)
   })
 
-  test('change only if they are given, and null removes a limit', async () => {
+  test('a limit of a purse changes only if the request gives it, and null removes the limit', async () => {
     const { projectId } = await newPurse(pool, keyring)
     expect(await set(projectId, { lowAtomic: 5n, maxAtomic: 9n })).toBe(true)
     expect(await stored(projectId)).toMatchObject({ low: '5', max: '9', payout: null })
@@ -71,7 +71,7 @@ describe('the limits of a purse', () => {
     expect((await stored(projectId)).max).toBeNull()
   })
 
-  test('stand in the audit log, each change with its new value', async () => {
+  test('the audit log records each change of a purse’s limits with the new value', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { lowAtomic: 5n, maxAtomic: null, payoutAddress: ONE })
     await set(projectId, { payoutAddress: null })
@@ -90,7 +90,7 @@ describe('the limits of a purse', () => {
 })
 
 describe('a payout address', () => {
-  test('waits 24 hours, and the earlier address stays valid until then', async () => {
+  test('a new payout address of a purse waits 24 hours, and the earlier address stays valid until then', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
     const first = await stored(projectId)
@@ -101,7 +101,7 @@ describe('a payout address', () => {
     expect(await stored(projectId)).toMatchObject({ payout: ONE, next: OTHER })
   })
 
-  test('that is valid already needs no wait, and ends the wait of another address', async () => {
+  test('setting the valid payout address again needs no wait, and ends the wait of another address', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
     await endWait(projectId)
@@ -110,7 +110,7 @@ describe('a payout address', () => {
     expect(await stored(projectId)).toMatchObject({ payout: ONE, next: null, hours: null })
   })
 
-  test('that is set again while it waits does not wait longer', async () => {
+  test('if a waiting payout address is set again, its wait does not become longer', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
     await pool.query(
@@ -123,7 +123,7 @@ describe('a payout address', () => {
     expect(Number(again.hours)).toBeCloseTo(4, 1)
   })
 
-  test('is removed at once, with the address that waits', async () => {
+  test('a payout address is removed at once, together with an address that still waits', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
     await endWait(projectId)
@@ -152,32 +152,32 @@ describe('a payout', () => {
     return rowCount === 1
   }
 
-  test('is queued from 0.01 USDC above the maximum', async () => {
+  test('a payout is queued if the purse has at least 0.01 USDC above its maximum', async () => {
     expect(await isQueued(await full(LEAST))).toBe(true)
     expect(await isQueued(await full(LEAST - 1n))).toBe(false)
   })
 
-  test('is not queued without a payout address, or while the address waits', async () => {
+  test('no payout is queued without a payout address, or while the payout address waits', async () => {
     expect(await isQueued(await full(LEAST, { address: null }))).toBe(false)
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { maxAtomic: 0n, payoutAddress: ONE })
     expect(await isQueued(projectId)).toBe(false)
   })
 
-  test('is not queued without a maximum', async () => {
+  test('no payout is queued if the purse has no maximum', async () => {
     const projectId = await full(LEAST)
     await set(projectId, { maxAtomic: null })
     expect(await isQueued(projectId)).toBe(false)
   })
 
-  test('is not queued for a stopped purse, or for an address that was not named', async () => {
+  test('no payout is queued for a stopped purse, or for a purse whose address the caller did not name', async () => {
     const projectId = await full(LEAST)
     expect(await isQueued(projectId, [OTHER])).toBe(false)
     await stopPurse(pool, keyring, ownerOf(projectId))
     expect(await isQueued(projectId)).toBe(false)
   })
 
-  test('leaves the money of open payments in the purse', async () => {
+  test('a payout leaves the money for open payments in the purse', async () => {
     const purse = await newPurse(pool, keyring)
     await set(purse.projectId, { maxAtomic: BALANCE - LEAST, payoutAddress: ONE })
     await endWait(purse.projectId)
@@ -198,7 +198,7 @@ async function transfers(projectId: string): Promise<[amount: string, to: string
 }
 
 describe('the transfers of a payout', () => {
-  test('wait until the service knows its chain', async () => {
+  test('the transfers of a payout wait until the service knows its chain', async () => {
     await pool.query('delete from chain_status')
     const projectId = await full(LEAST)
     await payOut(pool, keyring, projectId)
@@ -208,7 +208,7 @@ describe('the transfers of a payout', () => {
     expect(await transfers(projectId)).toEqual([[String(LEAST), ONE]])
   })
 
-  test('move the money above the maximum once', async () => {
+  test('a payout transfers the money above the maximum only once', async () => {
     await recordHead(pool, HEAD)
     const projectId = await full(LEAST + 5n)
     await payOut(pool, keyring, projectId)
@@ -216,7 +216,7 @@ describe('the transfers of a payout', () => {
     expect(await transfers(projectId)).toEqual([[String(LEAST + 5n), ONE]])
   })
 
-  test('do not happen for less than 0.01 USDC, without a maximum, without an address, or for a stopped purse', async () => {
+  test('no payout happens for less than 0.01 USDC, without a maximum, without an address, or for a stopped purse', async () => {
     await recordHead(pool, HEAD)
     const endless = await full(LEAST)
     await set(endless, { maxAtomic: null })
@@ -240,7 +240,7 @@ describe('a new key of a purse', () => {
     expect(await rotatePurseKey(pool, keyring, ownerOf(await newProject(pool)))).toBeNull()
   })
 
-  test('gets the free money of the former address, and leaves the money of open payments', async () => {
+  test('a purse’s new key gets the free money of the former address, and the money for open payments stays there', async () => {
     await recordHead(pool, HEAD)
     const purse = await newPurse(pool, keyring)
     await purse.reserve([await purse.wanted(1_000n)])

@@ -69,14 +69,14 @@ const payments: [name: string, change: string, id: (scene: Scene) => string, res
   ],
 ]
 for (const [name, change, id, result] of payments) {
-  test(`a payment is not signed if ${name} at the same time`, async () => {
+  test(`a payment is not signed if, at the same time, ${name}`, async () => {
     const scene = await newScene()
     const pay = (wanted: Wanted) => scene.reserve([wanted])
     expect(await behind(change, id(scene), () => pay(scene.wanted))).toEqual([result])
   })
 }
 
-test('a project that is deleted at the same time gets no mandate', async () => {
+test('if a project is deleted while a mandate is created, it gets no mandate', async () => {
   const projectId = await newProject(pool)
   expect(
     await behind('update projects set deleted_at = now() where id = $1', projectId, () =>
@@ -85,7 +85,7 @@ test('a project that is deleted at the same time gets no mandate', async () => {
   ).toBeNull()
 })
 
-test('a payment that ends at the same time cannot be approved', async () => {
+test('if a payment ends while the owner decides, the payment cannot be approved', async () => {
   const { wanted, owner } = await newScene()
   const { id, offer } = wanted
   await askOwner(pool, { id, offer, reason: 'new_payee', hash: HASH })
@@ -97,7 +97,7 @@ test('a payment that ends at the same time cannot be approved', async () => {
   expect(decided?.kind).toBe('before')
 })
 
-test('a purse does not sign in for a purchase that fails at the same time', async () => {
+test('if a purchase fails at the same time, the purse does not sign in for it', async () => {
   const { wanted } = await newScene()
   const signIn = () =>
     signInAt(pool, {
@@ -109,7 +109,7 @@ test('a purse does not sign in for a purchase that fails at the same time', asyn
   expect(await behind(FAIL_PURCHASE, wanted.id, signIn)).toBeNull()
 })
 
-test('the outcome of a payment is recorded only after the work that has locked its purse', async () => {
+test('the outcome of a payment is recorded only after another transaction has released the purse', async () => {
   const { wanted, reserve, projectId } = await newScene()
   await reserve([wanted])
   const { id } = wanted
@@ -125,7 +125,7 @@ test('the outcome of a payment is recorded only after the work that has locked i
   }
 })
 
-test('the open payments of a purse are cancelled only after the work that has locked the purse', async () => {
+test('the open payments of a purse are cancelled only after another transaction has released the purse', async () => {
   const { wanted, reserve, projectId } = await newScene()
   await reserve([wanted])
   const cancel = () => transaction(pool, (db) => cancelOpen(db, keyring, projectId, null))
@@ -154,13 +154,13 @@ async function newSale() {
   return { id, refund }
 }
 
-test('a payment is not refunded if it loses its finality at the same time', async () => {
+test('a payment is not refunded if it stops being final at the same time', async () => {
   const { id, refund } = await newSale()
   const change = 'update payments set finalized_at = null where id = $1'
   expect(await behind(change, id, refund)).toEqual({ kind: 'not_final' })
 })
 
-test('the transfer of a refund does not count if the seller withdraws the refund at the same time', async () => {
+test('if the seller withdraws a refund at the same time, the refund’s transfer does not count', async () => {
   const { id: paymentId, refund } = await newSale()
   const made = await refund()
   if (made.kind !== 'ok') throw new Error(made.kind)

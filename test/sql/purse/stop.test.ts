@@ -59,13 +59,13 @@ async function stoppedWith(payments: number) {
 }
 
 describe('an owner stops a purse', () => {
-  test('the stop of a purse changes nothing if the project has no purse, and the audit log shows the attempt', async () => {
+  test('stopping changes nothing if a project has no purse, and the audit log records the attempt', async () => {
     const projectId = await newProject(pool)
     expect([await stop(projectId), await resume(projectId)]).toEqual([false, false])
     expect(await auditOf(projectId)).toEqual(['purse.stop not_found', 'purse.resume not_found'])
   })
 
-  test('the stop of a purse lasts until the owner resumes the purse, and the audit log shows both', async () => {
+  test('a stopped purse stays stopped until the owner resumes it, and the audit log records both', async () => {
     const { projectId } = await newPurse(pool, keyring)
     expect(await stop(projectId)).toBe(true)
     expect(await stoppedBy(projectId)).toMatchObject({
@@ -80,7 +80,7 @@ describe('an owner stops a purse', () => {
     ])
   })
 
-  test('the stop of a purse keeps the first time and the first person if two people stop the purse', async () => {
+  test('if two people stop a purse, the time and the person of the first stop are kept', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await stop(projectId)
     const first = await stoppedBy(projectId)
@@ -88,7 +88,7 @@ describe('an owner stops a purse', () => {
     expect(await stoppedBy(projectId)).toEqual(first)
   })
 
-  test('the stop of a purse signs one cancellation for each open payment, and no further ones if it is repeated', async () => {
+  test('stopping a purse signs one cancellation for each open payment, and a second stop signs none', async () => {
     const { ids, projectId } = await stoppedWith(2)
     const signatures = async () =>
       Promise.all(ids.map(async (id) => (await row(pool, 'purchases', id)).cancel_signature))
@@ -111,7 +111,7 @@ describe('a worker takes the cancellations of payments', () => {
       [id, seconds],
     )
 
-  test('a cancellation of a payment is taken once, and again 30 seconds later unless the chain has shown it', async () => {
+  test('a worker takes a payment’s cancellation once, and again after 30 seconds unless the chain has shown it', async () => {
     const { ids, take } = await stoppedWith(1)
     expect(await take()).toEqual(ids)
     expect(await take()).toEqual([])
@@ -124,7 +124,7 @@ describe('a worker takes the cancellations of payments', () => {
     expect(await take()).toEqual([])
   })
 
-  test('a cancellation of a payment is not taken after the authorization has expired, because the token refuses it', async () => {
+  test('a worker does not take a payment’s cancellation after the authorization has expired, because the token would refuse it', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id = $1`,
@@ -133,7 +133,7 @@ describe('a worker takes the cancellations of payments', () => {
     expect(await take()).toEqual([])
   })
 
-  test('a cancellation of a payment is not taken after the chain has shown the payment', async () => {
+  test('a worker does not take a payment’s cancellation after the chain has shown the payment', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set money = 'spent', tx_hash = '0x01', block_number = 1, block_hash = '0x02' where id = $1`,
@@ -142,14 +142,14 @@ describe('a worker takes the cancellations of payments', () => {
     expect(await take()).toEqual([])
   })
 
-  test('a cancellation that was never sent is taken before one that was sent, up to the limit', async () => {
+  test('a worker takes cancellations that were never sent before those that were sent, up to the limit', async () => {
     const { ids, take } = await stoppedWith(3)
     await age(ids[0]!, 40)
     expect((await take(2)).toSorted()).toEqual([ids[1]!, ids[2]!].toSorted())
     expect(await take(2)).toEqual([ids[0]!])
   })
 
-  test('a cancellation that another worker takes at this moment is left to that worker', async () => {
+  test('a worker skips a cancellation that another worker is just taking', async () => {
     const { ids, take } = await stoppedWith(2)
     await transaction(pool, async (db) => {
       await db.query('select from purchases where id = $1 for update', [ids[0]])

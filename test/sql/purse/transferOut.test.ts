@@ -41,7 +41,7 @@ const noncesOf = (ids: string[]) =>
   Promise.all(ids.map(async (id) => (await row(pool, 'purchases', id)).nonce))
 
 describe('the owner withdraws the money of a purse', () => {
-  test('a withdrawal needs a purse, a known chain, and free money', async () => {
+  test('a withdrawal from a purse needs a purse, a known chain and free money', async () => {
     const none = await newProject(pool)
     const { projectId } = await newPurse(pool, keyring)
     expect(await sweep(none)).toEqual({ kind: 'no_purse' })
@@ -53,7 +53,7 @@ describe('the owner withdraws the money of a purse', () => {
     expect(await sweep(projectId)).toMatchObject({ kind: 'ok', amountAtomic: 1n })
   })
 
-  test('a withdrawal takes all free money, and a second one finds nothing', async () => {
+  test('a withdrawal takes all free money of a purse, and a second withdrawal finds nothing', async () => {
     await knowChain()
     const { id, projectId } = await newSweep()
     expect(await row(pool, 'purchases', id)).toMatchObject({
@@ -70,7 +70,7 @@ describe('the owner withdraws the money of a purse', () => {
 describe('a worker takes the transfers that go to the chain', () => {
   beforeEach(knowChain)
 
-  test('a transfer is taken with its signature, and again only after 30 seconds', async () => {
+  test('a worker takes a transfer with its signature, and again only after 30 seconds', async () => {
     const { id } = await newSweep()
     const stored = await row(pool, 'purchases', id)
     expect(await take()).toEqual([
@@ -91,7 +91,7 @@ describe('a worker takes the transfers that go to the chain', () => {
     expect(await take()).toHaveLength(1)
   })
 
-  test('only an open transfer that is valid, not cancelled and of the same chain is taken', async () => {
+  test('a worker takes a transfer only if it is open, valid, not cancelled and on the same chain', async () => {
     const { id } = await newSweep()
     for (const change of [
       `money = 'spent'`,
@@ -110,7 +110,7 @@ describe('a worker takes the transfers that go to the chain', () => {
     expect(await take()).toHaveLength(1)
   })
 
-  test('a transfer that was never sent comes before one that was sent long ago', async () => {
+  test('a worker takes a transfer that was never sent before a transfer that was sent long ago', async () => {
     const [sent, fresh] = [(await newSweep()).id, (await newSweep()).id]
     await pool.query(
       `update purchases set transfer_sent_at = clock_timestamp() - interval '1 hour' where id = $1`,
@@ -120,7 +120,7 @@ describe('a worker takes the transfers that go to the chain', () => {
     expect(taken).toEqual(await noncesOf([fresh, sent]))
   })
 
-  test('two workers never take the same transfer, and none of them waits for the other', async () => {
+  test('two workers never take the same transfer, and neither worker waits for the other', async () => {
     await newSweep()
     await transaction(pool, async (db) => {
       expect(await takeTransfers(db, network, 1)).toHaveLength(1)

@@ -53,7 +53,7 @@ test.each(Object.keys(WAYS))(
   },
 )
 
-test('a superseded job is deleted, and a permanently failed job is kept', async () => {
+test('a job that was replaced while it ran is deleted, and a job that failed permanently is kept', async () => {
   const { pool } = database
   const locks = `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'other'`
   await addJob(pool, { ...job, key: 'superseded' })
@@ -73,7 +73,7 @@ test('a superseded job is deleted, and a permanently failed job is kept', async 
   ])
 })
 
-test('if a job is replaced several times at once, only one job is left', async () => {
+test('if a job is replaced many times at once, only one job is left', async () => {
   const { pool } = database
   await pool.query('select graphile_worker.force_unlock_workers(array[$1])', ['worker'])
   await Promise.all(
@@ -87,7 +87,7 @@ test('if a job is replaced several times at once, only one job is left', async (
   expect(rows[0].n).toBe(1)
 })
 
-test('a payload that does not fit its task is refused', async () => {
+test('a job is refused if its payload does not fit its task', async () => {
   const wrong = addJob(database.pool, {
     task: 'purge_project',
     payload: { projectId: 'x' },

@@ -9,7 +9,7 @@ const FILE = join(import.meta.dir, '../../../sql/schema.sql')
 const HEAD =
   '-- The schema that all migrations make. `npm run schema` writes this file; a test compares it.\n\n'
 
-test('schema.sql equals the schema that the migrations make', async () => {
+test('the file schema.sql equals the schema that the migrations create', async () => {
   await using database = await createTestDatabase()
   const text = HEAD + (await describeSchema(database.pool))
   if (process.env.UPDATE_SCHEMA === 'true') writeFileSync(FILE, text)
@@ -25,7 +25,7 @@ test('each database table has a comment', async () => {
   expect(rows).toEqual([])
 })
 
-test('the description of the schema contains tables, columns, comments, constraints, indexes, triggers and functions', async () => {
+test('the schema description contains tables, columns, comments, constraints, indexes, triggers and functions', async () => {
   await using database = await createTestDatabase()
   await database.pool.query(`
     create table zoo (id bigint generated always as identity primary key, name text not null default 'Ada' check (name <> ''));

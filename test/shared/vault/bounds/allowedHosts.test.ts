@@ -47,7 +47,7 @@ const hostsNear = (list: readonly string[]) => [
   ...Array.from({ length: 10 }, () => host()),
 ]
 
-test('a wildcard in a list of allowed hosts is not narrower than an exact host', () => {
+test('in a list of allowed hosts, a wildcard does not count as narrower than an exact host', () => {
   expect(isWithin(meetHosts, ['*.s3.amazonaws.com'], ['s3.amazonaws.com'])).toBe(false)
   expect(isWithin(meetHosts, ['s3.amazonaws.com'], ['*.s3.amazonaws.com'])).toBe(false)
   expect(isWithin(meetHosts, ['*.a.example.com', 'b.example.com'], ['*.example.com'])).toBe(true)
@@ -56,7 +56,7 @@ test('a wildcard in a list of allowed hosts is not narrower than an exact host',
   expect(isWithin(meetHosts, ['a.test'], [])).toBe(false)
 })
 
-test('in a comparison of 5,000 generated lists, no narrower list allows a host that the wider list refuses', () => {
+test('for 5,000 random pairs of host lists, the list that counts as narrower allows no host that the wider list refuses', () => {
   const wrong: unknown[] = []
   let narrower = 0
   for (let n = 0; n < 5_000; n++) {
@@ -96,9 +96,11 @@ describe('an allowed host has one canonical form', () => {
     ['2130706433', '127.0.0.1'],
     ['[::1]:8443', '[::1]:8443'],
     ['localhost', 'localhost'],
-  ])('%s is stored as %s', (text, host) => expect(parseAllowedHost(text)).toBe(host))
+  ])('the allowed host %s is stored as %s', (text, host) =>
+    expect(parseAllowedHost(text)).toBe(host),
+  )
 
-  test('a host has at most 260 characters', () => {
+  test('an allowed host has at most 260 characters', () => {
     const label = 'a'.repeat(63)
     const name = (length: number) => `${[label, label, label, label].join('.')}:8443`.slice(-length)
     expect(parseAllowedHost(name(260))).not.toBeNull()
@@ -135,12 +137,12 @@ describe('a text is no allowed host', () => {
 })
 
 describe('a credential may reach', () => {
-  test('the hosts of its list, even if the list is empty and the credential has an address', () => {
+  test('a credential may reach the hosts in its list, even if the list is empty and the credential has an address', () => {
     expect(effectiveHosts(['a.example'], { uri: 'https://b.example/' })).toEqual(['a.example'])
     expect(effectiveHosts([], { uri: 'https://b.example/' })).toEqual([])
   })
 
-  test('the host of its https address if it has no list', () => {
+  test('a credential without a list of hosts may reach the host of its https address', () => {
     expect(effectiveHosts(null, { uri: 'https://B.example:8443/path' })).toEqual(['b.example:8443'])
   })
 
@@ -153,7 +155,7 @@ describe('a credential may reach', () => {
     'b.example',
     'http://b.example/',
     'https://',
-  ])('no host if it has no list and its address is %p', (uri) =>
+  ])('a credential without a list of hosts may reach no host if its address is %p', (uri) =>
     expect(effectiveHosts(null, { uri })).toEqual([]),
   )
 })

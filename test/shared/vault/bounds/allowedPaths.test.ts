@@ -36,7 +36,7 @@ describe('the service reads an allowed path of a credential', () => {
 })
 
 describe('the service intersects two allowed paths', () => {
-  test('the intersection of two allowed paths is the narrower path', () => {
+  test('the common part of two allowed paths is the narrower path', () => {
     expect(meetPaths('/v1', '/v1/charges')).toBe('/v1/charges')
     expect(meetPaths('/v1/charges', '/v1')).toBe('/v1/charges')
     expect(meetPaths('/', '/v1')).toBe('/v1')
@@ -44,7 +44,7 @@ describe('the service intersects two allowed paths', () => {
     expect(meetPaths('/v1', '/v1')).toBe('/v1')
   })
 
-  test('two allowed paths have nothing in common if neither path is within the other', () => {
+  test('two allowed paths have no common part if neither path is inside the other', () => {
     expect(meetPaths('/v1', '/v2')).toBeNull()
     expect(meetPaths('/v1', '/v10')).toBeNull()
   })
@@ -53,7 +53,7 @@ describe('the service intersects two allowed paths', () => {
 describe('the service compares the path of a request with the allowed paths', () => {
   const allowed = (path: string, entries = ['/v1', '/v2/x']) => isAllowedPath(entries, path)
 
-  test('the path of a request is allowed if an entry of the list equals its first segments', () => {
+  test('a request’s path is allowed if the first segments of the path equal an allowed path', () => {
     for (const path of ['/v1', '/v1/', '/v1/a', '/v2/x', '/v2/x/y'])
       expect(allowed(path)).toBe(true)
     for (const path of ['/', '/v', '/v10', '/v2', '/v2/y', '/V1', '/x/v1']) {
@@ -72,30 +72,30 @@ describe('the service compares the path of a request with the allowed paths', ()
       '/v1/%',
       '/v1/%EF%BC%8E%EF%BC%8E',
     ],
-  ])('the path %s is refused because it could leave the allowed prefix', (path) => {
+  ])('the request path %s is refused because it could lead out of the allowed path', (path) => {
     expect(allowed(path)).toBe(false)
   })
 
-  test('the path of a request may contain encoded letters, dots within names and encoded slashes between names', () => {
+  test('a request’s path may contain encoded letters, dots inside names, and encoded slashes between names', () => {
     for (const path of ['/v1/%41', '/v1/a..b', '/v1/a%2fb', '/v1/a;x/b']) {
       expect(allowed(path)).toBe(true)
     }
   })
 
-  test('the percent-encoding in the path of a request may have small or capital letters', () => {
+  test('the percent-encoding in a request’s path may have small or capital letters', () => {
     expect(allowed('/b%c3%bc/x', ['/b%C3%BC'])).toBe(true)
     expect(allowed('/b%C3%BC', ['/b%c3%bc'])).toBe(true)
     expect(allowed('/b%c3%bd', ['/b%C3%BC'])).toBe(false)
     expect(allowed('/AB', ['/ab'])).toBe(false)
   })
 
-  test('the path of a request may be encoded four times', () => {
+  test('a request’s path may be percent-encoded up to four times', () => {
     const encoded = (times: number) => `/v1/%${'25'.repeat(times - 1)}41`
     expect(allowed(encoded(4))).toBe(true)
     expect(allowed(encoded(5))).toBe(false)
   })
 
-  test('if the list of allowed paths has the entry `/`, every path of a request is allowed', () => {
+  test('if the list of allowed paths contains `/`, every request path is allowed', () => {
     for (const path of ['/', '/v1/../x', '/%', '//']) expect(allowed(path, ['/v1', '/'])).toBe(true)
   })
 })

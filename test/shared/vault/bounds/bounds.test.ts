@@ -49,7 +49,7 @@ function judge(
   expect(narrower).toBeGreaterThan(LISTS / 5)
 }
 
-test(`for ${LISTS} generated lists of allowed paths, the narrower of two lists allows no path that the wider list forbids`, () => {
+test(`for ${LISTS} random lists of allowed paths, the narrower of two lists allows no path that the wider list forbids`, () => {
   const path = () => `/${Array.from({ length: int(0, 4) }, () => pick(['a', 'b', 'ab'])).join('/')}`
   const probes = Array.from({ length: 60 }, path)
   judge(
@@ -70,7 +70,7 @@ test(`for ${LISTS} generated lists of allowed paths, the narrower of two lists a
   )
 })
 
-test(`for ${LISTS} generated lists of placements of a secret, the narrower of two lists allows no placement that the wider list forbids`, () => {
+test(`for ${LISTS} random lists of a secret’s allowed places, the narrower of two lists allows no place that the wider list forbids`, () => {
   const places = ['basic', 'body', 'header:authorization', 'header:x-a', 'query:q', 'json:/a']
   const more = ['json:/a/b', 'form:a', 'form:user[password]', 'path:/bot', 'json:/@a']
   const fields = ['key', 'password']

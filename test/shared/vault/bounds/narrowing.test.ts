@@ -6,7 +6,7 @@ import { common, isWithin, type Meet } from '../../../../shared/vault/bounds/nar
 const meet: Meet = (one, other) =>
   one.startsWith(other) ? one : other.startsWith(one) ? other : null
 
-test('a list is narrower than another list if each of its entries is within an entry of the other list', () => {
+test('a list of allowed values is narrower than another list if each of its entries lies within an entry of the other', () => {
   expect(isWithin(meet, ['ab', 'cd'], ['a', 'c'])).toBe(true)
   expect(isWithin(meet, ['ab', 'xd'], ['a', 'c'])).toBe(false)
   expect(isWithin(meet, ['a'], ['ab'])).toBe(false)
@@ -14,7 +14,7 @@ test('a list is narrower than another list if each of its entries is within an e
   expect(isWithin(meet, [], [])).toBe(true)
 })
 
-test('the intersection of two lists contains everything that both lists allow, and each entry only once', () => {
+test('the common part of two lists of allowed values contains all that both lists allow, each entry once', () => {
   expect(common(meet, ['a', 'bc'], ['ab', 'b', 'x'])).toEqual(['ab', 'bc'])
   expect(common(meet, ['a', 'ab'], ['ab'])).toEqual(['ab'])
   expect(common(meet, ['a'], [])).toEqual([])

@@ -41,7 +41,7 @@ const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' :
 const authenticate = async (key: string) =>
   (await authenticateAll(pool, [{ key, budget: '' }]))[0] ?? null
 
-test('a rotated API key and an API key of a deleted project have no identity and no scopes', async () => {
+test('a rotated API key, or an API key of a deleted project, no longer authenticates anybody and has no scopes', async () => {
   const [rotated, deleted, live] = [await newKey(), await newKey(), await newKey()]
   const { projectId } = rotated
   await rotateProjectKey(pool, projectId, { projectId, keyPrefix: 'test', requestId: 'r' })
@@ -53,14 +53,14 @@ test('a rotated API key and an API key of a deleted project have no identity and
   expect(await findKeyScopes(pool, live.keyId)).toEqual(['mail:read'])
 })
 
-test('an unrevoked API key of a deleted project has no identity', async () => {
+test('an API key of a deleted project does not authenticate anybody, even if the key was not revoked', async () => {
   const { projectId, key, keyId } = await newKey()
   await pool.query('update projects set deleted_at = now() where id = $1', [projectId])
   expect(await authenticate(key)).toBeNull()
   expect(await findKeyScopes(pool, keyId)).toBeNull()
 })
 
-test('a wrong API key with a known prefix has no identity and is not counted as a request of the right API key', async () => {
+test('a wrong API key with a known prefix authenticates nobody, and is not counted as a request of the right API key', async () => {
   const { key, projectId } = await newKey()
   // The rate limit window is moved one minute into the future, so that it does not end between two requests.
   await pool.query(
@@ -71,7 +71,7 @@ test('a wrong API key with a known prefix has no identity and is not counted as 
   expect((await authenticate(key))?.usage.used).toBe(2)
 })
 
-test('storing a known platform key again changes nothing', async () => {
+test('if a known platform key is stored again, nothing changes', async () => {
   const key = generateKey('platform')
   await insertPlatformKey(pool, key, 'first')
   await insertPlatformKey(pool, key, 'second')
@@ -81,7 +81,7 @@ test('storing a known platform key again changes nothing', async () => {
   expect(rows).toEqual([{ name: 'first' }])
 })
 
-test('a second revocation of an API key keeps the time of the first, and API keys of other projects stay valid', async () => {
+test('a second revocation keeps the time of the first, and API keys of other projects stay valid', async () => {
   const [{ projectId, keyId }, neighbour] = [await newKey(), await newKey()]
   await revokeProjectKey(pool, projectId)
   await pool.query(`update api_keys set revoked_at = '2020-01-01' where id = $1`, [keyId])
@@ -104,7 +104,7 @@ async function frozenKeys(count: number): Promise<string[]> {
   return made.map(({ key }) => key)
 }
 
-test('requests of one batch are counted for each API key separately, each in its own rate limit window', async () => {
+test('in a batch of requests, each API key is counted separately in its own rate limit window', async () => {
   const [one = '', two = ''] = await frozenKeys(2)
   const wanted = (key: string, budget: '' | ':x402' = '') => ({ key, budget })
   const batch = [
@@ -121,7 +121,7 @@ test('requests of one batch are counted for each API key separately, each in its
   expect(await used()).toEqual([5, 3, 6, null, 2, 7])
 })
 
-test('concurrent batches that contain the same API keys in different orders count each request once', async () => {
+test('if concurrent batches contain the same API keys in different orders, each request is counted once', async () => {
   const keys = await frozenKeys(5)
   const seen = await Promise.all(
     Array.from({ length: 40 }, (_, n) => {

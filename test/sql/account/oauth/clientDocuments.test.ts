@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('concurrent first requests for one document all succeed, and share one fetch', async () => {
+test('concurrent first requests for one client metadata document all succeed, and cause only one fetch', async () => {
   const { pool } = database
   const urls = Array.from({ length: 80 }, (_, n) => `https://app.example/${n}.json`)
   for (const url of urls) {

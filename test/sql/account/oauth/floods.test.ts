@@ -27,7 +27,7 @@ const fillClients = (age: string) =>
     [age],
   )
 
-test('a new app takes the place of the oldest app that nobody has used for an hour', async () => {
+test('if there are too many OAuth apps, a new app replaces the oldest app that nobody has used for an hour', async () => {
   const used = await register('Used')
   await database.pool.query(
     `update oauth_clients set used_at = now(), created_at = now() - interval '1 year' where id = $1`,
@@ -41,7 +41,7 @@ test('a new app takes the place of the oldest app that nobody has used for an ho
   expect(await findRegisteredClient(database.pool, used!.id)).not.toBeNull()
 })
 
-test('an app that registered within the last hour keeps its place', async () => {
+test('an OAuth app that registered within the last hour is not replaced by a new app', async () => {
   await fillClients('30 minutes')
   expect(await register('Late')).toBeNull()
   expect(await findRegisteredClient(database.pool, 'flood1')).not.toBeNull()
@@ -58,7 +58,7 @@ const fillDocuments = (age: string) =>
   )
 const LATE_URL = 'https://late.example/client'
 
-test('a new metadata document takes the place of the oldest one that is older than an hour', async () => {
+test('if there are too many client metadata documents, a new document replaces the oldest that is older than an hour', async () => {
   await fillDocuments('2 hours')
   expect(await wantDocument(database.pool, documentId(LATE_URL), LATE_URL)).toBe(true)
   expect(await findDocument(database.pool, documentId(LATE_URL))).toEqual({ state: 'wanted' })
@@ -66,7 +66,7 @@ test('a new metadata document takes the place of the oldest one that is older th
   expect(await findDocument(database.pool, 'flood2')).not.toBeNull()
 })
 
-test('a metadata document that was wanted within the last hour keeps its place', async () => {
+test('a client metadata document that was requested within the last hour is not replaced by a new document', async () => {
   await fillDocuments('30 minutes')
   expect(await wantDocument(database.pool, documentId(LATE_URL), LATE_URL)).toBe(false)
   expect(await findDocument(database.pool, 'flood1')).not.toBeNull()

@@ -103,7 +103,7 @@ const ENDINGS: [string, (grant: Grant) => Promise<unknown>][] = [
 ]
 
 describe('the service exchanges an authorization code for tokens', () => {
-  test('an authorization code gives tokens with the scopes and the resource of its OAuth grant', async () => {
+  test('an authorization code can be exchanged for tokens with the scopes and the resource of its OAuth grant', async () => {
     const grant = await newGrant()
     const { access, refresh: second, ...rest } = await tokensOf(grant)
     expect(rest).toEqual({
@@ -122,7 +122,7 @@ describe('the service exchanges an authorization code for tokens', () => {
     expect(await isValid(second)).toBe(false)
   })
 
-  test('an authorization code is refused a second time, and the second use ends the tokens of the first use', async () => {
+  test('an authorization code is refused a second time, and this second use invalidates the tokens from the first use', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     expect(await exchange(grant)).toBe('invalid_grant')
@@ -133,7 +133,7 @@ describe('the service exchanges an authorization code for tokens', () => {
     )
   })
 
-  test('an authorization code gives tokens to only one of ten simultaneous uses', async () => {
+  test('if an authorization code is used ten times at once, only one use gives tokens', async () => {
     const grant = await newGrant()
     const results = await Promise.all(Array.from({ length: 10 }, () => exchange(grant)))
     expect(results.filter((result) => result !== 'invalid_grant')).toHaveLength(1)
@@ -151,7 +151,7 @@ describe('the service exchanges an authorization code for tokens', () => {
     await tokensOf(grant)
   })
 
-  test('is refused after its expiry', async () => {
+  test('an authorization code is refused after its expiry', async () => {
     const grant = await newGrant()
     await change(
       'oauth_codes',
@@ -162,7 +162,7 @@ describe('the service exchanges an authorization code for tokens', () => {
     expect(await exchange(grant)).toBe('invalid_grant')
   })
 
-  test.each(ENDINGS)('is refused after %s', async (_, end) => {
+  test.each(ENDINGS)('an authorization code is refused after %s', async (_, end) => {
     const grant = await newGrant()
     await end(grant)
     expect(await exchange(grant)).toBe('invalid_grant')
@@ -170,7 +170,7 @@ describe('the service exchanges an authorization code for tokens', () => {
 })
 
 describe('the service checks an OAuth access token', () => {
-  test('an access token is valid for an hour, but no longer than its OAuth grant', async () => {
+  test('an access token is valid for an hour, but not longer than its OAuth grant', async () => {
     const left = async (id: string) =>
       (
         await pool.query(
@@ -199,7 +199,7 @@ describe('the service checks an OAuth access token', () => {
     ])
   })
 
-  test('is refused after its expiry', async () => {
+  test('an access token is refused after its expiry', async () => {
     const { access } = await tokensOf(await newGrant())
     await change(
       'oauth_tokens',
@@ -210,7 +210,7 @@ describe('the service checks an OAuth access token', () => {
     expect(await isValid(access)).toBe(false)
   })
 
-  test.each(ENDINGS)('is refused after %s', async (_, end) => {
+  test.each(ENDINGS)('an access token is refused after %s', async (_, end) => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await end(grant)
@@ -223,7 +223,7 @@ describe('the service checks an OAuth access token', () => {
     expect(await isValid((await tokensOf(grant)).access)).toBe(true)
   })
 
-  test('an access token of an owner is valid while the owner has the project', async () => {
+  test('an owner’s access token is valid only while the project is in the owner’s list of projects', async () => {
     const grant = await newGrant({ role: 'owner' })
     expect(await exchange(grant)).toBe('invalid_grant')
     await pool.query('insert into person_projects (person_id, project_id) values ($1, $2)', [
@@ -239,7 +239,7 @@ describe('the service checks an OAuth access token', () => {
     expect((await authenticateToken(pool, access))?.identity.scopes).toEqual(['mail:send'])
   })
 
-  test('the service counts each request of an access token, and stores at most once a minute that its OAuth grant was used', async () => {
+  test('each request with an access token is counted, but the last use of its OAuth grant is stored at most once a minute', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     const usedAt = async () =>
@@ -259,7 +259,7 @@ describe('the service checks an OAuth access token', () => {
     expect((await usedAt()).getTime()).toBeGreaterThanOrEqual(first.getTime())
   })
 
-  test('the check of an access token returns the latest write position of its project only if the caller needs it', async () => {
+  test('the check of an access token returns the project’s latest write position only if the caller asks for it', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     await pool.query(`insert into project_writes (project_id, lsn) values ($1, '0/10')`, [
@@ -271,7 +271,7 @@ describe('the service checks an OAuth access token', () => {
 })
 
 describe('the service exchanges a refresh token for new tokens', () => {
-  test('a refresh token gives new tokens, and gives them again within a minute, because a response may get lost', async () => {
+  test('a refresh token used again within a minute gives new tokens again, because the first response may have been lost', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)
     for (let n = 0; n < 2; n++) {
@@ -282,7 +282,7 @@ describe('the service exchanges a refresh token for new tokens', () => {
     }
   })
 
-  test('a refresh token ends its OAuth grant if it is used again after a minute', async () => {
+  test('if a refresh token is used again after a minute, its OAuth grant ends', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await refresh(grant, token)
@@ -301,7 +301,7 @@ describe('the service exchanges a refresh token for new tokens', () => {
     expect(await isValid(access)).toBe(false)
   })
 
-  test('a refresh token gives fewer scopes if the client asks for fewer, and never more scopes than it has itself', async () => {
+  test('a refresh token gives fewer scopes if the client asks for fewer, but never more than its own scopes', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)
     const narrow = await refresh(grant, token, ['mail:read'])
@@ -317,7 +317,7 @@ describe('the service exchanges a refresh token for new tokens', () => {
     expect(await refresh(grant, token, ['mail:read'])).toBe('invalid_scope')
   })
 
-  test('a refresh token is refused for another client, as an access token, and after its expiry', async () => {
+  test('a refresh token is refused for another client and after its expiry, and an access token is refused in its place', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     expect(await refresh({ ...grant, clientId: 'other' }, token)).toBe('invalid_grant')
@@ -334,7 +334,7 @@ describe('the service exchanges a refresh token for new tokens', () => {
 })
 
 describe('the service revokes OAuth tokens and grants', () => {
-  test('the revocation of an access token ends only this token', async () => {
+  test('the revocation of an access token invalidates only this token', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await revokeToken(pool, { token: access, clientId: 'other' }, 'req_1')
@@ -344,7 +344,7 @@ describe('the service revokes OAuth tokens and grants', () => {
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
   })
 
-  test('the revocation of a refresh token ends the OAuth grant, and only the client of the token can revoke it', async () => {
+  test('the revocation of a refresh token ends its OAuth grant, and only the client that owns the token can revoke it', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await revokeToken(pool, { token, clientId: 'other' }, 'req_1')
@@ -356,7 +356,7 @@ describe('the service revokes OAuth tokens and grants', () => {
     expect(await refresh(grant, token)).toBe('invalid_grant')
   })
 
-  test('the revocation of an OAuth grant tells whether the grant was still valid', async () => {
+  test('the function that ends an OAuth grant returns whether the grant was still valid', async () => {
     const { id } = await newGrant()
     expect([
       await endGrant(pool, id, { requestId: 'req_1' }),
@@ -366,7 +366,7 @@ describe('the service revokes OAuth tokens and grants', () => {
   })
 })
 
-test.each(ENDINGS)('an OAuth grant has no scopes any more when %s', async (_name, end) => {
+test.each(ENDINGS)('an OAuth grant has no scopes when %s', async (_name, end) => {
   const grant = await newGrant()
   expect(await findGrantScopes(pool, grant.id)).toEqual(SCOPES)
   await end(grant)

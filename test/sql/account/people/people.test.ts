@@ -71,7 +71,7 @@ async function signedIn(personId: string): Promise<number[]> {
 }
 
 describe('the service adds a person', () => {
-  test('a person who is added has the given name, role and projects', async () => {
+  test('a new person has the given name, role and projects', async () => {
     const other = await newProject(pool)
     const person = await add({ name: 'Ann', role: 'viewer', projectIds: [project, other] })
     expect(person).toMatchObject({
@@ -82,7 +82,7 @@ describe('the service adds a person', () => {
     expect(await findPerson(pool, person.id)).toEqual(person)
   })
 
-  test('a person who is added as an operator gets no projects, because an operator sees all projects', async () => {
+  test('a new operator gets no list of projects, because an operator sees all projects', async () => {
     const operator = await add({ role: 'operator' })
     expect(operator.projectIds).toEqual([])
     const { rowCount } = await pool.query('select from person_projects where person_id = $1', [
@@ -91,7 +91,7 @@ describe('the service adds a person', () => {
     expect(rowCount).toBe(0)
   })
 
-  test('a person who is added needs an email address that no other person has, and projects that exist', async () => {
+  test('a new person needs an email address that no other person has, and projects that exist', async () => {
     const { email } = await add()
     audited = []
     await expect(add({ email })).rejects.toBeInstanceOf(EmailTakenError)
@@ -106,13 +106,13 @@ describe('the service adds a person', () => {
 })
 
 describe('the service changes a person', () => {
-  test('a change of an unknown person changes nothing', async () => {
+  test('a change of a person who does not exist changes nothing', async () => {
     audited = []
     expect(await change(UNKNOWN, { name: 'Eve' })).toBeNull()
     expect(audited).toEqual([])
   })
 
-  test('a change of a person keeps the session, and the fields that the change does not name', async () => {
+  test('a change of a person keeps the person’s session and all fields that the change does not name', async () => {
     const person = await add()
     await signIn(person.id)
     expect(await change(person.id, { name: 'Eve' })).toEqual({ ...person, name: 'Eve' })
@@ -120,7 +120,7 @@ describe('the service changes a person', () => {
     expect(await signedIn(person.id)).toEqual([1, 2])
   })
 
-  test('a sign-in mail that was under way at a change of the email address signs nobody in', async () => {
+  test('a sign-in mail that was sent before the person’s email address changed does not work any more', async () => {
     const person = await add()
     const browserHash = hashSecret('browser')
     const store = (token: string, email: string | null) =>
@@ -132,7 +132,7 @@ describe('the service changes a person', () => {
     expect(await signedIn(person.id)).toEqual([0, 1])
   })
 
-  test('a change of the email address ends the sessions and the unused sign-in links', async () => {
+  test('a change of a person’s email address ends the person’s sessions and unused sign-in links', async () => {
     const [person, other] = [await add(), await add()]
     await signIn(person.id)
     await signIn(other.id)
@@ -142,7 +142,7 @@ describe('the service changes a person', () => {
     expect(await signedIn(other.id)).toEqual([1, 2])
   })
 
-  test('a change to the email address of another person is refused, and keeps the session', async () => {
+  test('a change to another person’s email address is refused, and the session continues', async () => {
     const [person, other] = [await add(), await add()]
     await signIn(person.id)
     await expect(change(person.id, { email: other.email, name: 'Eve' })).rejects.toBeInstanceOf(
@@ -152,7 +152,7 @@ describe('the service changes a person', () => {
     expect(await signedIn(person.id)).toEqual([1, 2])
   })
 
-  test('a change of the projects replaces them, and a person who becomes an operator loses them', async () => {
+  test('a change of a person’s projects replaces the old list, and a person who becomes an operator has no list', async () => {
     const person = await add()
     const other = await newProject(pool)
     expect((await change(person.id, { projectIds: [other] }))!.projectIds).toEqual([other])
@@ -163,7 +163,7 @@ describe('the service changes a person', () => {
 })
 
 describe('the service removes a person', () => {
-  test('a removal removes the person once, and the audit log shows one removal', async () => {
+  test('a person can be removed only once, and the audit log has one entry for the removal', async () => {
     const person = await add()
     audited = []
     expect(await removePerson(pool, person.id, noted)).toBe(true)
@@ -172,7 +172,7 @@ describe('the service removes a person', () => {
     expect(await findPerson(pool, person.id)).toBeNull()
   })
 
-  test('a removal of the first operator is refused, so that somebody can always sign in', async () => {
+  test('the first operator cannot be removed, so that somebody can always sign in', async () => {
     audited = []
     expect(await removePerson(pool, FIRST_OPERATOR, noted)).toBe(false)
     expect(audited).toEqual([])
@@ -180,7 +180,7 @@ describe('the service removes a person', () => {
   })
 })
 
-test('an operator may decide for every project, an owner only for their own projects, and a viewer for no project', async () => {
+test('an operator may decide for every project, an owner for their own projects, and a viewer for none', async () => {
   const other = await newProject(pool)
   const people = [
     await add({ role: 'operator' }),
@@ -201,7 +201,7 @@ test('an operator may decide for every project, an owner only for their own proj
   ])
 })
 
-test('a service has at most 1,000 people, and the list shows all of them, the oldest first', async () => {
+test('the service has at most 1,000 people, and the list shows all of them, the oldest first', async () => {
   const early = await add()
   const { rows } = await pool.query('select count(*)::int as n from people')
   await pool.query(

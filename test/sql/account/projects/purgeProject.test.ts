@@ -63,13 +63,13 @@ async function inUse(): Promise<{ projectId: string; delivery: string }> {
   return { projectId, delivery: await newDelivery(pool, { projectId }) }
 }
 
-test('a purge of a live project deletes nothing', async () => {
+test('the removal of a project’s data (purge) deletes nothing if the project is not deleted', async () => {
   const { projectId } = await inUse()
   await purgeProject(pool, projectId)
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
 })
 
-test('a project does not count as erased while one of its rows is left', async () => {
+test('a deleted project does not count as erased as long as one of its rows exists', async () => {
   await using own = await createTestDatabase()
   const projectId = await newProject(own.pool)
   await own.pool.query('insert into project_limits (project_id, daily_gas) values ($1, 1)', [
@@ -89,7 +89,7 @@ test('a project does not count as erased while one of its rows is left', async (
   expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
 })
 
-test('a deleted project loses its mail and deliveries, and another project keeps its rows', async () => {
+test('the purge of a deleted project removes its mail and deliveries, and keeps the rows of another project', async () => {
   const [gone, neighbour] = [await inUse(), await inUse()]
   const both = await takeIn(pool, [gone.projectId, neighbour.projectId])
   const { raw_id: shared } = await row(pool, 'inbound_mails', both[0]!)
@@ -103,7 +103,7 @@ test('a deleted project loses its mail and deliveries, and another project keeps
   expect((await row(pool, 'webhook_deliveries', neighbour.delivery)).status).toBe('pending')
 })
 
-test('every table with rows of a project is either purged or kept for a stated reason', async () => {
+test('every database table with rows of a project is either purged, or is listed as kept', async () => {
   const { rows } = await pool.query(
     `select table_name as name from information_schema.columns
      where table_schema = 'public' and column_name = 'project_id'`,
@@ -126,7 +126,7 @@ async function tablesInUse(): Promise<string[]> {
   return used
 }
 
-test('a purged project without payments leaves only its project row and its API key row', async () => {
+test('after the purge of a project without payments, only its project row and its API key row are left', async () => {
   await using empty = await createTestDatabase()
   const shared = pool
   pool = empty.pool
@@ -159,7 +159,7 @@ test('a purged project without payments leaves only its project row and its API 
   }
 })
 
-test('a purge deletes large mail in small batches, so that no statement takes too long', async () => {
+test('the purge of a project deletes large mail in small batches, so that no SQL statement takes too long', async () => {
   await using own = await createTestDatabase()
   const projectId = await newProject(own.pool)
   for (let n = 0; n < 8; n++) await receive(own.pool, projectId)
@@ -178,7 +178,7 @@ test('a purge deletes large mail in small batches, so that no statement takes to
   expect(rows[0].most).toBeLessThanOrEqual(4 * bytes)
 })
 
-test('an erasure removes the chain addresses of the project', async () => {
+test('the erasure of a project removes the project’s chain addresses', async () => {
   const projectId = await newProject(pool)
   await pool.query(
     `update projects set pay_to = '0xpay', own_addresses = '{0xown}' where id = $1`,
@@ -189,7 +189,7 @@ test('an erasure removes the chain addresses of the project', async () => {
   expect(await row(pool, 'projects', projectId)).toMatchObject({ pay_to: null, own_addresses: [] })
 })
 
-test('payments of a purged project are kept, together with their endpoint and the retention row of the project', async () => {
+test('the purge of a project keeps its payments, the endpoint of each payment, and the project’s retention row', async () => {
   const projectId = await newProject(pool)
   const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
   await updateRetention(pool, projectId, { paymentDetails: 7 }, actor)
@@ -208,7 +208,7 @@ test('payments of a purged project are kept, together with their endpoint and th
   expect(rowCount).toBe(1)
 })
 
-test('a purge of a deleted project is queued again after a minute if its job was lost or has failed for good', async () => {
+test('if the purge job of a deleted project is lost or has failed permanently, the purge is queued again after a minute', async () => {
   const projectId = await newProject(pool)
   await deleteProject(pool, projectId)
   await dropJobs(pool)

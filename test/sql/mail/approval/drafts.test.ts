@@ -37,7 +37,7 @@ const fill = (projectId: string, count: number, bytes: number) =>
 const countOf = async (projectId: string) =>
   (await pool.query('select from drafts where project_id = $1', [projectId])).rows.length
 
-test('only the project of a draft reads, changes and deletes the draft', async () => {
+test('a draft can be read, changed and deleted only by its own project', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   const [draft, second] = [await create(projectId), await create(projectId)]
   expect(await findDraft(pool, other, draft.id)).toBeNull()
@@ -81,7 +81,7 @@ test('drafts are listed newest first, in pages, without their bodies', async () 
   expect(second.map(({ content }) => content)).toEqual([{ subject: '1' }])
 })
 
-test('a project may have the maximum number of drafts, but no further draft', async () => {
+test('a project cannot exceed the maximum number of drafts', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   await fill(projectId, DRAFTS_MAX - 1, 1)
   const last = await create(projectId)
@@ -91,7 +91,7 @@ test('a project may have the maximum number of drafts, but no further draft', as
   await create(other)
 })
 
-test('the drafts of a project may have the maximum number of bytes together, counted in UTF-8', async () => {
+test('all drafts of a project together cannot exceed the maximum number of bytes, counted in UTF-8', async () => {
   const projectId = await newProject(pool)
   const bytes = Buffer.byteLength(JSON.stringify({ subject: 'öö' })) + '[]'.length
   await fill(projectId, 1, DRAFTS_MAX_BYTES - bytes)
@@ -101,7 +101,7 @@ test('the drafts of a project may have the maximum number of bytes together, cou
   expect((await findDraft(pool, projectId, id))?.content).toEqual({ subject: 'öö' })
 })
 
-test('two concurrent requests do not exceed the number of drafts', async () => {
+test('two concurrent requests together cannot exceed the maximum number of drafts', async () => {
   const projectId = await newProject(pool)
   await fill(projectId, DRAFTS_MAX - 1, 1)
   const hold = 'select from projects where id = $1 for update'
@@ -116,7 +116,7 @@ test('two concurrent requests do not exceed the number of drafts', async () => {
   expect(new Set(ends)).toEqual(new Set(['stored', TooManyDraftsError]))
 })
 
-test('a draft that another request sends meanwhile is not changed', async () => {
+test('a draft cannot be changed after another request has just sent it', async () => {
   const projectId = await newProject(pool)
   const { id } = await create(projectId)
   const [changed] = await whileHeld(pool, 'delete from drafts where id = $1', [id], () => [

@@ -43,7 +43,7 @@ const storageOf = async ({ projectId }: Held): Promise<number> => {
   return rows[0]?.bytes ?? 0
 }
 
-test('an edit changes the bytes, the search words and the stored size of a held mail together', async () => {
+test('an edit of a held mail (a mail that waits for approval) changes its bytes, its search words and its stored size together', async () => {
   const held = await hold({ subject: 'Old', text: 'short', cc: ['bob@example.com'] })
   const [before, stored, used] = [
     await bytesOf(held),
@@ -94,7 +94,7 @@ test.each<[name: string, change: HeldEdit, after: { text: string; html: string |
   expect(mails.get(held.messageId)).toMatchObject({ subject: change.subject ?? 'Old', text, html })
 })
 
-test('a thread takes the edited subject of its first message, and keeps its subject when a later message is edited', async () => {
+test('if the first message of a thread gets a new subject, the thread gets it too; an edit of a later message does not matter', async () => {
   const threadOf = async ({ threadRow }: Held) =>
     (await pool.query('select subject, subject_key from threads where row = $1', [threadRow]))
       .rows[0]
@@ -107,7 +107,7 @@ test('a thread takes the edited subject of its first message, and keeps its subj
   expect((await threadOf(first)).subject).toBe('Offer')
 })
 
-test('an edit changes nothing if the owner saw other bytes, or if another project asks', async () => {
+test('an edit of a held mail changes nothing if the owner saw other bytes, or if another project asks', async () => {
   const [held, other] = [await hold({ text: 'Text' }), await hold()]
   const { hash } = await bytesOf(held)
   expect(await edit(held, Buffer.alloc(32), { text: 'New' })).toBe('changed')
@@ -118,14 +118,14 @@ test('an edit changes nothing if the owner saw other bytes, or if another projec
   expect(await edit(held, hash, { text: 'Newer' })).toBe('changed')
 })
 
-test('an approval request for a payment is not edited as if it were a request for mail', async () => {
+test('an approval request for a payment cannot be edited like an approval request for a mail', async () => {
   const held = await hold()
   const { hash } = await bytesOf(held)
   await pool.query(`update approvals set kind = 'payment' where id = $1`, [held.id])
   expect(await edit(held, hash, { text: 'New' })).toBeNull()
 })
 
-test('a mail whose approval request is decided, expired or gone is not edited', async () => {
+test('a held mail cannot be edited if its approval request is decided, expired or gone', async () => {
   const [withdrawn, late, gone] = [await hold(), await hold(), await hold()]
   const hashes = new Map<Held, Buffer>()
   for (const held of [withdrawn, late, gone]) hashes.set(held, (await bytesOf(held)).hash)
@@ -136,7 +136,7 @@ test('a mail whose approval request is decided, expired or gone is not edited', 
   for (const held of [withdrawn, late]) expect((await messageAt(held)).text_body).toBe('Text')
 })
 
-test('only one of two owners who saw the same mail changes it', async () => {
+test('if two owners edit the same held mail at once, only one edit takes effect', async () => {
   const held = await hold()
   const { hash } = await bytesOf(held)
   const lock = 'select from outbound_mails where message_row = $1 for update'
@@ -146,7 +146,7 @@ test('only one of two owners who saw the same mail changes it', async () => {
   expect(ends.toSorted()).toEqual(['changed', 'done'])
 })
 
-test('a held mail shows the recipients that were refused, and belongs to its project', async () => {
+test('a held mail shows the recipients that were refused, and only its own project can read it', async () => {
   const refused = [{ address: 'no@b.example', reason: 'rule' as const }]
   const held = await hold({ to: ['ada@example.com', 'no@b.example'], refused, text: 'long text' })
   const other = await hold({ projectId: held.projectId })

@@ -55,7 +55,7 @@ const addressesOf = async (approvalId: string) => (await findNotice(pool, approv
 const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'agent', requestId: 'r' })
 
 describe('the service announces a held mail', () => {
-  test('a held mail is announced once, and its expiry is planned', async () => {
+  test('a held mail is announced to the project only once, and its expiry is scheduled', async () => {
     const [approval, other] = [await hold(), await hold()]
     expect([await announceHeld(pool, approval), await announceHeld(pool, approval)]).toEqual([
       true,
@@ -76,7 +76,7 @@ describe('the service announces a held mail', () => {
     expect(await runAt(`expire_approval:${withdrawn.id}`)).toBeNull()
   })
 
-  test('a held mail whose approval request is decided is not announced', async () => {
+  test('a held mail is not announced if its approval request is already decided', async () => {
     const approval = await hold()
     await pool.query(`update approvals set state = 'rejected' where id = $1`, [approval.id])
     await announceHeld(pool, approval)
@@ -85,7 +85,7 @@ describe('the service announces a held mail', () => {
 })
 
 describe('the service notifies the people who may approve a held mail', () => {
-  test('a notice goes to the approver and to the owners of the project, each once', async () => {
+  test('the notice about a held mail goes to the approver and to the owners of the project, once to each', async () => {
     const approval = await hold('Ada@Owner.example')
     await addOwner(approval.projectId, BOB)
     await addOwner(approval.projectId, ADA)
@@ -99,11 +99,11 @@ describe('the service notifies the people who may approve a held mail', () => {
     })
   })
 
-  test('a notice goes to nobody if the project has no approver', async () => {
+  test('if a project has no approver, nobody gets a notice about a held mail', async () => {
     expect(await findNotice(pool, (await hold(null)).id)).toBeNull()
   })
 
-  test('a notice goes to nobody after the decision, or after the project is deleted', async () => {
+  test('nobody gets a notice about a held mail after the decision, or after the project is deleted', async () => {
     const [withdrawn, deleted] = [await hold(), await hold()]
     await cancelMail(pool, actorOf(withdrawn.projectId), withdrawn.subject)
     await deleteProject(pool, deleted.projectId)
@@ -114,7 +114,7 @@ describe('the service notifies the people who may approve a held mail', () => {
     expect(await findNotice(pool, 'apr_none')).toBeNull()
   })
 
-  test('a further notice goes only to the addresses that still need the notice, at its planned time', async () => {
+  test('a repeated notice about a held mail goes only to the addresses that still need it, at the planned time', async () => {
     const [approval, other] = [await hold(), await hold()]
     await addOwner(approval.projectId, EVE)
     for (const address of [ADA, EVE]) await link(approval.id, address)
@@ -128,7 +128,7 @@ describe('the service notifies the people who may approve a held mail', () => {
     expect(await findNotice(pool, approval.id)).toBeNull()
   })
 
-  test('a notice without a further attempt ends the notices of its approval request only', async () => {
+  test('if no further notice attempt is planned, the notices of this approval request end, but not those of other requests', async () => {
     const [approval, other] = [await hold(), await hold()]
     await link(approval.id, ADA)
     await dropJobs(pool)
@@ -139,7 +139,7 @@ describe('the service notifies the people who may approve a held mail', () => {
     expect((await findApproval(pool, approval.id))?.state).toBe('waiting')
   })
 
-  test('the time of the first notice to an address stays', async () => {
+  test('a second notice to an address does not change the stored time of the first notice', async () => {
     const approval = await hold()
     await link(approval.id, ADA)
     const notifiedAt = async () => {

@@ -95,7 +95,7 @@ async function knownTo({ projectId }: Held): Promise<string[]> {
 }
 
 describe('an owner approves a held mail', () => {
-  test('an approval releases a held mail at once, with the approved bytes and the owner in the audit log', async () => {
+  test('an approval releases a held mail at once with the approved bytes, and the audit log names the owner', async () => {
     const held = await hold()
     expect(await jobAt(held)).toBeNull()
     const before = Date.now()
@@ -131,7 +131,7 @@ describe('an owner approves a held mail', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual([])
   })
 
-  test('an approval schedules a held mail with a later time, and releases it at once if its time has passed', async () => {
+  test('an approval schedules a held mail for its later time of sending, or releases it at once if this time has passed', async () => {
     const later = new Date(Date.now() + HOUR_MS)
     const scheduled = await hold({ sendAt: later })
     await decide(scheduled, APPROVE)
@@ -148,7 +148,7 @@ describe('an owner approves a held mail', () => {
     expect((await mailOf(passed)).next_attempt_at.getTime()).toBeGreaterThan(Date.now() - HOUR_MS)
   })
 
-  test('an approval changes nothing if it is for other bytes than the stored ones, even if the held mail is not composed yet', async () => {
+  test('an approval changes nothing if it is for other bytes than the stored bytes, or if the mail has no bytes yet', async () => {
     const [composed, bare] = [await hold(), await hold({ bytes: null })]
     const other = { ...APPROVE, hash: hashOf(Buffer.from('other')) }
     expect(await kindOf(composed, other)).toBe('changed')
@@ -160,7 +160,7 @@ describe('an owner approves a held mail', () => {
     expect(await kindOf(composed, APPROVE)).toBe('done')
   })
 
-  test('if the bytes of a held mail are stored as an object, an approval is compared by the hash of the content', async () => {
+  test('if the bytes of a held mail are in the object store, the approval is compared with the hash of the content', async () => {
     const held = await hold({ bytes: Buffer.alloc(0) })
     const key = Buffer.alloc(32, 1)
     await pool.query(
@@ -175,7 +175,7 @@ describe('an owner approves a held mail', () => {
     expect(await kindOf(held, APPROVE)).toBe('done')
   })
 
-  test('an approval may also trust the recipients, or their domains, or nobody, but never a recipient that was refused', async () => {
+  test('an approval can also make the recipients, their domains or nobody trusted, but never a refused recipient', async () => {
     const trusted: [trust: Trust, known: string[]][] = [
       ['none', []],
       ['recipients', ['ada@one.example', 'bob@one.example', 'eve@xn--bcher-kva.example']],
@@ -192,7 +192,7 @@ describe('an owner approves a held mail', () => {
     }
   })
 
-  test('an approval may name recipients to trust that the project already trusts', async () => {
+  test('an approval may make recipients trusted that the project already trusts', async () => {
     const first = await hold()
     await decide(first, { ...APPROVE, trust: 'recipients' })
     const second = await hold({
@@ -203,7 +203,7 @@ describe('an owner approves a held mail', () => {
     expect(await knownTo(first)).toEqual(['ada@example.com', 'b@c.example'])
   })
 
-  test('an approval queues the job that reads an attachment that waited, and queues nothing if no attachment waited', async () => {
+  test('an approval queues the job that reads waiting attachments, but only if an attachment waits', async () => {
     const [file, plain] = [await hold(), await hold()]
     await pool.query(
       'insert into attachment_texts (message_row, attachment_id, project_id) values ($1, $2, $3)',
@@ -219,7 +219,7 @@ describe('an owner approves a held mail', () => {
 })
 
 describe('an owner rejects a held mail', () => {
-  test('a rejection ends a held mail with the reason that the owner gave, and tells the agent', async () => {
+  test('a rejection ends a held mail with the owner’s reason, and the agent is told', async () => {
     const held = await hold()
     const { kind, approval } = (await decide(held, { state: 'rejected', reason: 'too dear' }))!
     expect(kind).toBe('done')
@@ -243,7 +243,7 @@ describe('an owner rejects a held mail', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual(['message.rejected'])
   })
 
-  test('a rejection needs no reason, and the held mail needs no composed bytes', async () => {
+  test('a held mail can be rejected without a reason, and before its bytes are composed', async () => {
     const held = await hold({ bytes: null })
     expect(await kindOf(held, { state: 'rejected', reason: null })).toBe('done')
     expect((await mailOf(held)).delivery_error).toBe('rejected by the owner')
@@ -256,7 +256,7 @@ describe('an approval request accepts a decision of the owner', () => {
   const REJECT = { state: 'rejected', reason: null } as const
   const EXPIRE = { state: 'expired' } as const
 
-  test('an approval request keeps its first decision', async () => {
+  test('the first decision about an approval request stays, and later decisions change nothing', async () => {
     const [approved, rejected] = [await hold(), await hold()]
     await decide(approved, APPROVE)
     await decide(rejected, REJECT)
@@ -269,19 +269,19 @@ describe('an approval request accepts a decision of the owner', () => {
     expect((await auditOf(approved)).length).toBe(1)
   })
 
-  test('an approval request takes only one of two simultaneous decisions', async () => {
+  test('of two simultaneous decisions about an approval request, only one takes effect', async () => {
     const held = await hold()
     const ends = await Promise.all([kindOf(held, APPROVE), kindOf(held, REJECT)])
     expect(ends.toSorted()).toEqual(['before', 'done'])
   })
 
-  test('an approval request does not expire before its time', async () => {
+  test('an approval request cannot expire before its time', async () => {
     const held = await hold()
     expect(await kindOf(held, EXPIRE)).toBe('before')
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('an approval request expires at its time, and then accepts no decision', async () => {
+  test('after its time, an approval request expires and accepts no decision', async () => {
     for (const [decision, kind] of [
       [EXPIRE, 'done'],
       [APPROVE, 'late'],
@@ -303,7 +303,7 @@ describe('an approval request accepts a decision of the owner', () => {
     }
   })
 
-  test('an approval request cannot be found by another project, without its project, or under another id', async () => {
+  test('an approval request cannot be found from another project, after its project is deleted, or under another id', async () => {
     const [held, gone] = [await hold(), await hold()]
     expect(await decide({ ...held, projectId: gone.projectId }, APPROVE)).toBeNull()
     expect(await decide({ ...held, id: 'apr_none' }, APPROVE)).toBeNull()
@@ -312,14 +312,14 @@ describe('an approval request accepts a decision of the owner', () => {
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('an approval request for a payment cannot be decided as if it were a request for mail', async () => {
+  test('an approval request for a payment cannot be decided like an approval request for a mail', async () => {
     const held = await hold()
     await pool.query(`update approvals set kind = 'payment' where id = $1`, [held.id])
     expect(await decide(held, APPROVE)).toBeNull()
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('an approval or a rejection and the further work of the caller happen in one transaction, all or nothing', async () => {
+  test('a decision about a held mail and the caller’s further work succeed or fail together in one transaction', async () => {
     const note =
       ({ projectId }: Held): Within =>
       async (db) => {
@@ -346,7 +346,7 @@ describe('an approval request accepts a decision of the owner', () => {
 })
 
 describe('an agent withdraws its held mail', () => {
-  test('after an agent has withdrawn its held mail, the owner can no longer decide about it', async () => {
+  test('after the agent withdraws a held mail, the owner can no longer decide about it', async () => {
     const held = await hold()
     const agent = { ...actorOf(held.projectId), keyPrefix: 'agent' }
     expect(await cancelMail(pool, agent, held.messageId)).toBe('cancelled')
@@ -363,14 +363,14 @@ describe('an agent withdraws its held mail', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual([])
   })
 
-  test('an agent can withdraw a held mail whose approval request is gone', async () => {
+  test('an agent can withdraw a held mail even if its approval request no longer exists', async () => {
     const held = await hold()
     await pool.query('delete from approvals where id = $1', [held.id])
     expect(await cancelMail(pool, actorOf(held.projectId), held.messageId)).toBe('cancelled')
     expect((await mailOf(held)).delivery_status).toBe('cancelled')
   })
 
-  test('if an agent deletes a held mail, only an undecided request is withdrawn, and a decision that was made stays', async () => {
+  test('if an agent deletes a held mail, an undecided approval request is withdrawn, but a decision that was made stays', async () => {
     const projectId = await newProject(pool)
     const [gone, stays, decided] = [
       await hold({ projectId }),

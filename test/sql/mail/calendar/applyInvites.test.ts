@@ -101,7 +101,7 @@ const STRANGER = { from: ['eve@evil.example'] }
 const UNPROVEN = { authentication: { aligned: false, internal: false } as never }
 
 describe('the service applies a calendar request of the organizer', () => {
-  test('a request of the organizer makes a calendar event, and only a later revision changes the event', async () => {
+  test('an organizer’s invitation creates a calendar event, and only a later version of the invitation changes the event', async () => {
     const { take, events } = await newCalendar()
     expect(await take(invite())).toBe('new')
     expect(await take(invite())).toBe('same')
@@ -115,7 +115,7 @@ describe('the service applies a calendar request of the organizer', () => {
     ])
   })
 
-  test('a request of the organizer counts if exactly one sender is proven, however the address is spelled', async () => {
+  test('an organizer’s invitation counts if exactly one sender is proven, however the address is spelled', async () => {
     const { take } = await newCalendar()
     expect(await take(invite(), { from: ['Owner@CORP.example'] })).toBe('new')
     expect(await take(later(), { from: [OWNER, GUEST] })).toBe('proposal')
@@ -126,14 +126,14 @@ describe('the service applies a calendar request of the organizer', () => {
     expect(await take(later(), internal)).toBe('updated')
   })
 
-  test('an invitation is only a proposal if its method is none of request, publication and cancellation', async () => {
+  test('an invitation with another method than REQUEST, PUBLISH or CANCEL is only a proposal', async () => {
     const { take } = await newCalendar()
     for (const method of ['COUNTER', 'REFRESH', 'ADD', 'DECLINECOUNTER'] as const)
       expect([method, await take(invite({ method }))]).toEqual([method, 'proposal'])
     expect(await take(invite({ method: 'PUBLISH' }))).toBe('new')
   })
 
-  test('a request of the organizer replaces the event that a stranger announced, and later strangers change nothing', async () => {
+  test('an organizer’s invitation replaces an event that a stranger announced, and later strangers change nothing', async () => {
     const { take, events } = await newCalendar()
     expect(await take(later({ summary: 'False' }), STRANGER)).toBe('new')
     expect(await take(invite({ summary: 'True' }))).toBe('updated')
@@ -142,13 +142,13 @@ describe('the service applies a calendar request of the organizer', () => {
     expect(await events()).toMatchObject([{ summary: 'True', is_proven: true }])
   })
 
-  test('a calendar request without an organizer has no proven sender', async () => {
+  test('an invitation without an organizer has no proven sender', async () => {
     const { take, events } = await newCalendar()
     expect(await take(invite({ organizer: null }))).toBe('new')
     expect(await events()).toMatchObject([{ organizer: '', is_proven: false }])
   })
 
-  test('a request of the organizer in one project changes no event of another project', async () => {
+  test('an organizer’s invitation in one project changes no event of another project', async () => {
     const [one, other] = [await newCalendar(), await newCalendar()]
     await one.take(invite())
     expect(await other.take(cancelled())).toBe('cancelled')
@@ -157,7 +157,7 @@ describe('the service applies a calendar request of the organizer', () => {
 })
 
 describe('the service keeps the response of the project to an invitation', () => {
-  test('the response of the project is kept if the time stays the same, and must be given again for another time or rule', async () => {
+  test('the project’s answer to an invitation stays if the time stays, and must be given again if time or rule change', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
     await answer('accepted')
@@ -178,7 +178,7 @@ describe('the service keeps the response of the project to an invitation', () =>
     expect(await instances()).toEqual([])
   })
 
-  test('the response to a series counts for an instance only if the instance is still at its original time', async () => {
+  test('the answer to a recurring event counts for an instance only if the instance still has its original time', async () => {
     const { take, answer, events } = await newCalendar()
     await take(invite({ recurrence: { rule: 'FREQ=DAILY', next: [] } }))
     await answer('tentative')
@@ -190,7 +190,7 @@ describe('the service keeps the response of the project to an invitation', () =>
     ])
   })
 
-  test('the project can send its response for an event with all its instances, or for one instance', async () => {
+  test('the project can answer for an event with all its instances, or for one instance', async () => {
     const { take, send, events, instances } = await newCalendar()
     const own = (changes: Partial<ReadInvite>) =>
       invite({ method: 'REPLY', attendees: guest('accepted', INBOX), ...changes })
@@ -210,7 +210,7 @@ describe('the service keeps the response of the project to an invitation', () =>
 })
 
 describe('the service applies a cancellation of a calendar event', () => {
-  test('a cancellation ends the event and its changed instances, and the calendar is then empty', async () => {
+  test('a cancellation ends the event and its changed instances, and the calendar is empty afterwards', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
     await take(later({ recurrenceId: time(9, 3).at, start: time(12, 3), end: time(13, 3) }))
@@ -222,7 +222,7 @@ describe('the service applies a cancellation of a calendar event', () => {
     expect(await take(later({ recurrenceId: time(9, 4).at }))).toBe('outdated')
   })
 
-  test('a cancellation that arrives before its event takes effect when the event arrives, unless a stranger sent it', async () => {
+  test('if a cancellation arrives before its event, the event is cancelled on arrival, unless a stranger sent the cancellation', async () => {
     const { take, events } = await newCalendar()
     expect(await take(cancelled(), STRANGER)).toBe('proposal')
     expect(await events()).toEqual([])
@@ -234,7 +234,7 @@ describe('the service applies a cancellation of a calendar event', () => {
 describe('the service applies an invite that leaves out the start of its event', () => {
   const untimed = { start: null, end: null } as const
 
-  test('a cancellation without a start ends the event or the instance that it names', async () => {
+  test('a cancellation without a start time ends the event or the instance that it names', async () => {
     const { take, answer, events, instances, shown } = await newCalendar()
     await take(invite({ recurrence: { rule: 'FREQ=DAILY', next: [] } }))
     await answer('accepted')
@@ -249,7 +249,7 @@ describe('the service applies an invite that leaves out the start of its event',
     expect(await instances()).toEqual([])
   })
 
-  test('a cancelled instance without a start has the local time and the length of its series', async () => {
+  test('a cancelled instance without a start time gets the local time and the length of its recurring event', async () => {
     const { take, shown } = await newCalendar()
     const zone = 'Europe/Berlin'
     await take(
@@ -279,7 +279,7 @@ describe('the service applies an invite that leaves out the start of its event',
     ])
   })
 
-  test('a response without a start counts, unless it answers an earlier version of the event', async () => {
+  test('an answer without a start time counts, unless it is for an earlier version of the event', async () => {
     const { send, take, answers } = await newCalendar()
     const own = { organizer: { address: INBOX, name: null }, attendees: guest() }
     await send(later({ ...own }))
@@ -288,7 +288,7 @@ describe('the service applies an invite that leaves out the start of its event',
     expect(await answers()).toMatchObject([{ address: GUEST, state: 'accepted' }])
   })
 
-  test('an invite without a start about an unknown event is no invite', async () => {
+  test('an invitation without a start time is ignored if its event is unknown', async () => {
     const { shown, events } = await newCalendar()
     expect(await shown(cancelled(untimed))).toEqual([])
     expect(await shown(reply(untimed))).toEqual([])
@@ -297,7 +297,7 @@ describe('the service applies an invite that leaves out the start of its event',
 })
 
 describe('the service applies a change of a recurring event', () => {
-  test('a change of a series removes the instances that a stranger announced, and keeps the instances of the proven organizer', async () => {
+  test('a change of a recurring event removes instances from strangers, and keeps instances from the proven organizer', async () => {
     const { take, events } = await newCalendar()
     await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
     await take(invite({ recurrenceId: time(9, 4).at, sequence: 5 }))
@@ -309,7 +309,7 @@ describe('the service applies a change of a recurring event', () => {
     expect(await take(invite({ recurrenceId: time(9, 5).at }), STRANGER)).toBe('proposal')
   })
 
-  test('if a series moves, its older instances and responses are dropped, and if it is only renamed, they are kept', async () => {
+  test('if a recurring event moves, its older instances and answers are dropped; if it is only renamed, they stay', async () => {
     const { send, take, events, answers } = await newCalendar()
     const own = { organizer: { address: INBOX, name: null }, attendees: guest() }
     await send(invite(own))
@@ -331,7 +331,7 @@ describe('the service applies the response of an attendee', () => {
   const OWN = { organizer: { address: INBOX, name: null }, attendees: guest() }
   const FROM = { from: [GUEST] }
 
-  test('the response of an attendee counts for an event of the project, and a later response replaces it', async () => {
+  test('an attendee’s answer counts for an event of the project, and a later answer replaces the earlier one', async () => {
     const { send, take, answers, events } = await newCalendar()
     expect(await send(invite(OWN))).toBe('new')
     expect(await events()).toMatchObject([{ is_own: true, answer: 'accepted' }])
@@ -346,7 +346,7 @@ describe('the service applies the response of an attendee', () => {
     ])
   })
 
-  test('the response of an attendee is only a proposal, unless the sender is proven and invited to an event of the project', async () => {
+  test('an attendee’s answer is only a proposal, unless the sender is proven and invited to an event of the project', async () => {
     const { send, take, answers } = await newCalendar()
     expect(await take(reply(), FROM)).toBe('proposal')
     await send(invite(OWN))
@@ -361,7 +361,7 @@ describe('the service applies the response of an attendee', () => {
     expect(await answers()).toEqual([])
   })
 
-  test('a response to an earlier version of an event counts only if the start time of the event is still the same', async () => {
+  test('an answer to an earlier version of an event counts only if the event’s start time is still the same', async () => {
     const { send, take } = await newCalendar()
     await send(later({ ...OWN, start: time(9) }))
     expect(await take(reply({ start: time(8) }), FROM)).toBe('outdated')
@@ -373,7 +373,7 @@ describe('the service applies the response of an attendee', () => {
   })
 })
 
-test('a series whose file holds U+0000 in its time zone is stored', async () => {
+test('a recurring event is stored even if its calendar file contains U+0000 in the time zone', async () => {
   const { row, events } = await newCalendar()
   const zone = ['BEGIN:VTIMEZONE', 'TZID:Our\0office', 'COMMENT:a\0b', 'BEGIN:STANDARD']
   const offset = ['DTSTART:19700101T000000', 'TZOFFSETFROM:+0200', 'TZOFFSETTO:+0200']
@@ -389,7 +389,7 @@ test('a series whose file holds U+0000 in its time zone is stored', async () => 
   expect(await events()).toHaveLength(1)
 })
 
-test('a message records each calendar invitation once, and at most INVITES_MAX invitations', async () => {
+test('a message records each of its calendar invitations once, and at most INVITES_MAX invitations', async () => {
   const { row, events } = await newCalendar()
   const record = (...given: ReadInvite[]) =>
     transaction(pool, (db) => recordInvites(db, row, given))
@@ -405,7 +405,7 @@ test('a message records each calendar invitation once, and at most INVITES_MAX i
   expect(await transaction(pool, (db) => recordInvites(db, '999999999', [invite()]))).toEqual([])
 })
 
-test('a message keeps the invitations of two calendar files that are read at the same time', async () => {
+test('if two calendar files of one message are read at the same time, the message keeps the invitations of both', async () => {
   const { row } = await newCalendar()
   const hold = 'select from messages where row = $1 for update'
   await whileHeld(pool, hold, [row], () =>

@@ -81,7 +81,7 @@ describe('the calendar lists instances of events', () => {
     expect(await localsIn(other, [0, 23])).toEqual([])
   })
 
-  test('pages of the calendar begin after the last instance of the page before, even at the same time', async () => {
+  test('a page of the calendar begins after the last instance of the page before, even if instances have the same time', async () => {
     const projectId = await newProject(pool)
     const rows = [
       await event(projectId, [9, 10]),
@@ -97,7 +97,7 @@ describe('the calendar lists instances of events', () => {
     ])
   })
 
-  test('a changed instance replaces the instance of its own series, organizer, project and time', async () => {
+  test('a changed instance replaces only the instance of the same recurring event, organizer, project and time', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     const uid_hash = randomBytes(32)
     const series = await newEvent(pool, projectId, { uid_hash })
@@ -119,7 +119,7 @@ describe('the calendar lists instances of events', () => {
     expect(await localsIn(projectId, [0, 23])).toEqual(['hour 11', 'hour 12', 'hour 15'])
   })
 
-  test('an answer for one instance replaces the answer of the attendee for the series', async () => {
+  test('an attendee’s answer for one instance counts before the attendee’s answer for the whole recurring event', async () => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, { is_own: true })
     for (const hour of [9, 10]) await newInstance(pool, projectId, row, [hour, hour + 1])
@@ -149,7 +149,7 @@ describe('an invite belongs to an event of the calendar', () => {
       ...changes,
     }) as Invite
 
-  test('an invite finds the event with its UID, organizer and instance in its own project', async () => {
+  test('an invitation finds the event with the same UID, organizer and instance in its own project', async () => {
     const { row: message_row, projectId, messageId } = await newSent(pool)
     const uid_hash = uidHash('event-1')
     await newEvent(pool, projectId, { uid_hash, message_row })
@@ -180,7 +180,7 @@ describe('an invite belongs to an event of the calendar', () => {
   })
 })
 
-test('each revision of an own event raises its sequence, and keeps the event unless a new state is given', async () => {
+test('each new version of a project’s own event raises its sequence number, and keeps the content unless new content is given', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   for (const [owner, uid] of [
     [projectId, 'uid'],

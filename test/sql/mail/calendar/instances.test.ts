@@ -61,7 +61,7 @@ describe('the service puts an event into the calendar', () => {
     ['a declined event has no instance', { answer: 'declined' }, 0],
     ['an unanswered event has no instance', { answer: 'needs-action' }, 0],
     ['a cancelled event has no instance', { status: 'cancelled' }, 0],
-  ])('%s if the event does not recur', async (_, changes, count) => {
+  ])('for an event that does not recur: %s', async (_, changes, count) => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, changes)
     await placeInstances(pool, [row])
@@ -73,17 +73,20 @@ describe('the service puts an event into the calendar', () => {
     ['an accepted event waits', { answer: 'accepted' }, true],
     ['an unanswered event does not wait', { answer: 'needs-action' }, false],
     ['a cancelled event does not wait', { status: 'cancelled' }, false],
-  ])('%s for the instances of its recurrence rule', async (_, changes, waits) => {
-    const projectId = await newProject(pool)
-    const row = await newEvent(pool, projectId, { source: 'rule', ...changes })
-    await placeInstances(pool, [row])
-    expect([await localsOf(row), await jobsOf(projectId)]).toEqual([[], waits ? 1 : 0])
-    expect((await take(projectId))?.row).toBe(waits ? row : undefined)
-  })
+  ])(
+    'a recurring event may wait until its instances are computed: %s',
+    async (_, changes, waits) => {
+      const projectId = await newProject(pool)
+      const row = await newEvent(pool, projectId, { source: 'rule', ...changes })
+      await placeInstances(pool, [row])
+      expect([await localsOf(row), await jobsOf(projectId)]).toEqual([[], waits ? 1 : 0])
+      expect((await take(projectId))?.row).toBe(waits ? row : undefined)
+    },
+  )
 })
 
 describe('a run of the job takes an event whose instances are due', () => {
-  test('a run takes only due events of its project, the longest due first', async () => {
+  test('a job run takes only due events of its own project, the longest due first', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     const due = (ms: number, of = projectId) =>
       newEvent(pool, of, { source: 'rule', expand_at: ago(ms) })
@@ -95,7 +98,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect(taken.map((one) => one?.row)).toEqual([first, second, undefined])
   })
 
-  test('a run that asks twice gets the same event, and another run gets the event after ten seconds', async () => {
+  test('if a job run asks twice, it gets the same event; another run gets this event only after ten seconds', async () => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
     const claim = randomUUID()
@@ -114,7 +117,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect(await take(projectId)).toMatchObject({ row, tries: 3 })
   })
 
-  test('a run does not wait for an event that another transaction has locked', async () => {
+  test('a job run skips an event that another transaction has locked', async () => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
     const holder = await pool.connect()
@@ -129,7 +132,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect((await take(projectId))?.row).toBe(row)
   })
 
-  test('a job with a scheduled time runs at this time, and a job without a scheduled time runs at once', async () => {
+  test('the job that computes calendar instances runs at its scheduled time, or at once if none is given', async () => {
     const projectId = await newProject(pool)
     const runAt = async () => {
       const { rows } = await pool.query<{ run_at: Date }>(
@@ -145,7 +148,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect((await runAt()).getTime()).toBeLessThanOrEqual(Date.now())
   })
 
-  test('no run is due for events that nobody has taken, or that are computed again in half a year', async () => {
+  test('no job is due for events without a time of computing, or whose next computing is in half a year', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await newEvent(pool, projectId, { source: 'rule', expand_at: later(180 * DAY_MS) })
     await newEvent(pool, projectId, { source: 'rule', expand_at: null })
@@ -153,7 +156,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect(await nextExpansionAt(pool, projectId)).toBeNull()
   })
 
-  test('instances cover a year before now, and two years after now or after the start of the event', async () => {
+  test('the instances of an event are computed for the past year, and for two years from now or from its start', async () => {
     const starts: [start: string, countedFrom: number][] = [
       ['2001-01-01T09:00:00', Date.now()],
       ['2099-01-01T09:00:00', Date.UTC(2099, 0, 1, 9)],
@@ -168,7 +171,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     }
   })
 
-  test('an event is given up after its third try', () => {
+  test('after three failed tries, the service no longer computes the instances of an event', () => {
     const due = (tries: number): DueExpansion => ({
       row: '1',
       source: 'rule',
@@ -194,7 +197,7 @@ describe('a run of the job stores the instances of an event', () => {
     return { row, due }
   }
 
-  test('new instances replace the old ones, and are computed again after 180 days', async () => {
+  test('new instances of an event replace the old ones, and are computed again after 180 days', async () => {
     const projectId = await newProject(pool)
     const { row, due } = await taken(projectId)
     await storeInstances(pool, due, [instance(2), instance(3)])
@@ -205,7 +208,7 @@ describe('a run of the job stores the instances of an event', () => {
     expect([expand_tries, expand_claim]).toEqual([0, null])
   })
 
-  test('if not all instances fit, they are computed again after half of their time, but not more often than daily', async () => {
+  test('if an event has too many instances to store, they are computed again halfway, but at most once a day', async () => {
     for (const [hours, days] of [
       [1, 2_000 / 48],
       [1 / 60, 1],
@@ -221,7 +224,7 @@ describe('a run of the job stores the instances of an event', () => {
     }
   })
 
-  test('instances of another event stay', async () => {
+  test('storing the instances of one event keeps the instances of other events', async () => {
     const projectId = await newProject(pool)
     const [one, other] = [await taken(projectId), await taken(projectId)]
     await storeInstances(pool, one.due, [instance(2)])
@@ -229,7 +232,7 @@ describe('a run of the job stores the instances of an event', () => {
     expect([await localsOf(one.row), await localsOf(other.row)]).toEqual([['day 2'], ['day 3']])
   })
 
-  test('an event without instances is never computed again', async () => {
+  test('if an event has no instances, they are never computed again', async () => {
     const { row, due } = await taken(await newProject(pool))
     await storeInstances(pool, due, [])
     expect([await localsOf(row), (await eventOf(row)).expand_at]).toEqual([[], null])
@@ -239,14 +242,14 @@ describe('a run of the job stores the instances of an event', () => {
     ['got another recurrence rule', { source: 'another rule' }],
     ['was cancelled', { status: 'cancelled' }],
     ['was declined', { answer: 'declined' }],
-  ])('an event that %s while a run computed its instances gets none', async (_, changes) => {
+  ])('an event gets no instances if it %s while a job run computed them', async (_, changes) => {
     const { row, due } = await taken(await newProject(pool), changes)
     await storeInstances(pool, due, [instance(2)])
     expect([await localsOf(row), (await eventOf(row)).expand_tries]).toEqual([[], 1])
   })
 })
 
-test('an event that is due without a job gets a job, and each project gets only one job', async () => {
+test('if an event is due and its job is lost, its project gets one new job', async () => {
   const [lost, queued, idle] = [
     await newProject(pool),
     await newProject(pool),
@@ -265,7 +268,7 @@ test('an event that is due without a job gets a job, and each project gets only 
   expect(await requeueExpansions(pool)).toBe(2)
 })
 
-test('the service forgets an event that nobody answered only after its message is deleted', async () => {
+test('an event that nobody answered is forgotten only after its message is deleted', async () => {
   const { row: message_row, projectId } = await newSent(pool)
   const asked = { answer: 'needs-action' }
   const forgotten = await newEvent(pool, projectId, asked)

@@ -37,7 +37,7 @@ const fill = (count: number, interval: string) =>
     [count, interval],
   )
 
-test('a report about a domain of the service is stored once for each reporter', async () => {
+test('a DMARC or TLS report about a domain of the service is stored once for each reporter', async () => {
   await pool.query(
     `insert into mail_domains (domain, status, token, dkim_selector, dkim_record)
      values ('verified.example', 'verified', '', '', ''), ('pending.example', 'pending', '', '', '')`,
@@ -51,7 +51,7 @@ test('a report about a domain of the service is stored once for each reporter', 
   expect(await storedCount()).toBe(3)
 })
 
-test('at most 2,000 reports are stored in a day', async () => {
+test('at most 2,000 mail reports (DMARC or TLS) are stored in a day', async () => {
   await fill(1_999, '23 hours')
   expect(await store()).toBe('stored')
   expect(await store({ reportId: 'id-2' })).toBe('full')
@@ -59,7 +59,7 @@ test('at most 2,000 reports are stored in a day', async () => {
   expect(await store({ reportId: 'id-2' })).toBe('stored')
 })
 
-test('reports without proof leave room for proven reports of the same day', async () => {
+test('if too many unproven mail reports arrive, there is still room for proven reports on the same day', async () => {
   await fill(500, '23 hours')
   await pool.query('update aggregate_reports set is_proven = false')
   expect(await store({ isProven: false })).toBe('full')
@@ -68,7 +68,7 @@ test('reports without proof leave room for proven reports of the same day', asyn
   expect(await store({ reportId: 'id-2', isProven: false })).toBe('stored')
 })
 
-test('a proven report replaces a report without proof that has the same id', async () => {
+test('a proven mail report replaces an unproven report with the same id', async () => {
   expect(await store({ isProven: false, rows: [row({ count: 100 })] })).toBe('stored')
   expect(await store({ rows: [row({ count: 5 })] })).toBe('stored')
   expect(await store({ isProven: false, rows: [row({ count: 100 })] })).toBe('known')
@@ -76,7 +76,7 @@ test('a proven report replaces a report without proof that has the same id', asy
   expect([days.map(({ passed }) => passed), unproven]).toEqual([[5], 0])
 })
 
-test('a report is deleted after 400 days', async () => {
+test('a mail report (DMARC or TLS) is deleted after 400 days', async () => {
   await fill(2, '401 days')
   await pool.query(
     `update aggregate_reports set received_at = now() - interval '399 days' where report_id = 'n1'`,
@@ -85,7 +85,7 @@ test('a report is deleted after 400 days', async () => {
   expect(await storedCount()).toBe(2)
 })
 
-test('the sums count the proven reports of the last days, by day and by source', async () => {
+test('the sums of mail reports count only proven reports of the last days, by day and by source', async () => {
   const failed = { isPassed: false, result: 'fail' }
   await store({ rows: [row({ count: 5 }), row({ ...failed, count: 2 })] })
   await store({ reportId: 'id-2', reporter: 's.example', rows: [row({ count: 1 })] })

@@ -63,13 +63,13 @@ const jobsOf = async (domain: string) =>
   (await pool.query('select from graphile_worker.jobs where key = $1', [`verify_domain:${domain}`]))
     .rowCount
 
-test('a mail domain is added once, and a second addition leaves no DKIM key', async () => {
+test('a mail domain is added only once, and a second attempt to add it leaves no DKIM key behind', async () => {
   const { dkimSelector } = await add('once.example')
   expect(await addMailDomain(pool, KEYRING, 'once.example')).toBeNull()
   expect(await selectors('once.example')).toEqual([dkimSelector])
 })
 
-test('a mail domain is unusable before its verification', async () => {
+test('a mail domain cannot be used before it is verified', async () => {
   await add('pending.example')
   const error = await projectAt('pending.example').catch((thrown) => thrown)
   expect(error).toBeInstanceOf(UnverifiedDomainError)
@@ -79,7 +79,7 @@ test('a mail domain is unusable before its verification', async () => {
   expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
 })
 
-test('a DNS check does not count if the domain was added anew meanwhile, and a check that counts queues the next one', async () => {
+test('a DNS check is ignored if the domain was added again meanwhile; a check that counts queues the next check', async () => {
   const { token } = await add('check.example')
   await dropJobs(pool)
   expect(await check('check.example', 'another')).toBe(false)
@@ -94,7 +94,7 @@ test('a DNS check does not count if the domain was added anew meanwhile, and a c
   expect((await findMailDomain(pool, 'check.example'))?.verifiedAt).toEqual(verifiedAt)
 })
 
-test('a mail domain without live projects is deleted together with its own DKIM keys', async () => {
+test('a mail domain without active projects is deleted together with its DKIM keys', async () => {
   await verified('used.example')
   await verified('kept.example')
   const { project } = await projectAt('used.example')
@@ -108,7 +108,7 @@ test('a mail domain without live projects is deleted together with its own DKIM 
   expect(await selectors('kept.example')).toHaveLength(1)
 })
 
-test('the deletion of a mail domain and the creation of a project at this domain wait for each other', async () => {
+test('the deletion of a mail domain and the creation of a project with this domain wait for each other', async () => {
   await verified('race.example')
   const make = `with held as (select from mail_domains where domain = 'race.example' for key share)
                 insert into projects (id, name, purpose, email_address)
@@ -136,7 +136,7 @@ test('mail domains are listed newest first, in pages', async () => {
   expect(next?.domain).toBe('l1.example')
 })
 
-test('a mail domain signs with its two newest DKIM keys, and DKIM keys are deleted one by one or all together', async () => {
+test('a mail domain signs with its two newest DKIM keys, and DKIM keys can be deleted singly or all together', async () => {
   const made: string[] = []
   for (let n = 0; n < 3; n++)
     made.push((await createDkimKey(pool, KEYRING, 'sign.example')).selector)

@@ -70,7 +70,7 @@ const suppressedOf = async (projectId: string) =>
     ({ address }) => address,
   )
 
-test('a bounce changes only the recipient and the message that it names', async () => {
+test('a bounce changes only the state of the recipient and the message that it names', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   const other = await handedOver({ projectId: sent.projectId })
   const bounce = bounceOf([sent.messageId], {}, proven(sent.messageId))
@@ -84,7 +84,7 @@ test('a bounce changes only the recipient and the message that it names', async 
   }
 })
 
-test('an unproven bounce marks the recipient without suppressing it, and a proven bounce changes only the recipient that it names', async () => {
+test('an unproven bounce marks the recipient without suppressing the address; a proven bounce affects only its own recipient', async () => {
   const to = ['ada@example.com', 'bob@example.com']
   const sent = await handedOver({ to })
   await record(sent.projectId, bounceOf([sent.messageId]))
@@ -100,7 +100,7 @@ test('an unproven bounce marks the recipient without suppressing it, and a prove
   expect(await suppressedOf(sent.projectId)).toEqual(['ada@example.com'])
 })
 
-test('a message that bounced at two recipients gets its label only once', async () => {
+test('a message that bounced at two recipients gets the label for a bounce only once', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   for (const address of ['ada@example.com', 'bob@example.com']) {
     await record(sent.projectId, bounceOf([sent.messageId], { addresses: [address] }))
@@ -109,7 +109,7 @@ test('a message that bounced at two recipients gets its label only once', async 
   expect(rows).toEqual([{ labels: ['sent', 'bounced'] }])
 })
 
-test('a bounce is ignored if its message belongs to another project, was received, or has no such recipient', async () => {
+test('a bounce is ignored if its message belongs to another project, was received, or lacks this recipient', async () => {
   const sent = await handedOver()
   const stranger = await newProject(pool)
   const { messageId } = await receive(pool, sent.projectId)
@@ -128,7 +128,7 @@ test('a bounce is ignored if its message belongs to another project, was receive
   expect([await suppressedOf(sent.projectId), await suppressedOf(stranger)]).toEqual([[], []])
 })
 
-test('the first known Message-ID in a bounce tells which message bounced', async () => {
+test('if a bounce contains several Message-IDs, the first known Message-ID identifies the bounced message', async () => {
   const [sure, guess] = [await handedOver(), await newSent(pool)]
   const other = await handedOver({ projectId: sure.projectId })
   await record(sure.projectId, bounceOf([guess.messageId, other.messageId, sure.messageId]))
@@ -136,7 +136,7 @@ test('the first known Message-ID in a bounce tells which message bounced', async
 })
 
 test.each(['queued', 'deferred'])(
-  'an unproven bounce about a %s recipient changes nothing if another recipient could have written it',
+  'an unproven bounce about a %s recipient is ignored if another recipient could have forged it',
   async (state) => {
     const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
     await pool.query(
@@ -150,7 +150,7 @@ test.each(['queued', 'deferred'])(
   },
 )
 
-test('a recipient that a mail host refused cannot bounce later', async () => {
+test('a recipient whose mail host refused the mail cannot bounce later', async () => {
   const sent = await newSent(pool)
   await pool.query(`update outbound_recipients set state = 'failed' where message_row = $1`, [
     sent.row,
@@ -162,7 +162,7 @@ test('a recipient that a mail host refused cannot bounce later', async () => {
   expect(await suppressedOf(sent.projectId)).toEqual([])
 })
 
-test('a bounce without a diagnostic text is described by its status code', async () => {
+test('if a bounce has no diagnostic text, its status code is used as the description', async () => {
   for (const [status, error] of [
     ['5.1.1', 'returned (5.1.1)'],
     [null, 'returned'],
@@ -174,7 +174,7 @@ test('a bounce without a diagnostic text is described by its status code', async
   }
 })
 
-test('a bounce report about an unknown address marks the only recipient of the message, but does not suppress this recipient', async () => {
+test('a bounce about an unknown address marks the only recipient of the message, but does not suppress this address', async () => {
   const [one, two] = [await handedOver(), await handedOver({ to: ['a@b.example', 'c@d.example'] })]
   const forwarded = { addresses: ['hidden@example.com'] }
   await record(one.projectId, bounceOf([one.messageId], forwarded))
@@ -193,7 +193,7 @@ test('a bounce report about an unknown address is ignored if the message had a s
   expect(await statesOf(sent)).toEqual(['failed', 'sent'])
 })
 
-test('a bounce waits while the sending attempt is being recorded', async () => {
+test('a bounce that arrives while the sending attempt is recorded waits until the record is finished', async () => {
   const sent = await newSent(pool)
   const hold = `with locked as (select message_row from outbound_mails where message_row = $1 for update)
                 update outbound_recipients r set state = 'failed' from locked l where r.message_row = l.message_row`
@@ -207,7 +207,7 @@ test('a bounce waits while the sending attempt is being recorded', async () => {
 const KEYS = [masterKey('a', Buffer.alloc(32, 1)), masterKey('b', Buffer.alloc(32, 2))]
 const [current, old] = [bounceKeys(KEYS), bounceKeys(KEYS.slice(1))]
 
-test('a copy of a sent mail is found only by its own bounce address, whether the current or the old key signed the address', async () => {
+test('a sent copy of a mail is found only by its own bounce address, signed with the current or the old key', async () => {
   const sent = await newSent(pool, { to: ['Ada@example.com', 'bob@example.com'] })
   const { projectId, messageId } = sent
   const addressOf = (keys: BounceKeys, recipient: string, of = projectId) =>
@@ -233,7 +233,7 @@ test('a copy of a sent mail is found only by its own bounce address, whether the
   }
 })
 
-test('an inbox whose name is too long for a bounce tag uses its own address as the envelope sender', () => {
+test('if an inbox name is too long for a bounce tag, mail from this inbox has the inbox’s own address as envelope sender', () => {
   const copy = { projectId: 'p', messageId: '<m@x>', recipient: 'ada@example.com' }
   for (const [length, tagged] of [
     [38, true],
@@ -245,7 +245,7 @@ test('an inbox whose name is too long for a bounce tag uses its own address as t
   }
 })
 
-test('suppressions of recipients belong to one project, are unique, and are listed in pages', async () => {
+test('suppressed addresses belong to one project, exist only once, and are listed in pages', async () => {
   const [one, two] = [await newSent(pool), await newSent(pool)]
   const found = (address: string, detail: string | null = null) =>
     ({ address, reason: 'bounce', detail }) as const

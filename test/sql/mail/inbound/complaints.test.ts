@@ -30,7 +30,7 @@ const find = (...paths: string[]) => findComplainedCopy(pool, KEYS, paths)
 const record = ({ row }: SentRow, address = ADA) =>
   recordComplaint(pool, { messageRow: row, address, detail: 'spam' })
 
-test('a complaint finds its copy by the first envelope sender that this service made', async () => {
+test('the sent copy that a complaint is about is found by the first envelope sender that this service made', async () => {
   const [sent, other] = [await newSent(pool), await newSent(pool)]
   const [path, later] = [await pathOf(sent), await pathOf(other)]
   const strange = [
@@ -46,7 +46,7 @@ test('a complaint finds its copy by the first envelope sender that this service 
   expect(await find(path)).toBeNull()
 })
 
-test('a complaint counts once, and only for a recipient of a message that exists', async () => {
+test('a complaint counts only once, and only for a recipient of an existing message', async () => {
   const sent = await newSent(pool)
   expect([await record(sent, 'eve@example.com'), await record({ ...sent, row: '999999' })]).toEqual(
     [false, false],
@@ -55,7 +55,7 @@ test('a complaint counts once, and only for a recipient of a message that exists
   expect(await eventsOf(pool, sent.projectId)).toEqual(['message.complained'])
 })
 
-test('a complaint waits while another transaction changes the recipients of its mail', async () => {
+test('a complaint waits while another transaction changes the recipients of its message', async () => {
   const sent = await newSent(pool)
   const hold = 'select from outbound_mails where message_row = $1 for update'
   expect(await whileHeld(pool, hold, [sent.row], () => [record(sent)])).toEqual([true])

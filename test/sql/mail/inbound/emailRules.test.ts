@@ -36,7 +36,7 @@ const fill = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-test('an email rule exists only once in its scope, and the opposite rule for the same address is refused', async () => {
+test('an email rule exists only once in its scope, and a contrary rule for the same address is refused', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   const first = await block(one, 'a@b.example')
   expect(first.isNew).toBe(true)
@@ -56,7 +56,7 @@ test('two concurrent additions of the same email rule make one rule', async () =
   expect(both.map(({ isNew }) => isNew).toSorted()).toEqual([false, true])
 })
 
-test('the limit on email rules is counted separately for each project', async () => {
+test('the maximum number of email rules is counted separately for each project', async () => {
   const [full, neighbour] = [await newProject(pool), await newProject(pool)]
   await fill(full, RULES_MAX - 1)
   await fill(neighbour, RULES_MAX)
@@ -78,7 +78,7 @@ test('only the project of an email rule can list it (newest first) and delete it
   expect(await list(owner)).toEqual([old])
 })
 
-test('blocked senders are listed for live inboxes and only for the scope RECEIVE', async () => {
+test('the list of blocked senders covers only active inboxes and only rules of the scope RECEIVE', async () => {
   const [one, two, deleted] = [
     await newProject(pool),
     await newProject(pool),
@@ -101,7 +101,7 @@ test('blocked senders are listed for live inboxes and only for the scope RECEIVE
   expect(await readRules(pool, two, ['SEND'])).toEqual([])
 })
 
-test('an allowed sender is listed beside the blocked senders only if a rule of the inbox blocks its domain', async () => {
+test('an allowed sender is added to the list of blocked senders only if a rule of the inbox blocks the sender’s domain', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   await block(one, '*@b.example')
   await block(one, '*@d.example', 'SEND')
@@ -117,7 +117,7 @@ test('an allowed sender is listed beside the blocked senders only if a rule of t
   expect(await listSenderRules(pool, await addressOf(pool, two))).toEqual([])
 })
 
-test('recipients are refused by the email rules and suppressions of the sending project', async () => {
+test('the email rules and suppressed addresses of the sending project decide which recipients are refused', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   await block(one, 'rule@x.example', 'SEND')
   await pool.query(

@@ -44,14 +44,14 @@ const isRawKept = async (sourceKey: string) =>
 const rawIdOf = async (inboundId: string) => (await row(pool, 'inbound_mails', inboundId)).raw_id
 
 describe('the service moves a spooled mail into the inboxes', () => {
-  test('a spooled mail that is moved twice is stored once', async () => {
+  test('if a mail in the spool (disk queue) is moved to the database twice, it is stored once', async () => {
     const projectId = await newProject(pool)
     const mail = spooled([await addressOf(pool, projectId)])
     for (let n = 0; n < 2; n++) await insertInboundMails(pool, [mail])
     expect(await inboundMailsOf(projectId)).toBe(1)
   })
 
-  test('a spooled mail is stored for live inboxes only, and its bytes are not kept if there is no live inbox', async () => {
+  test('a mail from the spool is stored only for active inboxes, and its bytes are dropped if there is none', async () => {
     const [live, deleted] = [await newProject(pool), await newProject(pool)]
     const gone = await addressOf(pool, deleted)
     await deleteProject(pool, deleted)
@@ -64,7 +64,7 @@ describe('the service moves a spooled mail into the inboxes', () => {
     ])
   })
 
-  test('if a spooled mail is addressed to two names of one inbox, it is stored there only once', async () => {
+  test('if a mail from the spool is addressed to two names of one inbox, the inbox stores it only once', async () => {
     const projectId = await newProject(pool)
     const address = await addressOf(pool, projectId)
     await insertInboundMails(pool, [spooled([address, address])])
@@ -83,7 +83,7 @@ describe('the service finds and discards an inbound mail', () => {
     expect(await findInboundMail(pool, noBlobs, orphan, 1e9)).toBeNull()
   })
 
-  test('an inbound mail above the size limit is reported with its size only', async () => {
+  test('of an inbound mail above the size limit, only the size is returned', async () => {
     const raw = rawMail({ text: 'x'.repeat(1_000) })
     const [id] = await takeIn(pool, [await newProject(pool)], raw)
     expect(await findInboundMail(pool, noBlobs, id!, raw.length - 1)).toMatchObject({
@@ -94,7 +94,7 @@ describe('the service finds and discards an inbound mail', () => {
     })
   })
 
-  test('if an inbound mail is discarded, its raw mail is deleted unless another inbox needs it', async () => {
+  test('if an inbound mail is discarded, its raw bytes are deleted unless another inbox needs them', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
@@ -105,7 +105,7 @@ describe('the service finds and discards an inbound mail', () => {
     expect(await readRaw(pool, rawId)).toBe('')
   })
 
-  test('a stored inbound mail cannot be discarded', async () => {
+  test('an inbound mail that is already stored as a message cannot be discarded', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     await storeParsedMails(pool, [await readInboundMail(pool, id!)])
@@ -116,7 +116,7 @@ describe('the service finds and discards an inbound mail', () => {
 })
 
 describe('the service keeps and deletes the raw bytes of a mail', () => {
-  test('a raw mail is kept while another inbox shows the mail, and is deleted with the last message', async () => {
+  test('the raw bytes of a mail are kept as long as an inbox shows the mail, and are deleted with the last message', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const raw = rawMail()
     const inboundIds = (await takeIn(pool, [one, two], raw)) as [string, string]
@@ -134,7 +134,7 @@ describe('the service keeps and deletes the raw bytes of a mail', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('a raw mail is kept while a message shows the mail, even without an accepted inbound mail', async () => {
+  test('the raw bytes of a mail are kept while a message shows the mail, even if no accepted inbound mail refers to them', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
@@ -146,7 +146,7 @@ describe('the service keeps and deletes the raw bytes of a mail', () => {
     expect(await readRaw(pool, rawId)).toContain('Subject')
   })
 
-  test('a raw mail is deleted if the two inboxes that need it release it concurrently', async () => {
+  test('if the two inboxes that need the raw bytes of a mail release them at the same time, the bytes are deleted', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const ids = await takeIn(pool, [one, two])
     const rawId = await rawIdOf(ids[0]!)
@@ -161,7 +161,7 @@ describe('the service keeps and deletes the raw bytes of a mail', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('two processes that name the same raw mails in opposite orders can delete them at the same time', async () => {
+  test('two processes can delete the same raw mails at the same time, even if they name the mails in opposite orders', async () => {
     const projectId = await newProject(pool)
     const rawIds: string[] = []
     for (let n = 0; n < 4; n++) rawIds.push((await receive(pool, projectId)).rawId)
@@ -177,7 +177,7 @@ describe('the service keeps and deletes the raw bytes of a mail', () => {
   })
 })
 
-test('the addresses of live inboxes are listed in byte order, in pages', async () => {
+test('the addresses of active inboxes are listed in byte order, in pages', async () => {
   const addresses: string[] = []
   for (let n = 0; n < 3; n++) addresses.push(await addressOf(pool, await newProject(pool)))
   const deleted = await newProject(pool)

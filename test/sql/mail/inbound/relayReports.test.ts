@@ -87,7 +87,7 @@ describe('a relay’s report belongs to a copy of a sent message', () => {
     expect(await report(clues(sent))).toBe(false)
   })
 
-  test('a report finds no copy if its address got none, or if another inbox sent the message', async () => {
+  test('a relay’s report is ignored if its address got no copy, or if another inbox sent the message', async () => {
     const [sent, stranger] = [await handedOver(), await handedOver()]
     const { messageId, relayId, inbox } = sent
     const cases: Partial<RelayReport>[] = [
@@ -109,7 +109,7 @@ describe('a relay’s report belongs to a copy of a sent message', () => {
     ])
   })
 
-  test('a reporter of one domain reports only about mail from inboxes of this domain', async () => {
+  test('a reporter that is bound to one domain can report only about mail from inboxes of this domain', async () => {
     const { relayId } = await handedOver()
     const clues = { relayIds: [relayId] }
     expect(await report(clues, 'other.test')).toBe(false)
@@ -117,7 +117,7 @@ describe('a relay’s report belongs to a copy of a sent message', () => {
   })
 })
 
-test('a complaint that a relay reports is recorded once for its copy, and marks no bounce', async () => {
+test('a complaint that a relay reports is recorded once for its sent copy, and does not mark a bounce', async () => {
   const sent = await handedOver()
   const clues: Partial<RelayReport> = { kind: 'complaint', relayIds: [sent.relayId] }
   expect([await report(clues), await report(clues)]).toEqual([true, false])
@@ -133,7 +133,7 @@ test('a complaint that a relay reports is recorded once for its copy, and marks 
   expect(complained.length).toBe(2)
 })
 
-test('a proven report of a relay suppresses an address that an unproven bounce has marked', async () => {
+test('if an unproven bounce has marked an address, a relay’s proven report suppresses the address', async () => {
   const sent = await handedOver()
   const unproven = { action: 'failed', status: '5.1.1', diagnostic: 'no' } as const
   await transaction(pool, (db) =>

@@ -36,7 +36,7 @@ const idsOf = async (projectId: string): Promise<string[]> => {
 }
 
 describe('the service stores an inbound mail once', () => {
-  test('an inbound mail that another run has already stored is not stored again', async () => {
+  test('if another job run has already stored an inbound mail, the mail is not stored again', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -56,7 +56,7 @@ describe('the service stores an inbound mail once', () => {
     expect(await idsOf(projectId)).toEqual([])
   })
 
-  test('an inbound mail is stored once by two concurrent runs', async () => {
+  test('if two job runs store the same inbound mail at the same time, it is stored once', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -69,7 +69,7 @@ describe('the service stores an inbound mail once', () => {
 })
 
 describe('the service recognises a message that arrives again', () => {
-  test('a message that arrives again is shown once, and its second raw mail is deleted', async () => {
+  test('if a message arrives a second time, the inbox shows it once, and its second raw copy is deleted', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail({ id: 'twice@example.com' })
     await receive(pool, projectId, raw)
@@ -85,7 +85,7 @@ describe('the service recognises a message that arrives again', () => {
     expect(await readRaw(pool, again.inbound.rawId)).toBe('')
   })
 
-  test('a message that arrives again is shown once, even if the two copies are stored concurrently', async () => {
+  test('if two copies of a message are stored at the same time, the inbox shows the message once', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail()
     const ids = [await takeIn(pool, [projectId], raw), await takeIn(pool, [projectId], raw)].flat()
@@ -97,7 +97,7 @@ describe('the service recognises a message that arrives again', () => {
     expect(outcomes.flat().toSorted()).toEqual(['retransmission', 'stored'])
   })
 
-  test('a message that arrives again stays deleted only in the inbox that deleted the message', async () => {
+  test('if a deleted message arrives again, it stays deleted in the inbox that deleted it, but not in other inboxes', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [raw, other] = [rawMail(), rawMail()]
     const { messageId } = await receive(pool, one, raw)
@@ -107,7 +107,7 @@ describe('the service recognises a message that arrives again', () => {
     expect((await receive(pool, one, other)).outcome).toBe('stored')
   })
 
-  test('a message that arrives again is stored in each inbox that receives it', async () => {
+  test('if a message arrives again in other inboxes, each of these inboxes stores it', async () => {
     const raw = rawMail()
     for (let n = 0; n < 2; n++) {
       const projectId = await newProject(pool)
@@ -118,14 +118,14 @@ describe('the service recognises a message that arrives again', () => {
 })
 
 describe('the service keeps each Message-ID of an inbox unique', () => {
-  test('a Message-ID that the inbox already has is replaced by the next free Message-ID of the inbox', async () => {
+  test('if an inbox already has a Message-ID, the new message gets the next free Message-ID of the inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
     for (let n = 0; n < 3; n++) await receive(pool, one, rawMail({ id: 'x@example.com' }))
     expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
   })
 
-  test('if many messages share a Message-ID, a further one gets a random number after eight tries', async () => {
+  test('if many messages share a Message-ID, a further message gets a random number after eight tries', async () => {
     const projectId = await newProject(pool)
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
@@ -134,7 +134,7 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
     expect(ids.slice(9)).not.toContain('<y.9@example.com>')
   })
 
-  test('a message with a taken Message-ID takes no Message-ID of another message that is stored with it', async () => {
+  test('a new Message-ID for a message never equals that of another message that is stored in the same batch', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const received = []
@@ -151,7 +151,7 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
     ])
   })
 
-  test('if two concurrent messages have the same Message-ID, only one of them keeps it', async () => {
+  test('if two messages with the same Message-ID arrive at the same time, only one of them keeps it', async () => {
     const projectId = await newProject(pool)
     const ids = [
       await takeIn(pool, [projectId], rawMail({ id: 'z@example.com' })),
@@ -165,7 +165,7 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
 })
 
 describe('the service puts a message into a thread', () => {
-  test('a reply joins the thread of its nearest ancestor in the inbox', async () => {
+  test('a reply joins the thread of its nearest ancestor message in the inbox', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'far@example.com' }))
     await receive(pool, projectId, rawMail({ id: 'near@example.com' }))
@@ -222,7 +222,7 @@ describe('the service puts a message into a thread', () => {
     )
   })
 
-  test('a thread is found by its subject only among the five latest threads', async () => {
+  test('only the five latest threads with the same subject are searched for a reply without References', async () => {
     const [first, reply] = [{ subject: 'Report' }, { subject: 'Re: Report' }]
     const others = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -233,7 +233,7 @@ describe('the service puts a message into a thread', () => {
     expect(await joins(first, reply, others(5))).toBe(false)
   })
 
-  test('a thread is found by the participants of its twenty newest messages', async () => {
+  test('for a reply without References, the participants of a thread’s twenty newest messages are compared', async () => {
     const [first, reply] = [{ subject: 'Notes' }, { subject: 'Re: Notes' }]
     const answers = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -245,7 +245,7 @@ describe('the service puts a message into a thread', () => {
     expect(await joins(first, reply, answers(20))).toBe(false)
   })
 
-  test('the time of a thread does not move back when an older message joins the thread', async () => {
+  test('if an older message joins a thread, the time of the thread does not move back', async () => {
     const sent = await newSent(pool)
     const later = new Date(Date.now() + 3_600_000)
     await pool.query('update threads set updated_at = $2 where row = $1', [sent.threadRow, later])

@@ -69,7 +69,7 @@ const newEvents = async ({ projectId }: Found) =>
   (await eventsOf(pool, projectId)).filter((type) => type !== 'message.received')
 
 describe('the text of an attachment is recorded', () => {
-  test('the text of an attachment is recorded once, and only for its own attachment and message', async () => {
+  test('the text of an attachment is recorded once, and only under its own attachment and message', async () => {
     const found = await received(['att_1', 'att_2'])
     const other = await received(['att_1'], found.projectId)
     expect(await record(found, { text: 'a😀b' })).toBe(false)
@@ -94,7 +94,7 @@ describe('the text of an attachment is recorded', () => {
     expect(await record(found, { attachmentId: 'att_2' })).toBe(true)
   })
 
-  test('a reason and a label of an attachment are added to its message, the label once', async () => {
+  test('the reason and the label of an attachment’s text are added to the message, and the label only once', async () => {
     const found = await received(['att_1', 'att_2'])
     const concealing = { state: 'none', text: null, reason: 'encrypted', label: 'hidden' } as const
     for (const attachmentId of ['att_1', 'att_2'])
@@ -109,7 +109,7 @@ describe('the text of an attachment is recorded', () => {
     })
   })
 
-  test('the daily sums of a project count each attachment once, and begin again each day', async () => {
+  test('the daily sums of a project count each attachment once, and start again at zero each day', async () => {
     const found = await received(['att_1', 'att_2', 'att_3'])
     await record(found, { bytes: 10, cpuMs: 4.2 })
     await record(found, { bytes: 10, cpuMs: 4.2 })
@@ -122,7 +122,7 @@ describe('the text of an attachment is recorded', () => {
     expect(await readingOf(found.projectId)).toEqual([[3, 2]])
   })
 
-  test('a deleted project counts nothing', async () => {
+  test('reading an attachment of a deleted project counts nothing in the daily sums', async () => {
     const found = await received()
     await deleteProject(pool, found.projectId)
     await record(found)
@@ -131,7 +131,7 @@ describe('the text of an attachment is recorded', () => {
 })
 
 describe('an attachment adds codes and links to its message', () => {
-  test('the first code of a message sends an event, and a later code sends none', async () => {
+  test('only the first code that is found in a message’s attachments sends an event', async () => {
     const found = await received(['att_1', 'att_2', 'att_3'])
     await record(found, { links: [link('https://a.example/')] })
     expect(await newEvents(found)).toEqual(['attachment.read'])
@@ -147,7 +147,7 @@ describe('an attachment adds codes and links to its message', () => {
     expect(await hrefsOf(found)).toEqual(['https://a.example/'])
   })
 
-  test('a link that the message has already is added no second time', async () => {
+  test('a link from an attachment is not added if the message already has it', async () => {
     const found = await received(['att_1', 'att_2'])
     await record(found, { links: [link('https://a.example/'), link('https://b.example/')] })
     await record(found, {
@@ -162,7 +162,7 @@ describe('an attachment adds codes and links to its message', () => {
     expect(await valuesOf(found)).toEqual([])
   })
 
-  test('a message keeps only its first codes', async () => {
+  test('a message stores only the first CODES_MAX codes from its attachments', async () => {
     const found = await received()
     const codes = Array.from({ length: CODES_MAX + 1 }, (_, n) => code(`${1000 + n}`))
     await record(found, { codes })
@@ -170,7 +170,7 @@ describe('an attachment adds codes and links to its message', () => {
   })
 })
 
-test('an attachment of a sent message sends no event', async () => {
+test('reading the attachments of a sent message sends no event', async () => {
   const { projectId, row } = await newSent(pool)
   await describeFiles(row, ['att_1', 'att_2'])
   await insertPendingTexts(pool, { projectId, messageRow: row }, ['att_1', 'att_2'])
@@ -180,7 +180,7 @@ test('an attachment of a sent message sends no event', async () => {
   expect(await eventsOf(pool, projectId)).toEqual([])
 })
 
-test('a message gets a job only if it has an attachment that waits for reading', async () => {
+test('a message gets a job for reading attachments only if an attachment waits', async () => {
   const [none, read, waits] = [await received([]), await received(), await received()]
   expect([await jobsOf(none.projectId), await jobsOf(waits.projectId)]).toEqual([0, 1])
   await record(read)

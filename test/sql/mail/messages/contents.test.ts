@@ -59,7 +59,7 @@ test('an attachment is found by its id in its message, but another project canno
   )
 })
 
-test('only its project can read a raw mail, and an outbound mail has no raw mail before it is composed', async () => {
+test('a raw mail can be read only by its own project, and an outbound mail has no raw mail before it is composed', async () => {
   const sent = await newSent(pool)
   const [raw, stranger] = [rawMail(), await newProject(pool)]
   const { messageId } = await receive(pool, sent.projectId, raw)
@@ -89,7 +89,7 @@ test('the HTML of a message is returned with its inline images only', async () =
   expect(await findMessageHtml(pool, noBlobs, { projectId: stranger, messageId })).toBeNull()
 })
 
-test('inline images of a message are returned up to 8 MB in total', async () => {
+test('the inline images of a message are returned up to 8 MB in total', async () => {
   const projectId = await newProject(pool)
   const pictures = ['one', 'two', 'three'].map((id) => part('image/png', id, id))
   const raw = withParts([part('text/html', '<p>x</p>'), ...pictures])

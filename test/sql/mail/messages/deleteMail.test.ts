@@ -52,7 +52,7 @@ test('a message is deleted only by its project, and no other message is deleted'
   expect(await remembered(owner)).toBe(1)
 })
 
-test('a thread that loses a message takes the time of its last remaining message', async () => {
+test('if a thread loses a message, its time becomes the time of its last remaining message', async () => {
   const sent = await newSent(pool)
   const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
   await pool.query('update threads set updated_at = now() where row = $1', [sent.threadRow])
@@ -74,13 +74,13 @@ test('a thread is deleted with all its messages and no other messages', async ()
   expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
 })
 
-test('the deletion of a sent message leaves no hash, because no mail host can deliver the message again', async () => {
+test('the deletion of a sent message stores no hash against redelivery, because no mail host delivers this message again', async () => {
   const sent = await newSent(pool)
   await deleteMessage(pool, sent.projectId, sent.messageId)
   expect(await remembered(sent.projectId)).toBe(0)
 })
 
-test('a deletion of mail and a concurrent storing of mail wait for each other', async () => {
+test('the deletion of mail and a concurrent storing of mail wait for each other', async () => {
   const sent = await newSent(pool)
   const { id } = await threadOf(sent.threadRow)
   const [inboundId] = await takeIn(pool, [sent.projectId], answer(sent.messageId))
@@ -102,7 +102,7 @@ test('two concurrent deletions in a thread leave no empty thread', async () => {
   expect(await threadOf(sent.threadRow)).toBeUndefined()
 })
 
-test('a deletion of a message and a concurrent record of an attempt to send it wait for each other', async () => {
+test('the deletion of a message and a concurrent record of its sending attempt wait for each other', async () => {
   const sent = await newSent(pool)
   const mail = await begin(pool, sent)
   const hold = 'select from outbound_mails where message_row = $1 for update'
@@ -113,7 +113,7 @@ test('a deletion of a message and a concurrent record of an attempt to send it w
   expect([isRecorded, isDeleted]).toEqual([true, true])
 })
 
-test('the hash of a deleted message is kept for a week, once per inbox', async () => {
+test('the hash of a deleted message, which prevents a redelivery, is kept for a week, once per inbox', async () => {
   const projectId = await newProject(pool)
   for (let n = 0; n < 2; n++) {
     const { messageId } = await receive(pool, projectId)

@@ -21,7 +21,7 @@ async function exported(projectId: string) {
   return mails
 }
 
-test('received messages are exported as received, oldest first, and only those of the project', async () => {
+test('received messages are exported with their original bytes, oldest first, and only from the project itself', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   const raws = [rawMail({ text: 'First' }), rawMail({ text: 'Second', from: 'bob@example.com' })]
   for (const raw of raws) await receive(pool, projectId, raw)
@@ -32,7 +32,7 @@ test('received messages are exported as received, oldest first, and only those o
   ])
 })
 
-test('a message whose header lacks the Message-ID of the service gets a header field with the id', async () => {
+test('an exported message without the service’s Message-ID in its header gets an extra header field with this id', async () => {
   const projectId = await newProject(pool)
   const raw = 'From: ada@example.com\r\nSubject: S\r\n\r\nText\r\n'
   const { messageId } = await receive(pool, projectId, raw)
@@ -49,7 +49,7 @@ test('a message whose header lacks the Message-ID of the service gets a header f
   expect((await exported(projectId))[0]!.text).toStartWith(raw)
 })
 
-test('a message without its raw mail is composed again from its parts, and header fields hold only valid words', async () => {
+test('if the raw bytes of an exported message are missing, the mail is composed again, with valid header fields only', async () => {
   const projectId = await newProject(pool)
   const file = { filename: 'a.png', contentType: 'image/png', content: Buffer.from('PNG') }
   const { row, messageId } = await newSent(pool, {

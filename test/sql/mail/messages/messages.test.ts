@@ -66,7 +66,7 @@ const labelsOf = async (projectId: string, n: number) =>
 const LABELLED = [[], ['x'], ['x', 'received']]
 
 describe('the service lists the messages of an inbox', () => {
-  test('a list of messages continues after its cursor, and tells whether there are further messages', async () => {
+  test('a page of messages continues after its cursor, and tells whether further messages follow', async () => {
     const projectId = await inbox(3)
     for (let n = 0; n < 3; n++) await label(projectId, n, ['x'])
     for (const labels of LABELLED) {
@@ -78,7 +78,7 @@ describe('the service lists the messages of an inbox', () => {
     }
   })
 
-  test('starts at `after`, ends before `before`, and still continues after its cursor', async () => {
+  test('a page of messages starts at `after`, ends before `before`, and still continues after its cursor', async () => {
     const projectId = await inbox(4)
     for (let n = 0; n < 4; n++) await label(projectId, n, ['x'])
     for (const labels of LABELLED) {
@@ -90,7 +90,7 @@ describe('the service lists the messages of an inbox', () => {
     }
   })
 
-  test('a list of messages with a labels filter has only the messages that have all these labels', async () => {
+  test('a list of messages with a labels filter contains only messages with all these labels', async () => {
     const projectId = await inbox(3)
     await label(projectId, 0, ['x', 'y'])
     await label(projectId, 1, ['x'])
@@ -100,7 +100,7 @@ describe('the service lists the messages of an inbox', () => {
     expect(await names(projectId, { labels: ['x', 'z'] })).toEqual([])
   })
 
-  test('a list of messages ends early if the limit on text bytes is reached, but has at least one message', async () => {
+  test('a page of messages ends early if the limit on text bytes is reached, but contains at least one message', async () => {
     const projectId = await inbox(3)
     const size = (n: number, bytes: number) =>
       pool.query('update messages set text_bytes = $3 where project_id = $1 and message_id = $2', [
@@ -124,7 +124,7 @@ test('only its project can find and label a message', async () => {
   expect(await labelsOf(projectId, 0)).toEqual(['received', 'unread'])
 })
 
-test('a message and a thread accept labels up to the limit', async () => {
+test('a message or a thread accepts labels up to the maximum number', async () => {
   const projectId = await inbox(1)
   const { threadId } = (await findMessage(pool, projectId, '<m0@example.com>'))!
   const many = Array.from({ length: LABELS_MAX - 2 }, (_, n) => `l${n}`)
@@ -169,7 +169,7 @@ test('findFirstReceived returns the oldest message that was received after the g
   expect(await first(at(2))).toBeNull()
 })
 
-test('a change of labels leaves the message on its page of the database, so that no index entry must be written again', async () => {
+test('a change of labels keeps the message on its database page, so that no index entry must be rewritten', async () => {
   const projectId = await newProject(pool)
   const pages = async () => {
     const { rows } = await pool.query(

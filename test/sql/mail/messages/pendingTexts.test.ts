@@ -57,7 +57,7 @@ const take = (projectId: string, claim: string = randomUUID()) =>
 const ago = (ms: number) => new Date(Date.now() - ms)
 
 describe('each run of the job that reads attachments claims one attachment', () => {
-  test('a run takes the oldest attachment of its project that waits and that no other run reads', async () => {
+  test('a job run takes the oldest waiting attachment of its project that no other run is reading', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await waiting(other)
     await waiting(projectId, 'sent', { state: 'ready' })
@@ -67,13 +67,13 @@ describe('each run of the job that reads attachments claims one attachment', () 
     expect(taken[0]).toMatchObject({ attachmentId: 'att_1', tries: 1, filename: '' })
   })
 
-  test.each(WAITING)('a run takes no attachment of a mail that is %s', async (status) => {
+  test.each(WAITING)('a job run takes no attachment of a mail that is %s', async (status) => {
     const projectId = await newProject(pool)
     await waiting(projectId, status)
     expect(await take(projectId)).toBeNull()
   })
 
-  test('a run that asks twice gets the same attachment, before an older attachment that waits', async () => {
+  test('if a job run asks twice, it gets the same attachment again, even if an older attachment is waiting', async () => {
     const projectId = await newProject(pool)
     const older = await waiting(projectId, 'held')
     const row = await waiting(projectId)
@@ -84,14 +84,14 @@ describe('each run of the job that reads attachments claims one attachment', () 
     expect(await take(projectId)).toMatchObject({ messageRow: older, tries: 1 })
   })
 
-  test('another run gets an attachment two minutes after its run took the attachment', async () => {
+  test('two minutes after a job run took an attachment, another run may take it', async () => {
     const [early, late] = [await newProject(pool), await newProject(pool)]
     await waiting(early, 'queued', { claimed_at: ago(1.9 * MINUTE_MS) })
     const row = await waiting(late, 'queued', { claimed_at: ago(2.1 * MINUTE_MS) })
     expect([await take(early), (await take(late))?.messageRow]).toEqual([null, row])
   })
 
-  test('a run does not wait for an attachment that another transaction has locked', async () => {
+  test('a job run skips an attachment that another transaction has locked', async () => {
     const projectId = await newProject(pool)
     const row = await waiting(projectId)
     const holder = await pool.connect()
@@ -116,7 +116,7 @@ describe('a project reads its next attachment', () => {
       [projectId, bytes, cpuMs, days],
     )
 
-  test('the next attachment of a project is read at once, unless none waits', async () => {
+  test('the next attachment of a project is read at once if one is waiting', async () => {
     const [projectId, none] = [await newProject(pool), await newProject(pool)]
     await waiting(projectId)
     await waiting(none, 'sent', { state: 'ready' })
@@ -124,7 +124,7 @@ describe('a project reads its next attachment', () => {
     expect([await at(projectId), await at(none)]).toEqual([0, undefined])
   })
 
-  test('an attachment that a run has taken is read two minutes later, or after the run at once if another waits', async () => {
+  test('if a job run has taken an attachment, the next job comes two minutes later, or at once if another attachment waits', async () => {
     const projectId = await newProject(pool)
     const claimed_at = ago(MINUTE_MS)
     await waiting(projectId, 'queued', { claimed_at })
@@ -133,7 +133,7 @@ describe('a project reads its next attachment', () => {
     expect(await at(projectId)).toBe(0)
   })
 
-  test('an attachment of a scheduled mail is read a second after the scheduled time', async () => {
+  test('the attachment of a scheduled mail is read a second after the mail’s scheduled time', async () => {
     const projectId = await newProject(pool)
     const row = await waiting(projectId, 'scheduled')
     const sendAt = new Date(Date.now() + 5 * MINUTE_MS)
@@ -141,7 +141,7 @@ describe('a project reads its next attachment', () => {
     expect(await at(projectId)).toBe(sendAt.getTime() + 1_000)
   })
 
-  test('a thousand attachments of scheduled mail delay no other attachment', async () => {
+  test('a thousand attachments of scheduled mails do not delay other attachments', async () => {
     const projectId = await newProject(pool)
     const sendAt = (minutes: number) => new Date(Date.now() + minutes * MINUTE_MS)
     const schedule = (row: string, time: Date) =>
@@ -166,18 +166,21 @@ describe('a project reads its next attachment', () => {
     ['at the limit of bytes', { bytes: 10 }, true],
     ['at the limit of seconds', { cpuMs: 2_000 }, true],
     ['above the limits on the day before', { bytes: 99, cpuMs: 9_000, days: 1 }, false],
-  ])('a project that is %s reads on at once, or on the next day', async (_, used, isFull) => {
-    const projectId = await newProject(pool)
-    await waiting(projectId)
-    await read(projectId, used)
-    const midnight = new Date()
-    midnight.setUTCHours(24, 0, 0, 0)
-    const limits = { bytes: 10, cpuSeconds: 2 }
-    expect(await at(projectId, limits)).toBe(isFull ? midnight.getTime() : 0)
-    expect(await at(projectId)).toBe(0)
-  })
+  ])(
+    'for a project that is %s, attachments are read at once or on the next day',
+    async (_, used, isFull) => {
+      const projectId = await newProject(pool)
+      await waiting(projectId)
+      await read(projectId, used)
+      const midnight = new Date()
+      midnight.setUTCHours(24, 0, 0, 0)
+      const limits = { bytes: 10, cpuSeconds: 2 }
+      expect(await at(projectId, limits)).toBe(isFull ? midnight.getTime() : 0)
+      expect(await at(projectId)).toBe(0)
+    },
+  )
 
-  test('the limits of a project replace the limits of the service', async () => {
+  test('the project’s own daily limits on reading attachments replace the service’s limits', async () => {
     const projectId = await newProject(pool)
     await waiting(projectId)
     await read(projectId, { bytes: 10 })
@@ -188,7 +191,7 @@ describe('a project reads its next attachment', () => {
   })
 })
 
-test('a project with attachments to read and no job gets one job', async () => {
+test('a project with waiting attachments but without a job gets one job', async () => {
   await pool.query('delete from attachment_texts')
   await dropJobs(pool)
   const ids: string[] = []
@@ -210,7 +213,7 @@ test('a project with attachments to read and no job gets one job', async () => {
   expect(await requeueLostReadings(pool)).toBe(3)
 })
 
-test('a page of an attachment’s text begins at the given character, and only the project can read the page', async () => {
+test('a page of an attachment’s text begins at the requested character, and only the project can read the page', async () => {
   const projectId = await newProject(pool)
   const { row, messageId } = await newSent(pool, { projectId })
   await pool.query('update messages set attachments = $2 where row = $1', [
@@ -244,7 +247,7 @@ test('a page of an attachment’s text begins at the given character, and only t
   expect(await page({ projectId: await newProject(pool) })).toBeNull()
 })
 
-test('a search covers the texts of the attachments of a received message, but not of a sent one', async () => {
+test('a search finds words in the attachments of a received message, but not of a sent message', async () => {
   const projectId = await newProject(pool)
   const { messageId } = await receive(pool, projectId)
   const { row } = (await messageOf(pool, projectId, messageId))!

@@ -62,7 +62,7 @@ describe('the service shows and labels a thread', () => {
     expect(await labels(other.messageId)).toEqual(['sent'])
   })
 
-  test('a thread and its messages can be labelled concurrently in any order', async () => {
+  test('a thread and its messages can get labels at the same time, in any order', async () => {
     const { projectId, threadId, ids } = await conversation(2)
     const rows: string[] = []
     for (const id of ids) rows.push((await messageOf(pool, projectId, id))!.row)
@@ -91,7 +91,7 @@ describe('the service shows and labels a thread', () => {
     expect((await findMessage(pool, projectId, ids[0]!))?.labels).toEqual(['sent', 'x'])
   })
 
-  test('the digest of a thread has its newest message, and tells whether one of its last twenty messages is unread', async () => {
+  test('the summary of a thread has the newest message, and tells whether one of the last twenty messages is unread', async () => {
     const { projectId, threadId, ids } = await conversation(21)
     const stranger = await newProject(pool)
     const receivedAt = new Date(Date.now() + 60 * MINUTE)
@@ -117,7 +117,7 @@ describe('the service lists the threads of an inbox', () => {
     cursor: Parameters<typeof listThreads>[1]['cursor'] = null,
   ) => listThreads(pool, { projectId, limit, cursor })
 
-  test('a list of threads shows each thread once even if a thread moves up between two pages', async () => {
+  test('a list of threads in pages shows each thread once, even if a thread moves up meanwhile', async () => {
     const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
     const made: Awaited<ReturnType<typeof newSent>>[] = []
     let foreign: (typeof made)[number] | undefined

@@ -64,7 +64,7 @@ const storeRaw = async () => {
 }
 
 describe('the service records two overlapping attempts to send a mail', () => {
-  test('the older of two overlapping attempts is not recorded', async () => {
+  test('if two attempts to send a mail overlap, the older attempt is not recorded', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
     expect([older.attempt, newer.attempt]).toEqual([1, 2])
@@ -77,7 +77,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
   })
 
-  test('if the older of two attempts reached a recipient, this is recorded, and the newer attempt ends the mail', async () => {
+  test('if the older of two overlapping attempts reached a recipient, this is recorded, and the newer attempt ends the mail', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
     expect(await recordSent(pool, older)).toBe(false)
@@ -89,7 +89,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('the older of two attempts records nothing about recipients in inboxes of the service', async () => {
+  test('the older of two overlapping attempts records nothing about recipients in the service’s own inboxes', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const [older] = [await begin(pool, sent), await begin(pool, sent)]
@@ -110,7 +110,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('a second record of an attempt waits for the first record and changes nothing', async () => {
+  test('a second record of the same sending attempt waits for the first record and changes nothing', async () => {
     const sent = await newSent(pool)
     const mail = await begin(pool, sent)
     const ended = `update outbound_mails set state = 'done' where message_row = $1`
@@ -121,7 +121,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
 })
 
 describe('the service records one part of an attempt to send a mail', () => {
-  test('the record of one part of an attempt changes only its own recipients and leaves the attempt open', async () => {
+  test('the record of one part of a sending attempt changes only its recipients, and the attempt continues', async () => {
     const to = ['a@one.example', 'b@two.example', 'c@three.example']
     const sent = await newSent(pool, { to })
     const neighbour = await newSent(pool, { to })
@@ -157,7 +157,7 @@ describe('the service records one part of an attempt to send a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('the record of the last part of an attempt ends the outbound mail, and other mails still wait', async () => {
+  test('the record of the last part of a sending attempt completes the mail, and other mails still wait', async () => {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId })
     await pool.query(
@@ -169,7 +169,7 @@ describe('the service records one part of an attempt to send a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('the record of one part of an attempt does not undo an earlier bounce or record a second event', async () => {
+  test('the record of a sending attempt neither undoes an earlier bounce nor records a second event', async () => {
     const sent = await newSent(pool)
     const mail = await begin(pool, sent)
     await pool.query(
@@ -185,7 +185,7 @@ describe('the service records one part of an attempt to send a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('the record of one part of an attempt suppresses only the recipients that have no mailbox', async () => {
+  test('the record of a sending attempt suppresses only addresses that have no mailbox', async () => {
     const sent = await newSent(pool, { to: ['a@example.com', 'b@example.com'] })
     const recipients = [
       failed('a@example.com'),
@@ -199,7 +199,7 @@ describe('the service records one part of an attempt to send a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.failed'])
   })
 
-  test('the record of one part of an attempt delivers the mail once to each live inbox of the service', async () => {
+  test('the record of a sending attempt delivers the mail once to each active inbox of the service', async () => {
     const sent = await newSent(pool)
     const [inbox, deleted] = [await newProject(pool), await newProject(pool)]
     const localInboxes = [await addressOf(pool, inbox), await addressOf(pool, deleted)]

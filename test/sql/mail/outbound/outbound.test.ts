@@ -21,7 +21,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const LATER = new Date(Date.now() + 3_600_000)
 
 describe('the service begins an attempt to send a mail', () => {
-  test('an attempt begins only if the mail is due and its project is live', async () => {
+  test('a sending attempt begins only if the mail is due and its project is not deleted', async () => {
     const done = await newSent(pool)
     await recordSent(pool, await begin(pool, done))
     const later = await newSent(pool)
@@ -36,7 +36,7 @@ describe('the service begins an attempt to send a mail', () => {
     }
   })
 
-  test('an attempt has the due recipients of its message', async () => {
+  test('a sending attempt covers the due recipients of its message only', async () => {
     const to = ['due@a.example', 'later@b.example', 'sent@c.example']
     const sent = await newSent(pool, { to })
     const other = await newSent(pool, { to: ['other@d.example'] })
@@ -53,7 +53,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, other)).due).toHaveLength(1)
   })
 
-  test('the first attempt includes its recipients even before they are due', async () => {
+  test('the first sending attempt covers all recipients, even before they are due', async () => {
     const sent = await newSent(pool)
     await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
       sent.row,
@@ -62,7 +62,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, sent)).due).toHaveLength(1)
   })
 
-  test('an attempt knows the suppressed recipients of its own project only', async () => {
+  test('a sending attempt skips the suppressed addresses of its own project only', async () => {
     const sent = await newSent(pool, { to: ['A@example.com', 'b@example.com'] })
     const neighbour = await newProject(pool)
     await pool.query(
@@ -76,7 +76,7 @@ describe('the service begins an attempt to send a mail', () => {
     ])
   })
 
-  test('an attempt knows which domains of its own recipients are verified', async () => {
+  test('a sending attempt knows which of its recipients’ domains are verified mail domains of the service', async () => {
     for (const [domain, status] of [
       ['verified.example', 'verified'],
       ['claimed.example', 'pending'],
@@ -99,7 +99,7 @@ describe('the service stores the composed bytes of a message', () => {
       { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text), blob: null },
     ])
 
-  test('if two attempts compose a message concurrently, the bytes that are stored first are sent', async () => {
+  test('if two attempts compose a message at the same time, the bytes that are stored first are sent', async () => {
     const sent = await newSent(pool)
     const hold = 'select from messages where row = $1 for update'
     const kept = await whileHeld(pool, hold, [sent.row], () =>
@@ -111,7 +111,7 @@ describe('the service stores the composed bytes of a message', () => {
     expect(await keep(sent.row, 'three')).toEqual([{ rawId: first!.rawId, isOurs: false }])
   })
 
-  test('the composed bytes of many messages are stored together, each for its own message', async () => {
+  test('the composed bytes of many messages are stored in one step, each for its own message', async () => {
     const [one, two, gone] = [await newSent(pool), await newSent(pool), await newSent(pool)]
     await deleteMessage(pool, gone.projectId, gone.messageId)
     const earlier = (await keep(two.row, 'earlier'))[0]!

@@ -68,7 +68,7 @@ describe('the service accepts the message of a send intent', () => {
     expect(words).toEqual([['no thread']])
   })
 
-  test('a message joins its thread without moving the time of the thread back', async () => {
+  test('a message joins its thread, and the time of the thread does not move back', async () => {
     const sent = await newSent(pool)
     const other = await newSent(pool, { projectId: sent.projectId })
     const later = new Date(Date.now() + 3_600_000)
@@ -79,7 +79,7 @@ describe('the service accepts the message of a send intent', () => {
     expect(await threadOf(other.threadRow)).toMatchObject({ message_count: 1 })
   })
 
-  test('a message goes to each recipient once, even if it names a recipient twice', async () => {
+  test('a message goes to each recipient once, even if the message names a recipient twice', async () => {
     const sent = await newSent(pool, {
       to: ['a@b.example'],
       cc: ['a@b.example'],
@@ -104,7 +104,7 @@ describe('the service accepts the message of a send intent', () => {
     ])
   })
 
-  test('two batches with the same threads in opposite orders are both accepted', async () => {
+  test('two batches of messages for the same threads in opposite orders are both accepted', async () => {
     const projectId = await newProject(pool)
     const threads: SentRow[] = []
     for (let n = 0; n < 4; n++) threads.push(await newSent(pool, { projectId }))
@@ -118,7 +118,7 @@ describe('the service accepts the message of a send intent', () => {
 })
 
 describe('the service applies the idempotency key of a send intent', () => {
-  test('the first send intent of a batch takes the idempotency key, and each project has its own keys', async () => {
+  test('the first mail of a batch takes the idempotency key, and each project has separate keys', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
@@ -147,7 +147,7 @@ describe('the service applies the idempotency key of a send intent', () => {
     expect(await wordsOf([keyed(projectId, 'k', 3)])).toEqual(['repeat'])
   })
 
-  test('an idempotency key without a stored response cannot repeat a response', async () => {
+  test('if an idempotency key has no stored response, a repeated call gets no response from it', async () => {
     const projectId = await newProject(pool)
     await pool.query(
       `insert into idempotency_keys (project_id, operation, key, request_hash) values ($1, 'send', 'k', '')`,
@@ -156,7 +156,7 @@ describe('the service applies the idempotency key of a send intent', () => {
     expect(await findSent(pool, projectId, 'k')).toBeNull()
   })
 
-  test('if two batches have the same expired idempotency keys in opposite orders, only one of them takes each key', async () => {
+  test('if two batches use the same expired idempotency keys in opposite orders, only one batch takes each key', async () => {
     const projectId = await newProject(pool)
     const names = ['a', 'b', 'c', 'd']
     await accept(names.map((name) => keyed(projectId, name)))
@@ -182,7 +182,7 @@ describe('the service sends a draft once', () => {
     return rows[0]
   }
 
-  test('a draft is sent only once, and only in the version and by the project that the send intent names', async () => {
+  test('a draft is sent only once, only by its own project, and only in the version that the send request names', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const draft = await newDraft(one)
     const later = { ...draft, version: draft.version + 1 }
@@ -237,7 +237,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('a send that began before midnight and ends after it counts in the new day', async () => {
+  test('a send request that began before midnight and ends afterwards counts for the new day', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 1)], 3)
     await pool.query(`update send_quotas set day = day + 1 where project_id = $1`, [projectId])
@@ -258,7 +258,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('the send intents of a batch that exceed the quota are refused, and the intents that fit are accepted', async () => {
+  test('in a batch, the mails that exceed the send quota are refused, and the mails that fit are accepted', async () => {
     const projectId = await newProject(pool)
     const batch = [to(projectId, 3), to(projectId, 1), to(projectId, 2), to(projectId, 1)]
     expect(await wordsOf(batch, 2)).toEqual(['over quota', 'accepted', 'over quota', 'accepted'])
@@ -266,7 +266,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await wordsOf([to(projectId, 3)], 2)).toEqual(['over quota'])
   })
 
-  test('a send quota is not charged for a repeated idempotency key', async () => {
+  test('a repeated idempotency key does not count against the send quota', async () => {
     const projectId = await newProject(pool)
     await accept([keyed(projectId, 'k')], 2)
     const words = await wordsOf([keyed(projectId, 'k'), to(projectId, 1)], 2)
@@ -274,7 +274,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('a send quota is locked before the idempotency keys, even when a project sends for the first time', async () => {
+  test('the send quota is locked before the idempotency keys, even if a project sends for the first time', async () => {
     const projectId = await newProject(pool)
     const holder = await pool.connect()
     await holder.query('begin')
@@ -299,7 +299,7 @@ describe('the service enforces the send quota of a project', () => {
     ])
   })
 
-  test('a send quota is not exceeded when a concurrent process stores the first mail of the project', async () => {
+  test('the send quota is not exceeded even if a concurrent process stores the project’s first mail', async () => {
     const projectId = await newProject(pool)
     const hold = `insert into send_quotas (project_id, day, used, allowed)
                   values ($1, (now() at time zone 'UTC')::date, 2, 3)`
@@ -310,7 +310,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('refused recipients do not count in the send quota, and a project without a limit counts nothing', async () => {
+  test('refused recipients do not count against the send quota, and without a quota nothing is counted', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 3)])
     expect(await usedBy(projectId)).toBeUndefined()
@@ -319,7 +319,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('two batches with the same projects in opposite orders both charge the send quotas', async () => {
+  test('if two batches contain the same projects in opposite orders, both count against the send quotas', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newProject(pool))
     await accept(

@@ -111,7 +111,7 @@ const age = (projectId: string, interval: string) =>
   )
 
 describe('the service builds a leaf of the search index', () => {
-  test(`a leaf is built from ${LEAF_MESSAGES} messages, and from no smaller number of short messages`, async () => {
+  test(`a leaf (part of the search index) is built from ${LEAF_MESSAGES} short messages, and not from fewer`, async () => {
     const projectId = await newInbox(pool)
     await store(projectId, Array<Given>(LEAF_MESSAGES - 1).fill({ bytes: 1 }))
     expect(await build(projectId)).toEqual([])
@@ -121,7 +121,7 @@ describe('the service builds a leaf of the search index', () => {
     expect(await pending(projectId)).toHaveLength(1)
   })
 
-  test('a leaf is built from fewer messages only if their text fills it', async () => {
+  test('a leaf (part of the search index) is built from fewer messages only if their text is long enough', async () => {
     const projectId = await newInbox(pool)
     const [first] = await store(projectId, [{ bytes: LEAF_TEXT_BYTES - 1 }])
     expect(await build(projectId)).toEqual([])
@@ -134,7 +134,7 @@ describe('the service builds a leaf of the search index', () => {
     expect(await pending(projectId)).toEqual([third!])
   })
 
-  test('a leaf takes the oldest messages first, and among messages of the same age the one that was stored first', async () => {
+  test('a leaf of the search index takes the oldest messages first, and of equally old messages the one stored first', async () => {
     const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const rows = await store(
@@ -154,7 +154,7 @@ describe('the service builds a leaf of the search index', () => {
     ])
   })
 
-  test('a leaf contains each word once, without the prefix of the project, and sorts the words by their bytes', async () => {
+  test('a leaf of the search index contains each word once, without the project’s prefix, sorted by bytes', async () => {
     const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const given = [['b', 'é', 'x:y'], [], ['b', 'Z', 'a']]
@@ -176,7 +176,7 @@ describe('the service builds a leaf of the search index', () => {
     ])
   })
 
-  test('a leaf has no position for a deleted message, and is not built if most of its messages were deleted', async () => {
+  test('a leaf of the search index has no entry for a deleted message, and is not built if most messages were deleted', async () => {
     const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const few = await store(projectId, Array<Given>(3).fill({ bytes: third }))
@@ -192,7 +192,7 @@ describe('the service builds a leaf of the search index', () => {
     expect(await words(other)).toEqual([['a', '1.0']])
   })
 
-  test('a leaf leaves out a message that another transaction has locked, and the messages of other projects', async () => {
+  test('a leaf of the search index skips a message that another transaction has locked, and messages of other projects', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const [held, free] = await store(projectId, [{}, {}])
     await store(neighbour, [{ time: 0 }])
@@ -212,7 +212,7 @@ describe('the service builds a leaf of the search index', () => {
   })
 })
 
-test('only one process at a time builds the search segments of a project, and other projects do not wait', async () => {
+test('only one process at a time builds a project’s search index, and other projects do not wait', async () => {
   const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
   for (const id of [projectId, neighbour]) await store(id, [{}])
   const holder = await pool.connect()
@@ -240,7 +240,7 @@ describe('the service merges neighbouring segments of the search index', () => {
   }
   const times = (count: number, size: number) => Array<number>(count).fill(size)
 
-  test('neighbouring segments are merged if there are sixteen with less than 16 leaves each, or sixteen with 16 to 255 leaves each', () => {
+  test('neighbouring index segments are merged if sixteen have less than 16 leaves each, or sixteen have 16 to 255 leaves each', () => {
     for (const size of [1, 15, 16, 255]) {
       const all = sized(...times(17, size))
       expect(neighboursToMerge(all.slice(0, 15))).toBeNull()
@@ -250,14 +250,14 @@ describe('the service merges neighbouring segments of the search index', () => {
     expect(neighboursToMerge([])).toBeNull()
   })
 
-  test('small and large segments are counted separately, and small segments are merged first', () => {
+  test('small and large segments of the search index are counted separately, and small segments are merged first', () => {
     expect(neighboursToMerge(sized(...times(15, 16), ...times(15, 15)))).toBeNull()
     const all = sized(...times(3, 256), ...times(16, 16), ...times(16, 1))
     expect(neighboursToMerge(all)).toEqual(all.slice(19))
     expect(neighboursToMerge(all.slice(0, -1))).toEqual(all.slice(3, 19))
   })
 
-  test('before a further leaf is built, neighbouring segments become one segment that has all their words', async () => {
+  test('before another leaf is built, neighbouring segments of the search index become one segment with all their words', async () => {
     const projectId = await newInbox(pool)
     const long = (n: number) =>
       Array.from({ length: n === 3 ? 1_600 : 200 }, (_, m) => `w${n}x${m}`.padEnd(45, '-'))
@@ -287,7 +287,7 @@ describe('the service merges neighbouring segments of the search index', () => {
     expect(placesOf.get('even')).toBe(odd.map(placesIn).join(' '))
   })
 
-  test('neighbouring segments lose the words of deleted messages when they are merged, and keep the other words', async () => {
+  test('when index segments are merged, the words of deleted messages are dropped and all other words are kept', async () => {
     const projectId = await newInbox(pool)
     const rows = await store(
       projectId,
@@ -301,7 +301,7 @@ describe('the service merges neighbouring segments of the search index', () => {
     expect([found.own0, found.own9, found.own8]).toEqual([undefined, undefined, '9.0'])
   })
 
-  test('segments and their leaves are deleted when all their messages are deleted, and a later segment stays', async () => {
+  test('if all messages of an index segment are deleted, the segment and its leaves are deleted, and later segments stay', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, Array<Given>(17).fill({ words: ['a'] }))
     await store(neighbour, [{}])
@@ -317,7 +317,7 @@ describe('the service merges neighbouring segments of the search index', () => {
 })
 
 describe('the service checks each segment of the search index weekly', () => {
-  test('the weekly check of a segment is due after seven days, and the next week is counted from this check', async () => {
+  test('a segment of the search index is checked seven days after its last check', async () => {
     const projectId = await newInbox(pool)
     await store(projectId, [{ words: ['a'] }])
     await build(projectId)
@@ -330,7 +330,7 @@ describe('the service checks each segment of the search index weekly', () => {
     expect(await ids()).toEqual(before)
   })
 
-  test('the weekly check takes the segment of its project whose last check is the oldest', async () => {
+  test('the weekly check takes the segment of its project that was not checked for the longest time', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, [{ words: ['a'] }, { words: ['b'] }])
     await store(neighbour, [{}])
@@ -350,7 +350,7 @@ describe('the service checks each segment of the search index weekly', () => {
     expect(await build(neighbour)).toEqual(['checked'])
   })
 
-  test('the weekly check of a segment removes only the words of deleted messages', async () => {
+  test('the weekly check of an index segment removes only the words of deleted messages', async () => {
     const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const [first] = await store(projectId, [
@@ -368,7 +368,7 @@ describe('the service checks each segment of the search index weekly', () => {
   })
 })
 
-test('a lost job is queued again for each project that has enough messages for a leaf, or a search segment to check', async () => {
+test('if the job that builds the search index is lost, it is queued again if a leaf can be built or a segment must be checked', async () => {
   const [few, many, long, short, due, checked] = await Promise.all(
     Array.from({ length: 6 }, () => newInbox(pool)),
   )

@@ -63,7 +63,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
   const numbers = (from: number, to: number) =>
     Array.from({ length: Math.abs(to - from) + 1 }, (_, n) => (from < to ? from + n : from - n))
 
-  test('pending messages come in the order of the search, and of messages with the same time the one stored last is the newest', async () => {
+  test('messages not yet in an index segment come in the search’s order; of messages with the same time the later stored is newer', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 2 }, { time: 1 }, { time: 2 }])
     await store(newId(), [{ time: 2 }])
@@ -76,7 +76,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
     expect(await batchesOf(pendingCandidates, newId())).toEqual([])
   })
 
-  test('pending messages are found within the time range of the search, including both ends', async () => {
+  test('messages that are not yet in an index segment are found within the time range, including both ends', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 1 }, { time: 2 }, { time: 3 }, { time: 4 }])
     for (const order of ['newest', 'oldest'] as const) {
@@ -101,14 +101,14 @@ describe('a search gets the pending messages, which are in no segment of the sea
     },
   )
 
-  test('if pending messages fill their last batch, the time of the last message is the time limit of the later batches', async () => {
+  test('if messages outside of the index fill their last batch, the last message’s time is the time limit for later batches', async () => {
     const projectId = newId()
     await store(projectId, Array<{ time: number }>(256).fill({ time: 7 }))
     const batches = await batchesOf(pendingCandidates, projectId)
     expect(batches.map(({ rows, bound }) => [rows.length, bound])).toEqual([[256, 7]])
   })
 
-  test('pending messages with long texts come in smaller batches, each limited by the time of its last message', async () => {
+  test('messages outside of the index with long texts come in smaller batches, each limited by its last message’s time', async () => {
     const projectId = newId()
     const half = LEAF_TEXT_BYTES / 2
     await store(
@@ -156,7 +156,7 @@ describe('a search gets the messages in segments of the search index', () => {
   const rowsIn = async (...given: Parameters<typeof wanted>) =>
     (await found(...given)).flatMap(({ rows }) => rows)
 
-  test('before messages in segments comes an empty batch, whose time limit covers all segments', async () => {
+  test('before the messages of index segments comes an empty batch, whose time limit covers all segments', async () => {
     const projectId = newId()
     await segment(projectId, [{ leaf: 1, rows: [11, 12], since: 3, until: 5 }])
     await segment(projectId, [{ leaf: 2, rows: [21], since: 2, until: 4 }])
@@ -172,7 +172,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(await found(newId())).toEqual([{ rows: [], bound: -Infinity }])
   })
 
-  test('a search reads the messages of leaves whose time range overlaps the time range of the search', async () => {
+  test('a search reads only leaves of the index whose time range overlaps the search’s time range', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11], since: 1, until: 2 },
@@ -191,7 +191,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(await found(projectId, { sinceMs: ms(9) })).toEqual([{ rows: [], bound: -Infinity }])
   })
 
-  test('a search reads only messages in segments that contain its words, and none from a segment that lacks one of the words', async () => {
+  test('a search reads only messages whose leaf contains its words, and skips a segment that lacks one of the words', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11], words: ['word', 'other'] },
@@ -206,7 +206,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(await rowsIn(projectId, { typed: 'nobody' })).toEqual([])
   })
 
-  test('messages in segments come in batches of 64, then 128, and the leaves that follow set the time limit of each batch', async () => {
+  test('messages from index segments come in batches of 64, then 128, and the next leaves set each batch’s time limit', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 8 }, (_, n) => ({
       leaf: n + 1,
@@ -229,7 +229,7 @@ describe('a search gets the messages in segments of the search index', () => {
     ])
   })
 
-  test('messages in segments come in batches that grow to 1,024 messages and no further', async () => {
+  test('messages from index segments come in batches that grow up to 1,024 messages', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 24 }, (_, n) => ({
       leaf: n + 1,
@@ -240,7 +240,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(sizes).toEqual([0, 1, 1, 2, 4, 8, 8])
   })
 
-  test('messages of leaves outside the time range of the search do not count in a batch', async () => {
+  test('messages in leaves outside of the search’s time range do not count towards a batch', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11] },
@@ -253,7 +253,7 @@ describe('a search gets the messages in segments of the search index', () => {
     ])
   })
 
-  test('a search reads messages in segments in 256 leaves first, and then in 1,024 leaves at a time', async () => {
+  test('a search reads the first messages from 256 leaves of the index, and then from 1,024 leaves at a time', async () => {
     const projectId = newId()
     let leaf = 1
     for (const size of [255, 1, 1, 1_023, 1, 2_000]) {

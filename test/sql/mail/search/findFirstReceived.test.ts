@@ -67,7 +67,7 @@ async function inbox(given: readonly Given[]) {
 }
 
 test.each(['code', 'text', 'invite'] as const)(
-  'an agent that waits for a %s gets the first later message of its inbox that has one',
+  'an agent that waits for a mail with a %s gets the first later message of its inbox that has one',
   async (kind) => {
     const others = (['code', 'text', 'invite'] as const).filter((one) => one !== kind)
     const first = await inbox([
@@ -88,7 +88,7 @@ test.each(['code', 'text', 'invite'] as const)(
   },
 )
 
-test('an agent that waits for a mail gets the first later message of its inbox that fits the words and the labels', async () => {
+test('an agent that waits for a mail gets the first later message of its inbox that has the requested words and labels', async () => {
   const first = await inbox([
     { second: 10, labels: ['paid', 'new'], subject: 'Invoice' },
     { second: 11, labels: ['paid', 'new'], subject: 'Invoice', isSent: true },
@@ -109,7 +109,7 @@ test('an agent that waits for a mail gets the first later message of its inbox t
   ]).toEqual([6, 5, 3, null, 4, 2, null])
 })
 
-test('an agent gets the message that was stored first, if several messages have the same time', async () => {
+test('if several messages have the same time, a waiting agent gets the message that was stored first', async () => {
   const first = await inbox([
     { second: 11, labels: ['paid'], has: ['code'] },
     { second: 11, labels: ['paid'], has: ['code'] },

@@ -56,7 +56,7 @@ test.each([
   ['newest', [9, 5, 2]],
   ['oldest', [2, 5, 9]],
 ] as const)(
-  'of messages with one time, a search for the %s orders those in a segment and the pending ones by their rows',
+  'in a search for the %s, messages with equal times are sorted by their database rows, whether indexed or not',
   async (order, rows) => {
     for (const pending of [[5], [2, 9]]) {
       const projectId = newId()
@@ -71,14 +71,14 @@ test.each([
   },
 )
 
-test('a message that is pending and in a segment is found once', async () => {
+test('a message that is both in an index segment and still waiting for the index is found once', async () => {
   const projectId = newId()
   await addPending(projectId, [5, 6])
   await addSegment(projectId, [5, 7])
   expect(await hitsOf(projectId, 'newest', 9)).toEqual([7, 6, 5])
 })
 
-test('a project counts as small while it has no segment and its pending messages fit in one leaf', async () => {
+test('a project’s search index counts as small while there is no segment and the waiting messages fit into one leaf', async () => {
   const rows = (count: number) => Array.from({ length: count }, (_, n) => n + 1)
   const [empty, full, many, long, longer, built] = [0, 0, 0, 0, 0, 0].map(newId) as string[]
   await addPending(full!, rows(LEAF_MESSAGES))

@@ -90,7 +90,7 @@ async function insert(projectId: string, numbers: number[]) {
 const nameOf = ({ messageId }: { messageId: string }) => Number(messageId.slice(1, -1))
 
 test.each(['none', 'half', 'all'] as const)(
-  'a page contains the newest matches if %s of the messages are in segments of the search index',
+  'a page of search results has the newest matches if %s of the messages are in segments of the search index',
   async (built) => {
     const [projectId, neighbour] = [await fill(COUNT, built), await fill(300, built)]
     const rows = new Map<number, bigint>()
@@ -151,7 +151,7 @@ test.each(['none', 'half', 'all'] as const)(
   },
 )
 
-test('a message in the results must match every search query', async () => {
+test('each search result must match every search query', async () => {
   const projectId = await fill(300)
   const find = async (...queries: string[]) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 10 }
@@ -201,7 +201,7 @@ test.each(['none', 'half', 'all'] as const)(
   },
 )
 
-test('messages with very long texts that are not yet in the search index are found', async () => {
+test('messages with very long texts are found before they are in the search index', async () => {
   const projectId = await fill(300, 'none')
   await pool.query('update search_pending set text_bytes = 1000000 where project_id = $1', [
     projectId,
@@ -214,7 +214,7 @@ test('messages with very long texts that are not yet in the search index are fou
   expect(messages.map(nameOf)).toEqual([0, 100, 200])
 })
 
-test('messages without a search vector are listed in batches, and each message gets its own vector', async () => {
+test('messages without search terms are listed in batches, and each message gets its own search terms', async () => {
   const projectId = await fill(3)
   await pool.query('update messages set search = null where project_id = $1', [projectId])
   const [oldest, ...others] = await listUnindexed(pool, 2)
@@ -225,7 +225,7 @@ test('messages without a search vector are listed in batches, and each message g
   expect(await listUnindexed(pool, 10)).toHaveLength(2)
 })
 
-test('the binary form and the text form of a search vector are the same vector in PostgreSQL', async () => {
+test('the binary form and the text form of a message’s search vector are equal in PostgreSQL', async () => {
   const from = ["o'neil@x.test", '"a\\\\b"@x.test']
   const crowd = Array.from({ length: 300 }, (_, n) => `a${n}@crowd.test`)
   for (const mail of [

@@ -179,14 +179,14 @@ test('a weekly check removes the words of a deleted message from its search segm
   await expectAllFound(projectId)
 })
 
-test('a few long messages fill a leaf (a part of the search segment), because a search reads all words of the messages that are in no leaf', async () => {
+test('a few long messages fill a leaf of the search index, because a search reads every word of messages in no leaf', async () => {
   const projectId = await newInbox(pool)
   await store(projectId, many(projectId, 5), 500_000)
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
 })
 
-test('deleted messages get no place in a leaf (a part of the search segment)', async () => {
+test('deleted messages get no place in a leaf (part of the search index)', async () => {
   const projectId = await newInbox(pool)
   const rows = await store(projectId, many(projectId, 240))
   await pool.query('delete from messages where row = any ($1::bigint[])', [rows.slice(20)])
@@ -198,7 +198,7 @@ test('deleted messages get no place in a leaf (a part of the search segment)', a
   await expectAllFound(projectId)
 })
 
-test('a search for a prefix that very many words share finds every message, although it reads only a limited number of words', async () => {
+test('a search for a prefix of very many words finds every message, although it reads a limited number of words', async () => {
   const projectId = await newInbox(pool)
   const texts = Array.from({ length: 240 }, (_, n) =>
     Array.from({ length: 60 }, (_, m) => `many${`${n}x${m}x`.repeat(6)}`).join(' '),
@@ -229,7 +229,7 @@ test('a search for a prefix that very many words share finds every message, alth
   ])
 })
 
-test('if a search does not read all words with a prefix, every message of the search segment counts as a match', async () => {
+test('if a search cannot read all words with a prefix, every message of the index segment is a possible match', async () => {
   const projectId = await newInbox(pool)
   await store(projectId, [
     vectorOf(projectId, 'alone'),
@@ -254,7 +254,7 @@ test('a search that takes too long throws SearchTimeoutError', async () => {
   await expect(found).rejects.toThrow(SearchTimeoutError)
 })
 
-test('a search finds every message stored before it, even while search segments are built and words change', async () => {
+test('a search finds every message stored before it, even while the search index is built and words change', async () => {
   const projectId = await newInbox(pool)
   const known = vectorOf(projectId, 'known')
   let [stored, isOver] = [0, false]

@@ -57,7 +57,7 @@ async function newAsked() {
 }
 
 describe('a payment waits for the approval of its owner', () => {
-  test('a payment that waits for its owner has one approval request, whose duration the project sets', async () => {
+  test('a payment that waits for its owner has one approval request, which is valid for the time that the project sets', async () => {
     const { ask, approvals, purchase, projectId } = await newAsked()
     expect(await purchase()).toMatchObject({
       state: 'waiting',
@@ -74,7 +74,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect([found[0].kind, hours]).toEqual(['payment', rows[0].approval_hours])
   })
 
-  test('a payment that has ended is not sent to its owner for approval again', async () => {
+  test('the owner is not asked about a payment that has already ended', async () => {
     const purse = await newPurse(pool, keyring)
     const { id, offer } = await purse.wanted(1_000n)
     await pool.query(`update purchases set state = 'failed', ended_at = now() where id = $1`, [id])
@@ -83,7 +83,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect([rowCount, (await row(pool, 'purchases', id)).state]).toEqual([0, 'failed'])
   })
 
-  test('a payment is queued again after the owner approves the terms that the owner saw', async () => {
+  test('after the owner approves exactly the payment terms that were shown, the payment is queued again', async () => {
     const { decide, purchase, approvals } = await newAsked()
     const other: PaymentDecision = { state: 'approved', hash: Buffer.alloc(32, 8) }
     expect((await decide(other))?.kind).toBe('changed')
@@ -93,7 +93,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect((await approvals())[0]).toMatchObject({ state: 'approved', decided_by: 'owner' })
   })
 
-  test('a payment is refused after a rejection, with the reason that the owner gave', async () => {
+  test('after the owner rejects a payment, the payment is refused with the owner’s reason', async () => {
     const { decide, purchase, events } = await newAsked()
     expect((await decide({ state: 'rejected', reason: 'too dear' }))?.kind).toBe('done')
     const { state, reason, detail, ciphertext } = await purchase()
@@ -102,20 +102,20 @@ describe('a payment waits for the approval of its owner', () => {
     expect((await events()).at(-1)).toBe('purse.refused')
   })
 
-  test('a payment follows the first decision of its owner, and a second decision changes nothing', async () => {
+  test('the owner’s first decision about a payment counts, and a second decision changes nothing', async () => {
     const { decide, purchase } = await newAsked()
     await decide(APPROVED)
     expect((await decide({ state: 'rejected', reason: null }))?.kind).toBe('before')
     expect((await purchase()).state).toBe('queued')
   })
 
-  test('a payment takes only one of ten simultaneous decisions', async () => {
+  test('of ten simultaneous decisions about a payment, only one takes effect', async () => {
     const { decide } = await newAsked()
     const results = await Promise.all(Array.from({ length: 10 }, () => decide(APPROVED)))
     expect(results.filter((result) => result?.kind === 'done')).toHaveLength(1)
   })
 
-  test('an approval request expires only after its time, and can then no longer be approved', async () => {
+  test('an approval request for a payment expires only after its time, and can then no longer be approved', async () => {
     const { decide, expire, purchase } = await newAsked()
     expect((await decide({ state: 'expired' }))?.kind).toBe('before')
     expect((await purchase()).state).toBe('waiting')
@@ -128,7 +128,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect((await silent.purchase()).reason).toBe('approval_expired')
   })
 
-  test('a payment is decided only for its project, and an unknown approval request is not found', async () => {
+  test('a payment can be decided only in its own project, and an unknown approval request is not found', async () => {
     const { decide, purchase } = await newAsked()
     const stranger = { projectId: 'prj_other', keyPrefix: 'eve', requestId: 'test' }
     expect(await decide(APPROVED, { as: stranger })).toBeNull()
@@ -137,7 +137,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect((await purchase()).state).toBe('waiting')
   })
 
-  test('a payment stays undecided if a check within the transaction of the decision fails', async () => {
+  test('if a check in the transaction of the decision fails, the payment stays undecided', async () => {
     const { decide, purchase } = await newAsked()
     const within = () => Promise.reject(new Error('no passkey'))
     await expect(decide(APPROVED, { within })).rejects.toThrow('no passkey')

@@ -41,12 +41,12 @@ async function remembered(lastAtomic: bigint, base: { atomic: bigint; at: Date }
 }
 
 describe('the hosts and payees that a project knows', () => {
-  test('are empty before its first payment', async () => {
+  test('before its first payment, a project knows no host and no payee', async () => {
     const before = await paidBefore([])
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('are those that it has paid, each payee at its own host', async () => {
+  test('a project knows the hosts and payees that it has paid, and each payee only at its own host', async () => {
     const places = [
       PLACE,
       { ...PLACE, payTo: OTHER_PAYEE },
@@ -58,7 +58,7 @@ describe('the hosts and payees that a project knows', () => {
     expect(places.map(before.payeeIsKnown)).toEqual([true, false, false, true])
   })
 
-  test('do not include a payment that nobody took, and neither does the base price', async () => {
+  test('a payment that nobody collected makes no host or payee known, and does not count for the base price', async () => {
     const purse = await newPurse(pool, keyring)
     const [taken, cancelled] = [await purse.wanted(1_000n), await purse.wanted(2_000n, OTHER_PAYEE)]
     const approved = 'update purchases set approved_hash = $2 where id = $1'
@@ -74,14 +74,14 @@ describe('the hosts and payees that a project knows', () => {
     expect([after.hostIsKnown(PLACE), after.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('do not include a seller that was asked and not paid', async () => {
+  test('a seller that was asked but not paid does not count as known', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.wanted(1_000n)
     const before = await readPaidBefore(pool, purse.projectId, [PLACE])
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('include a payment of the same group as soon as it is noted', async () => {
+  test('a payment makes its host and payee known to the next payments of the same group', async () => {
     const before = await remembered(1_000n, { atomic: 1_000n, at: new Date() })
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([true, true])
   })
@@ -90,23 +90,23 @@ describe('the hosts and payees that a project knows', () => {
 describe('the base price of a path', () => {
   const now = new Date()
 
-  test('is the price itself at the first payment', async () => {
+  test('the base price of a path at the first payment is the price of this payment', async () => {
     expect((await paidBefore([])).baseOf(PLACE, 700n, now)).toEqual({ atomic: 700n, at: now })
   })
 
-  test('is the lowest price that was paid before', async () => {
+  test('the base price of a path is the lowest price that was paid before', async () => {
     const before = await paidBefore([1_000n, 900n, 1_050n])
     expect(before.baseOf(PLACE, 950n, now).atomic).toBe(900n)
     expect(before.baseOf(PLACE, 901n, now).at).not.toBe(now)
   })
 
-  test('is set anew by the same price or a lower price', async () => {
+  test('an equal or lower price becomes the new base price of a path', async () => {
     const before = await paidBefore([1_000n])
     expect(before.baseOf(PLACE, 1_000n, now)).toEqual({ atomic: 1_000n, at: now })
     expect(before.baseOf(PLACE, 999n, now)).toEqual({ atomic: 999n, at: now })
   })
 
-  test('of another path, tool or host is not used', async () => {
+  test('a price that was paid for another path, tool or host is not used as the base price', async () => {
     const others = [
       { ...PLACE, path: '/tides' },
       { ...PLACE, tool: 'weather' },
@@ -116,7 +116,7 @@ describe('the base price of a path', () => {
     for (const place of others) expect(before.baseOf(place, 700n, now).atomic).toBe(700n)
   })
 
-  test('is the last price that was paid, once the lowest price is more than 30 days old', async () => {
+  test('if the lowest price is more than 30 days old, the base price is the last price that was paid', async () => {
     const aged = (ms: number) => ({ atomic: 900n, at: new Date(now.getTime() - ms) })
     const young = await remembered(1_100n, aged(30 * DAY_MS))
     expect(young.baseOf(PLACE, 1_150n, now)).toEqual(aged(30 * DAY_MS))
@@ -124,7 +124,7 @@ describe('the base price of a path', () => {
     expect(old.baseOf(PLACE, 1_150n, now)).toEqual({ atomic: 1_100n, at: now })
   })
 
-  test('comes from the later of two noted payments, in whatever order they are noted', async () => {
+  test('of two payments, the later payment sets the base price, in whatever order the service notes them', async () => {
     const before = await remembered(1_000n, { atomic: 1_000n, at: now })
     before.note({ ...PLACE, row: 999n }, 500n, { atomic: 500n, at: now })
     expect(before.baseOf(PLACE, 1_200n, now).atomic).toBe(1_000n)

@@ -38,7 +38,7 @@ async function newPurchases(count: number) {
 }
 
 describe('the list of purchases', () => {
-  test('a list has the purchases of one project that match every filter, newest first', async () => {
+  test('a list of purchases contains one project’s purchases that match every filter, newest first', async () => {
     await newPurchases(1)
     const { projectId, ids } = await newPurchases(4)
     const [mandate] = await listMandates(pool, { projectId, cursor: null, limit: 1 })
@@ -79,7 +79,7 @@ describe('the lookup of a purchase', () => {
     expect(await find(mine.projectId, other.ids[0]!)).toBeNull()
   })
 
-  test('a purchase shows its money, and the refunds of its sale, once its payment is signed', async () => {
+  test('a purchase shows its payment’s state and its refunds only after the payment is signed', async () => {
     const { projectId, ids } = await newPurchases(3)
     const find = async (id: string) => (await findPurchase(pool, { projectId, id, keyring }))!
     expect(await find(ids[1]!)).toMatchObject({ terms: null, money: null, refunds: [] })

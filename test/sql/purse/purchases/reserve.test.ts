@@ -25,7 +25,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const newPurse = (terms: Partial<MandateTerms> = {}) => newPurseOf(database.pool, keyring, terms)
 
-test('a group of payments never exceeds the limits of the owner’s mandate', async () => {
+test('payments that are decided together never exceed the limits of the owner’s mandate', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, day: 25_000n } })
   const wanted = [10_000n, 10_000n, 6_000n, 5_000n, 1n]
   const group = []
@@ -40,13 +40,13 @@ test('a group of payments never exceeds the limits of the owner’s mandate', as
   expect(await purse.reserved()).toEqual([25_000n, 25_000n])
 })
 
-test('a group of payments never exceeds the limit on payments a minute', async () => {
+test('payments that are decided together never exceed the mandate’s number of payments in a minute', async () => {
   const purse = await newPurse({ paymentsPerMinute: 2 })
   const group = [await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)]
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])
 })
 
-test('a group of purchases spends no more than the balance of the purse', async () => {
+test('purchases that are decided together spend no more than the balance of the purse', async () => {
   const purse = await newPurse({ perPaymentAtomic: BALANCE, risePercent: 1_000_000 })
   await database.pool.query('update purses set balance_atomic = 150000 where project_id = $1', [
     purse.projectId,
@@ -59,7 +59,7 @@ test('a group of purchases spends no more than the balance of the purse', async 
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
 })
 
-test('within a group of purchases, the service notices that a payee is new or that a price was raised', async () => {
+test('for purchases that are decided together, the service notices a new payee or a raised price', async () => {
   const purse = await newPurse()
   const group = [
     await purse.wanted(1_000n),
@@ -77,7 +77,7 @@ test('within a group of purchases, the service notices that a payee is new or th
   expect(await purse.reserve(later)).toEqual(['ask price_rose', 'signed', 'ask price_rose'])
 })
 
-test('the warning of a mandate is recorded once, for the payment that crosses the threshold', async () => {
+test('a warning that a mandate is nearly used up is recorded once, for the payment that crosses the threshold', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, total: 10_000n } })
   const group = [await purse.wanted(8_000n), await purse.wanted(1_000n), await purse.wanted(1_000n)]
   await purse.reserve(group)
@@ -92,7 +92,7 @@ test('the warning of a mandate is recorded once, for the payment that crosses th
   ])
 })
 
-test('a purchase of another project, or a purchase that is already signed, is not signed', async () => {
+test('a purchase is not signed if it belongs to another project or is already signed', async () => {
   const [mine, others] = [await newPurse(), await newPurse()]
   const [first, foreign] = [await mine.wanted(1n), await others.wanted(1n)]
   expect(await mine.reserve([foreign, first])).toEqual(['not_due', 'signed'])

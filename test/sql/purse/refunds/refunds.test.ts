@@ -68,7 +68,7 @@ const kinds = async (paymentId: string, ...amounts: bigint[]) => {
 }
 
 describe('a seller records a refund that the seller pays by hand', () => {
-  test('a refund by hand must have the amount that the seller names, and must go to the payer', async () => {
+  test('a refund that the seller sends by hand has the amount that the seller names, and goes to the payer', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, 4_000n, 'first')
     expect(made).toEqual({
@@ -83,7 +83,7 @@ describe('a seller records a refund that the seller pays by hand', () => {
     })
   })
 
-  test('a refund by hand is at most the part of the payment that is not refunded, and a withdrawn refund counts no longer', async () => {
+  test('a refund by hand cannot exceed the part that is not refunded yet, and a withdrawn refund no longer counts', async () => {
     const sale = await newSale()
     expect(await kinds(sale.id, PAYMENT + 1n, 6_000n, 4_001n)).toEqual([
       'too_much',
@@ -96,7 +96,7 @@ describe('a seller records a refund that the seller pays by hand', () => {
     expect(await kinds(sale.id, 4_001n, 4_000n)).toEqual(['too_much', 'ok'])
   })
 
-  test('ten simultaneous refunds by hand never exceed the payment', async () => {
+  test('ten refunds by hand at once never exceed the payment', async () => {
     const sale = await newSale()
     const made = await Promise.all(Array.from({ length: 10 }, () => refund(sale.id, 4_000n)))
     expect(made.filter(({ kind }) => kind === 'ok')).toHaveLength(2)
@@ -124,7 +124,7 @@ describe('a seller records a refund that the seller pays by hand', () => {
     },
   )
 
-  test('a refund by hand needs a final payment of a project that is not deleted', async () => {
+  test('a refund by hand needs a final payment, and a project that is not deleted', async () => {
     const projectId = await newProject(pool)
     const waiting = await newPayment(pool, { projectId })
     const young = await newSettled(pool, { projectId })
@@ -136,7 +136,7 @@ describe('a seller records a refund that the seller pays by hand', () => {
     expect(await kinds(sale.id, 1n)).toEqual(['not_found'])
   })
 
-  test('a refund by hand is made only once for an idempotency key, and a different request with this key is refused', async () => {
+  test('an idempotency key gives only one refund by hand, and a different request with this key is refused', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, 1_000n, 'key')
     expect(await refunded(sale.id, 1_000n, 'key')).toEqual(made)
@@ -148,7 +148,7 @@ describe('a seller records a refund that the seller pays by hand', () => {
     await refunded((await newSale()).id, 1_000n, 'key')
   })
 
-  test('a repeated refund request gets its first response, even if nothing of the payment is left to refund', async () => {
+  test('a repeated refund request gets the first response, even if nothing more can be refunded', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, PAYMENT, 'all')
     expect(await refunded(sale.id, PAYMENT, 'all')).toEqual(made)
@@ -156,7 +156,7 @@ describe('a seller records a refund that the seller pays by hand', () => {
 })
 
 describe('a seller names the transaction of a refund', () => {
-  test('a transaction that the seller names is looked up, and replaces a transaction that was not accepted', async () => {
+  test('a refund transaction that the seller names is checked, and replaces a transaction that was refused', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     await pool.query(`update hand_refunds set reason = 'no transfer' where id = $1`, [id])
@@ -168,7 +168,7 @@ describe('a seller names the transaction of a refund', () => {
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: newHash() })).toBe('ok')
   })
 
-  test('a transaction that the seller names can be withdrawn until the chain has proved it', async () => {
+  test('the transaction that a seller names for a refund can be withdrawn until it is proven on the chain', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }
@@ -179,7 +179,7 @@ describe('a seller names the transaction of a refund', () => {
     expect((await listRefunds(pool, sale.id))[0]).toMatchObject({ state: 'spent' })
   })
 
-  test('a transaction of a withdrawn refund is refused', async () => {
+  test('a transaction for a withdrawn refund is refused', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }
@@ -188,7 +188,7 @@ describe('a seller names the transaction of a refund', () => {
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('proved')
   })
 
-  test('a transfer that paid for a sale or a purchase does not count as a refund', async () => {
+  test('a transfer that paid for a sale or a purchase cannot count as a refund', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, PAYMENT)
     const { payer: buyer, payTo: seller } = DEVNET_ACCOUNTS
@@ -217,7 +217,7 @@ describe('a seller names the transaction of a refund', () => {
     expect([await record(3), await record(5), await record(4)]).toEqual([false, false, true])
   })
 
-  test('a refund has its receipt only while the chain shows its transfer', async () => {
+  test('a refund has a receipt only while the chain contains its transfer', async () => {
     const byHand = await newSale()
     const hand = await refunded(byHand.id, 1_000n)
     const out = await newPurseSale(5_000n)
@@ -252,7 +252,7 @@ describe('a seller names the transaction of a refund', () => {
     ])
   })
 
-  test('a refund of a deleted project can be neither claimed nor withdrawn', async () => {
+  test('after a project is deleted, no transaction can be named for its refunds, and no refund can be withdrawn', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     await deleteProject(pool, sale.projectId)
@@ -261,7 +261,7 @@ describe('a seller names the transaction of a refund', () => {
     expect(await withdrawRefund(pool, ACTOR, about)).toBe('not_found')
   })
 
-  test('a transaction that the seller names must belong to a refund of the payment', async () => {
+  test('a seller can name a transaction only for a refund of the same payment', async () => {
     const [sale, other] = [await newSale(), await newSale()]
     const { id } = await refunded(sale.id, 1_000n)
     const claim = (paymentId: string, refundId: string) =>
@@ -273,7 +273,7 @@ describe('a seller names the transaction of a refund', () => {
 })
 
 describe('the service makes a refund out of the purse of the seller', () => {
-  test('a refund out of the purse is signed at once, and the purse must contain the amount', async () => {
+  test('a refund from the purse is signed at once, and the purse must contain the amount', async () => {
     const sale = await newPurseSale(5_000n)
     expect(await kinds(sale.id, 5_001n)).toEqual(['insufficient_funds'])
     const made = await refunded(sale.id, 3_000n, 'key')
@@ -283,7 +283,7 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
   })
 
-  test('a refund out of the purse takes every idempotency key that a client may send', async () => {
+  test('a refund from the purse accepts every idempotency key that a client may send', async () => {
     const sale = await newPurseSale(5_000n)
     for (const key of ['k'.repeat(255), `${'k'.repeat(254)}l`]) {
       const made = await refunded(sale.id, 1_000n, key)
@@ -292,7 +292,7 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect(await listRefunds(pool, sale.id)).toHaveLength(2)
   })
 
-  test('an idempotency key of an agent cannot prevent a refund', async () => {
+  test('an agent’s idempotency key cannot block a refund', async () => {
     const sale = await newPurseSale(5_000n)
     await pool.query(
       `insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic, asked_by)
@@ -304,7 +304,7 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect(await listRefunds(pool, sale.id)).toHaveLength(1)
   })
 
-  test('a refund out of the purse cannot be withdrawn as if it were a refund by hand', async () => {
+  test('a refund from the purse cannot be withdrawn like a refund by hand', async () => {
     const sale = await newPurseSale(5_000n)
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }
@@ -312,7 +312,7 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('not_by_hand')
   })
 
-  test('a refund is made by hand if the payee of the payment is not the purse', async () => {
+  test('a refund is made by hand if the purse was not the payee of the payment', async () => {
     const { projectId } = await newPurseSale(PAYMENT)
     const sale = await newSale({ projectId })
     expect((await refunded(sale.id, 1_000n)).state).toBe('by_hand')
@@ -322,7 +322,7 @@ describe('the service makes a refund out of the purse of the seller', () => {
   })
 })
 
-test('a purchase shows only the refunds that a seller of the service has sent', async () => {
+test('a purchase shows only refunds that a seller of this service has sent', async () => {
   const nonce = newHash()
   const projectId = await newProject(pool)
   await openPurse(pool, keyring, { projectId, ...ACTOR })

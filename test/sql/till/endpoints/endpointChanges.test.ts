@@ -68,7 +68,7 @@ const checks = async (endpointId: string) => {
 }
 
 describe('a seller puts an endpoint with PUT', () => {
-  test('a put makes an endpoint with the given fields and queues its check', async () => {
+  test('a PUT of an endpoint creates the endpoint with the given fields and queues its check', async () => {
     const metadata = { summary: 'Tides' } as NonNullable<EndpointChange['metadata']>
     const made = await put(await newProject(pool), {
       description: 'Tide tables',
@@ -92,7 +92,7 @@ describe('a seller puts an endpoint with PUT', () => {
     expect(await checks(made.endpoint.id)).toBe(1)
   })
 
-  test('a put of a known resource changes the given fields, and keeps the others', async () => {
+  test('a PUT of a known resource changes the given fields, and keeps the other fields', async () => {
     const { projectId, id } = await newEndpoint({ description: 'Tides', webhookUrl: HOOK })
     await dropJobs(pool)
     const again = await put(projectId, { priceAtomic: 5n, network: 'base' })
@@ -103,7 +103,7 @@ describe('a seller puts an endpoint with PUT', () => {
     expect(await checks(id)).toBe(1)
   })
 
-  test('a put of a resource that another project has makes a separate endpoint', async () => {
+  test('a PUT of a resource that another project also has creates a separate endpoint', async () => {
     const other = await newEndpoint()
     const { created, endpoint } = await put(await newProject(pool), { priceAtomic: 7n })
     expect(created).toBe(true)
@@ -111,14 +111,14 @@ describe('a seller puts an endpoint with PUT', () => {
     expect((await findEndpoint(pool, other))?.priceAtomic).toBe(10_000n)
   })
 
-  test('a put of a deleted resource makes a new endpoint', async () => {
+  test('a PUT of a deleted resource creates a new endpoint', async () => {
     const { projectId, id } = await newEndpoint()
     await deleteEndpoint(pool, { projectId, id })
     const { created, endpoint } = await put(projectId)
     expect([created, endpoint.id === id]).toEqual([true, false])
   })
 
-  test('a project with the maximum number of endpoints can put a known resource, but not a new one', async () => {
+  test('a project with the maximum number of endpoints can PUT a known resource, but not a new one', async () => {
     const { projectId, id } = await newEndpoint()
     await pool.query(
       `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
@@ -130,7 +130,7 @@ describe('a seller puts an endpoint with PUT', () => {
     await expect(put(projectId, { path: 'b' })).rejects.toBeInstanceOf(TooManyEndpointsError)
   })
 
-  test('a put that gives a secret but no webhook stores nothing', async () => {
+  test('a PUT with a webhook secret but without a webhook stores nothing', async () => {
     const projectId = await newProject(pool)
     const refused = put(projectId, { webhookSecret: 'a-secret-of-my-own' })
     await expect(refused).rejects.toBeInstanceOf(SecretWithoutWebhookError)
@@ -139,7 +139,7 @@ describe('a seller puts an endpoint with PUT', () => {
 })
 
 describe('a seller changes an endpoint', () => {
-  test('a change of an endpoint without fields changes nothing', async () => {
+  test('a change of an endpoint with no fields changes nothing', async () => {
     const { change, endpoint, stored } = await newEndpoint({
       ...{ description: 'Tides', webhookUrl: HOOK, discoverable: false, openApiUrl: DOCUMENT },
     })
@@ -162,7 +162,7 @@ describe('a seller changes an endpoint', () => {
     expect(endpoint).toMatchObject({ ...given, description: null, discoverable: true })
   })
 
-  test('a change of an endpoint can pause it, keeps the time of the first pause, and can end the pause', async () => {
+  test('a change can pause an endpoint, keeps the time of the first pause, and can end the pause', async () => {
     const { change, stored } = await newEndpoint()
     expect((await change({ active: false })).endpoint.isPaused).toBe(true)
     await pool.query(
@@ -175,7 +175,7 @@ describe('a seller changes an endpoint', () => {
     expect((await change({ active: true })).endpoint.isPaused).toBe(false)
   })
 
-  test('a change can replace or remove single parts of the metadata, and removes what the server of the endpoint reported before', async () => {
+  test('a change can replace or remove single metadata, and drops the metadata that the endpoint’s server reported before', async () => {
     const [one, two] = [
       { summary: 'a', tags: ['x'] },
       { summary: null, name: 'b' },
@@ -215,7 +215,7 @@ describe('the service reads the OpenAPI document of an endpoint', () => {
       [id],
     )
 
-  test('if the same OpenAPI document is named again, it is read again, and its old metadata is kept until then', async () => {
+  test('if the same OpenAPI document is set again, the service reads it again, and keeps the old metadata until then', async () => {
     const { change, id } = await newEndpoint({ openApiUrl: DOCUMENT })
     await read(id)
     await dropJobs(pool)
@@ -229,7 +229,7 @@ describe('the service reads the OpenAPI document of an endpoint', () => {
     expect(await checks(id)).toBe(1)
   })
 
-  test('the metadata of an OpenAPI document is dropped when another document is named', async () => {
+  test('if another OpenAPI document is set, the metadata of the old document are dropped', async () => {
     const { change, id } = await newEndpoint({ openApiUrl: DOCUMENT })
     await read(id)
     const url = 'https://api.example/other.json'
@@ -237,7 +237,7 @@ describe('the service reads the OpenAPI document of an endpoint', () => {
     expect((await change({ openApiUrl: url })).endpoint.openApi).toEqual({ url, ...none })
   })
 
-  test('if the OpenAPI document is removed, all data that was read from it is removed, and no check is queued', async () => {
+  test('if an OpenAPI document is removed, all data read from it are removed, and no check is queued', async () => {
     const { change, id, stored } = await newEndpoint({ openApiUrl: DOCUMENT })
     await read(id)
     await dropJobs(pool)
@@ -255,7 +255,7 @@ describe('the service reads the OpenAPI document of an endpoint', () => {
 })
 
 describe('a seller sets the webhook of an endpoint', () => {
-  test('the webhook of an endpoint gets a new secret with its first URL, and keeps this secret if the URL changes', async () => {
+  test('an endpoint’s webhook gets a secret with its first URL, and keeps this secret if the URL changes', async () => {
     const { change, secret } = await newEndpoint()
     expect(await secret()).toBeNull()
     const { newSecret } = await change({ webhookUrl: HOOK })
@@ -266,7 +266,7 @@ describe('a seller sets the webhook of an endpoint', () => {
     expect(await secret()).toBe(newSecret)
   })
 
-  test('the webhook of an endpoint takes a secret that the owner gives, either together with its URL or later', async () => {
+  test('an owner can give the secret of an endpoint’s webhook, together with its URL or later', async () => {
     const { change, secret, newSecret } = await newEndpoint({
       ...{ webhookUrl: HOOK, webhookSecret: 'a-secret-of-my-own' },
     })
@@ -278,7 +278,7 @@ describe('a seller sets the webhook of an endpoint', () => {
     expect(await secret()).toBe('another-secret')
   })
 
-  test('the webhook of an endpoint gets another secret by a rotation, and its secret is removed together with its URL', async () => {
+  test('a rotation gives an endpoint’s webhook another secret, and the secret is removed together with the URL', async () => {
     const { change, rotate, secret, newSecret } = await newEndpoint({ webhookUrl: HOOK })
     const rotated = (await rotate())!.newSecret
     expect(rotated).not.toBe(newSecret)
@@ -289,7 +289,7 @@ describe('a seller sets the webhook of an endpoint', () => {
     expect(await rotateWebhookSecret(pool, KEYRING, { projectId: 'prj_none', id: 'x' })).toBeNull()
   })
 
-  test('the webhook of an endpoint keeps a plain secret of an older release until a new secret replaces it', async () => {
+  test('an endpoint’s webhook keeps a plain-text secret from an older release until a new secret replaces it', async () => {
     const { change, rotate, stored, secret, id } = await newEndpoint({ webhookUrl: HOOK })
     await pool.query(
       `update seller_endpoints set webhook_secret = 'whsec_old', webhook_key_id = null,
@@ -313,7 +313,7 @@ describe('the service aborts the pending deliveries of an endpoint', () => {
     return error ?? status
   }
 
-  test('pending deliveries are aborted if the webhook URL, the endpoint or the project is removed', async () => {
+  test('pending webhook deliveries are aborted if the webhook URL, the endpoint or the project is removed', async () => {
     const made = await newEndpoint({ webhookUrl: HOOK })
     const kept = await newEndpoint({ webhookUrl: HOOK })
     const keptId = await deliver(kept)
@@ -337,7 +337,7 @@ describe('the service aborts the pending deliveries of an endpoint', () => {
     expect(await findEndpoint(pool, kept)).not.toBeNull()
   })
 
-  test('pending deliveries are not aborted if a different project asks for the deletion of the endpoint', async () => {
+  test('pending webhook deliveries continue if another project tries to delete the endpoint', async () => {
     const made = await newEndpoint({ webhookUrl: HOOK })
     const id = await deliver(made)
     expect(await deleteEndpoint(pool, { projectId: await newProject(pool), id: made.id })).toBe(

@@ -38,7 +38,7 @@ const provoke = (id: string) => provokeEndpointCheck(pool, id, PAUSE_MS)
 const isQueued = async (id: string) =>
   (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
 
-test('a check is queued at most once in a pause, and not while another check waits', async () => {
+test('the check of an endpoint is queued at most once in a pause, and not while another check waits', async () => {
   const { id } = await newEndpoint()
   expect(await provoke(id)).toBe(0)
   expect(await isQueued(id)).toBe(true)
@@ -51,7 +51,7 @@ test('a check is queued at most once in a pause, and not while another check wai
   expect(await isQueued(id)).toBe(true)
 })
 
-test('no check of a deleted or unknown endpoint is queued', async () => {
+test('no check is queued for a deleted or unknown endpoint', async () => {
   const { id, projectId } = await newEndpoint()
   await change(id, 'deleted_at = now()')
   for (const target of [id, 'se_none']) {
@@ -69,7 +69,7 @@ test('a project can have only its own endpoints checked again', async () => {
   expect(await isQueued(mine.id)).toBe(true)
 })
 
-test('an endpoint that is deleted at the same time is not checked again', async () => {
+test('if an endpoint is deleted at the same time, it is not checked again', async () => {
   const target = await newEndpoint()
   const hold = 'update seller_endpoints set deleted_at = now() where id = $1'
   expect(await whileHeld(pool, hold, [target.id], () => [checkEndpointAnew(pool, target)])).toEqual(
