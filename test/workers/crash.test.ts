@@ -9,7 +9,7 @@ import { waitFor } from '../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
-test('a mail whose worker is killed during an attempt is sent within 15 s, with the same Message-ID', async () => {
+test('if a worker is killed while it sends a mail, another worker sends the mail within 15 s with the same Message-ID', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -64,7 +64,7 @@ test('a mail whose worker is killed during an attempt is sent within 15 s, with 
   expect(sink.mails).toHaveLength(1)
 })
 
-test('a live worker pool keeps its registration and its jobs during sweeps', async () => {
+test('a running worker pool keeps its registration and its jobs while dead worker pools are cleaned up', async () => {
   await using service = await startTestService({ smtp: false })
   const { pool } = service.database
   const registered = await waitFor('the registration', async () => {
@@ -87,7 +87,7 @@ test('a live worker pool keeps its registration and its jobs during sweeps', asy
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a worker pool that loses its database row registers again under the same id, and keeps its jobs', async () => {
+test('a worker pool whose database row was deleted registers again under the same id, and keeps its jobs', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>
@@ -115,7 +115,7 @@ test('a worker pool that loses its database row registers again under the same i
   expect(await releaseJobsOfDeadPools(pool)).toEqual([])
 })
 
-test('after an outage of the database, a worker pool that seems dead gets its whole grace period again', async () => {
+test('after an outage of the database, a worker pool that seems dead gets a full new grace period', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { pool } = service.database
   await pool.query(

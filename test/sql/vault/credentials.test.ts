@@ -74,7 +74,7 @@ async function audited(): Promise<string[]> {
 const versionsOf = async (project = projectId) =>
   (await listVersions(pool, { projectId: project, name }))?.map(({ version }) => version)
 
-test('a new credential has version 1 and no limits on its use, was never used, and may be revealed to agents', async () => {
+test('a new credential has version 1 and no limits on where it may be used, was never used, and may be revealed to agents', async () => {
   const expiresAt = new Date('2030-01-02T03:04:05Z')
   expect(await stored(asAgent({ metadata: { service: 'é' }, expiresAt }))).toEqual({
     id: expect.stringMatching(/^cred_[0-9a-f]{24}$/),
@@ -114,7 +114,7 @@ describe('the service stores the time of the last rotation of a credential', () 
     expect(await rotatedAt({ data: { key: 'a', secret: 'c' }, metadata: { x: 1 } })).toEqual(time)
   })
 
-  test('a new version with the same data sets the rotation time if the secret is withheld before or after the change', async () => {
+  test('a new credential version with the same data sets the rotation time if agents may not reveal the secret before or after the change', async () => {
     for (const [before, after] of [
       ['agent', 'owner'],
       ['owner', 'owner'],
@@ -126,7 +126,7 @@ describe('the service stores the time of the last rotation of a credential', () 
     }
   })
 
-  test('if the old data cannot be decrypted, the new version is stored nevertheless, and the rotation time is set', async () => {
+  test('a new credential version is stored even if the old data cannot be decrypted, and the rotation time is then set', async () => {
     await asAgent({ keyring: otherKeyring })
     expect(await rotatedAt({})).toBeInstanceOf(Date)
     name = randomUUID()
@@ -140,7 +140,7 @@ describe('the service stores the time of the last rotation of a credential', () 
   })
 })
 
-test('a fault of the master keyring stops a new version, and the credential stays unchanged', async () => {
+test('if the master keyring fails, no new credential version is stored, and the credential stays unchanged', async () => {
   await asAgent()
   class AwayKeyring extends Keyring {
     override open(): never {
@@ -156,13 +156,13 @@ describe('an agent writes a credential with its API key', () => {
   const ONE = { allowedHosts: ['one.example'] }
   const BOTH = { allowedHosts: ['one.example', 'two.example'] }
 
-  test('an API key may set any limits if no owner has changed the limits of the credential, and absent limits get the default', async () => {
+  test('an API key may set any limits of a credential if no owner has changed the limits, and absent limits get the default', async () => {
     expect(await stored(asAgent(ONE))).toMatchObject(ONE)
     expect(await stored(asAgent(BOTH))).toMatchObject(BOTH)
     expect(await stored(asAgent())).toMatchObject(UNBOUNDED)
   })
 
-  test('an API key can make the limits of the owner narrower, but can never widen them, not even limits that it made narrower itself', async () => {
+  test('an API key can narrow the credential limits that the owner set, but can never widen the limits, not even after narrowing', async () => {
     await asOwner(BOTH)
     expect(await stored(asAgent(ONE))).toMatchObject(ONE)
     expect(await asAgent(BOTH)).toBe('withheld')
@@ -175,7 +175,7 @@ describe('an agent writes a credential with its API key', () => {
     ])
   })
 
-  test('if the owner left limits absent, an API key keeps them absent, even if another type of credential has other defaults', async () => {
+  test('if the owner left the limits of a credential absent, an API key keeps them absent, even if the new type has other defaults', async () => {
     await asOwner({ ...ONE, allowedMethods: ['GET'] })
     expect(
       await stored(asAgent({ type: 'LOGIN', metadata: { uri: 'https://two.example' } })),
@@ -185,13 +185,13 @@ describe('an agent writes a credential with its API key', () => {
     })
   })
 
-  test('an API key cannot widen a limit of a withheld credential, even if no owner has set the limits', async () => {
+  test('an API key cannot widen a limit of a credential that only the owner can reveal, even if no owner has set the limits', async () => {
     await asAgent({ ...ONE, reveal: 'owner' })
     expect(await asAgent(BOTH)).toBe('withheld')
     expect(await stored(asAgent(ONE))).toMatchObject({ version: 2, reveal: 'owner', ...ONE })
   })
 
-  test('an API key can withhold a credential, and then cannot reveal it again, but the owner can', async () => {
+  test('an API key can withhold a credential from agents; afterwards the owner can reveal the credential again, but the API key cannot', async () => {
     await asAgent()
     expect(await stored(asAgent({ reveal: 'owner' }))).toMatchObject({ reveal: 'owner' })
     expect(await asAgent({ reveal: 'agent' })).toBe('withheld')
@@ -201,7 +201,7 @@ describe('an agent writes a credential with its API key', () => {
   })
 })
 
-test('the owner can widen the limits of a credential, and absent limits get the default', async () => {
+test('the owner can widen the limits on the use of a credential, and absent limits get the default', async () => {
   await asOwner({ reveal: 'owner', allowedHosts: ['one.example'], allowedPaths: ['/a'] })
   const wider = await stored(asOwner({ allowedHosts: ['two.example'] }))
   expect(wider).toMatchObject({ ...UNBOUNDED, allowedHosts: ['two.example'], reveal: 'owner' })
@@ -216,14 +216,14 @@ test('no credential is created for a deleted or unknown project', async () => {
   expect(await audited()).toEqual([])
 })
 
-test('a credential of a deleted project gets no new version', async () => {
+test('no new version of a credential can be stored after its project is deleted', async () => {
   const project = await newProject(pool)
   await stored(asOwner({ project }))
   await pool.query('update projects set deleted_at = now() where id = $1', [project])
   expect(await asOwner({ project })).toBeNull()
 })
 
-test('a project with the maximum number of credentials can store no new name, but can still overwrite, and other projects do not count', async () => {
+test('a project with the maximum number of credentials can create no further credential, but can change its own, and projects count separately', async () => {
   const full = await newProject(pool)
   await pool.query(
     `insert into credentials (id, project_id, name) select 'full_' || n, $1, 'n' || n from generate_series(2, $2::int) n`,
@@ -239,14 +239,14 @@ test('a project with the maximum number of credentials can store no new name, bu
   await pool.query('delete from credentials where project_id = $1', [full])
 })
 
-test('if five requests create a credential with the same name at once, the credential has the versions 1 to 5', async () => {
+test('if five concurrent requests create a credential with the same name, the credential gets the versions 1 to 5', async () => {
   const made = await Promise.all([1, 2, 3, 4, 5].map((n) => stored(asAgent({ data: { n } }))))
   expect(made.map(({ version }) => version).toSorted()).toEqual([1, 2, 3, 4, 5])
   expect(new Set(made.map(({ id }) => id)).size).toBe(1)
   expect(made.filter(({ lastRotatedAt }) => lastRotatedAt === null)).toHaveLength(1)
 })
 
-test('each credential version contains its own secret, under the name of the credential', async () => {
+test('each version of a credential contains the secret of this version and the name of the credential', async () => {
   await asAgent({ data: { key: 'first' } })
   await asAgent({ data: { key: 'second', totp: 'JBSWY3DPEHPK3PXP' } })
   const { rows } = await pool.query('select row from credentials where name = $1', [name])
@@ -264,7 +264,7 @@ test('each credential version contains its own secret, under the name of the cre
   ])
 })
 
-test('a deletion removes the credential with all its versions from its own project only, and is recorded in the audit log', async () => {
+test('the deletion of a credential removes all its versions, changes no other project, and is recorded in the audit log', async () => {
   const other = await newProject(pool)
   await asAgent()
   await asAgent()
@@ -276,7 +276,7 @@ test('a deletion removes the credential with all its versions from its own proje
   expect(await stored(asAgent())).toMatchObject({ version: 1, lastRotatedAt: null })
 })
 
-test('the audit log names the version that a restore copied, and contains nothing else of the credential', async () => {
+test('the audit log entry of a restored credential names the copied version, and contains no data of the credential', async () => {
   await asAgent()
   const target = { actor: actorOf(projectId), keyring, name, isOwner: true, version: 1 }
   expect(await restoreVersion(pool, target)).toMatchObject({ kind: 'ok' })
@@ -290,20 +290,20 @@ test('the audit log names the version that a restore copied, and contains nothin
   ])
 })
 
-test('a secret counts as withheld if it is withheld in any of the given states', () => {
+test('a secret counts as withheld from agents if any of the given states says that only the owner may reveal the secret', () => {
   const [agent, owner] = [{ reveal: 'agent' }, { reveal: 'owner' }] as const
   expect([isWithheld(agent), isWithheld(agent, agent), isWithheld()]).toEqual([false, false, false])
   expect([isWithheld(owner, agent), isWithheld(agent, owner)]).toEqual([true, true])
 })
 
-test('credential data count as different if a value differs or the old data are unknown, but not if only the order differs', () => {
+test('credential data count as changed if a value differs or the old data are unknown, but not if only the order of the data differs', () => {
   expect(isOtherData({ a: 1, b: [2] }, { b: [2], a: 1 })).toBe(false)
   expect(isOtherData({ a: 1 }, { a: 2 })).toBe(true)
   expect(isOtherData({ a: [1, 2] }, { a: [2, 1] })).toBe(true)
   expect(isOtherData(null, {})).toBe(true)
 })
 
-test('a credential version is refused if it does not exist or has expired, and the error states when it expired', async () => {
+test('a credential version that does not exist or has expired is refused, and the error for an expired version states the expiry time', async () => {
   const read = async (expiresAt: Date | null) => {
     const { version } = await stored(asAgent({ expiresAt }))
     const { rows } = await pool.query('select row from credentials where name = $1', [name])

@@ -28,7 +28,7 @@ async function newUse() {
   return { id: body.useId as string, projectId: agent.project.id }
 }
 
-test('the request and the response of a stored use can be read after a change of the master key', async () => {
+test('the stored request and response of a secret’s use can be read after a change of the master key', async () => {
   const { pool } = service.database
   const old = masterKeys(service.config)
   const next = masterKey('next', randomBytes(32))
@@ -56,7 +56,7 @@ test('the request and the response of a stored use can be read after a change of
   expect(use).toMatchObject({ state: 'answered', answer, error: null })
 })
 
-test('a stored use is deleted after its expiry, and no other use is deleted', async () => {
+test('the stored use of a secret is deleted after its expiry, and other stored uses are kept', async () => {
   const { pool } = service.database
   const [gone, kept] = [await newUse(), await newUse()]
   await pool.query(
@@ -70,7 +70,7 @@ test('a stored use is deleted after its expiry, and no other use is deleted', as
   expect(rows).toEqual([{ id: kept.id }])
 })
 
-test('a use that a crash interrupted outlives its expiry until its end is recorded', async () => {
+test('the record of a secret’s use that a crash interrupted is kept beyond its expiry until the end of the use is recorded', async () => {
   const { pool } = service.database
   const { id, projectId } = await newUse()
   const keyring = new Keyring(masterKeys(service.config))

@@ -19,7 +19,7 @@ async function exportedFunctions(): Promise<string[]> {
   return found
 }
 
-test('each exported function that reads strangers’ bytes is either measured, or an exception with a reason', async () => {
+test('each exported function that reads input of strangers is measured by the step check, or is a listed exception with a reason', async () => {
   const measured = new Set(READERS.map(({ name }) => name.split(': ')[0]!))
   const exported = await exportedFunctions()
   expect(exported.filter((name) => !measured.has(name) && !OTHER_EXPORTS.has(name))).toEqual([])

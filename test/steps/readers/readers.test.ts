@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { amount } from '../../support/database/extent.ts'
 import { measureTable } from '../measureTable.ts'
 
-test('a reader takes about twice as many steps for an input of twice the length', async () => {
+test('a parser needs about twice as many steps for an input of twice the length', async () => {
   const effort = {
     first: amount(1_000, 500),
     last: amount(8_000, 2_000),

@@ -47,7 +47,7 @@ async function fund(client: DevnetClient, to: Address): Promise<void> {
 }
 
 describe('a fresh devnet behaves like Base Sepolia', () => {
-  test('a fresh devnet has the chain id, USDC, EIP-712 domain and Multicall3 of Base Sepolia', async () => {
+  test('a fresh devnet (local test chain) has the chain id, USDC contract, EIP-712 domain and Multicall3 contract of Base Sepolia', async () => {
     expect([devnet.chainId, await client.getChainId()]).toEqual([84532, 84532])
     const read = (functionName: 'name' | 'symbol' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
       client.readContract({ ...usdc, functionName })
@@ -70,13 +70,13 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
     expect(balances).toEqual([1_000_000_000_000n, 0n])
   })
 
-  test('a fresh devnet has a funded gas wallet that has sent no transaction', async () => {
+  test('a fresh devnet (local test chain) has a funded gas wallet without any sent transaction', async () => {
     const address = gasWallet.address
     expect(await client.getBalance({ address })).toBe(10n ** 22n)
     expect(await client.getTransactionCount({ address })).toBe(0)
   })
 
-  test('a fresh devnet settles a payment that a wallet signed, and settles it only once', async () => {
+  test('a fresh devnet (local test chain) settles a signed payment, and settles the payment only once', async () => {
     const authorization = authorize()
     const signature = await signed(authorization)
     const verdict = await judge(authorization, signature)
@@ -92,7 +92,7 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
     expect((await settle(devnet, authorization, signature)).status).toBe('reverted')
   })
 
-  test('a fresh devnet accepts a payment of an ERC-1271 wallet, although only the chain can check its signature', async () => {
+  test('a fresh devnet accepts a payment from an ERC-1271 contract wallet, although only the wallet contract can check the signature', async () => {
     const from = await deployWallet(client, payer.address)
     await fund(client, from)
     const authorization = authorize({ from })
@@ -101,7 +101,7 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
     expect(await chainAccepts(client, authorization, signature)).toBe(true)
   })
 
-  test('the till accepts the same payments as a fresh devnet, except that the till is stricter and does not check the funds', async () => {
+  test('the till and a devnet accept the same signatures and payments, except that the till is stricter and does not check the payer’s funds', async () => {
     const nowS = BigInt(Math.floor(Date.now() / 1000))
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
     const highS = (signature: Hex): Hex => {
@@ -185,7 +185,7 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
     }
   })
 
-  test('a fresh devnet lets the token owner blacklist an address, as Circle can', async () => {
+  test('the token owner can blacklist an address on a fresh devnet, as Circle can on the real chain', async () => {
     const account = DEVNET_ACCOUNTS.tokenOwner.address
     const snapshot = await client.snapshot()
     const data = encodeFunctionData({

@@ -52,7 +52,7 @@ describe('the service keeps the state of a devnet', () => {
     expect(await client.getTransactionCount({ address: gasWallet.address })).toBe(1)
   }
 
-  test('the state of a devnet survives a stop and a start, and the devnet then settles the next payment', async () => {
+  test('a devnet (local test chain) keeps its state over a stop and a start, and then settles the next payment', async () => {
     const first = await start('restart')
     const payment = await pay(first)
     await Promise.all([first.stop(), first.stop()])
@@ -64,14 +64,14 @@ describe('the service keeps the state of a devnet', () => {
     await pay(second)
   })
 
-  test('the clock of a devnet does not lag behind the clock of the machine', async () => {
+  test('the clock of a devnet (local test chain) is not behind the clock of the machine', async () => {
     const devnet = await start('clock')
     const before = Math.floor(Date.now() / 1000)
     const { timestamp } = await devnetClient(devnet.rpcUrl).getBlock({ blockTag: 'pending' })
     expect(Number(timestamp)).toBeGreaterThanOrEqual(before)
   })
 
-  test('the state of a devnet survives a restart even if it holds contract code of 12 MB', async () => {
+  test('a devnet keeps its state over a restart, even if the state contains contract code of 12 MB', async () => {
     const first = await start('large')
     const address = `0x${'51'.repeat(20)}` as const
     await devnetClient(first.rpcUrl).setCode({ address, bytecode: `0x${'5b'.repeat(12_000_000)}` })
@@ -101,7 +101,7 @@ describe('the service keeps the state of a devnet', () => {
     return { child, stateFile, devnet: { rpcUrl } }
   }
 
-  test('the state of a devnet survives kill -9 of the service, because the next service saves and ends the orphaned anvil', async () => {
+  test('a devnet keeps its state if its service is killed with kill -9, because the next service saves and stops the orphaned anvil process', async () => {
     const { child, devnet } = await startService('killed')
     const payment = await pay(devnet)
     child.kill('SIGKILL')
@@ -112,7 +112,7 @@ describe('the service keeps the state of a devnet', () => {
     await expect(devnetClient(devnet.rpcUrl).getChainId()).rejects.toThrow()
   })
 
-  test('the state of a devnet survives kill -9 of service and anvil once the state file is written', async () => {
+  test('a devnet keeps its state if its service and anvil are killed with kill -9 after the state file is written', async () => {
     const { child, stateFile, devnet } = await startService('killedBoth')
     const before = statSync(stateFile).mtimeMs
     const payment = await pay(devnet)
@@ -124,7 +124,7 @@ describe('the service keeps the state of a devnet', () => {
     await expectPaid(await start('killedBoth'), payment)
   })
 
-  test('a second service cannot load the state of a devnet while the service that owns it is alive', async () => {
+  test('a second service cannot load the state of a devnet while another running service uses the state', async () => {
     const { child, devnet } = await startService('shared')
     await expect(start('shared')).rejects.toThrow(`in use by process ${child.pid}`)
     expect(await devnetClient(devnet.rpcUrl).getChainId()).toBe(84532)
@@ -133,7 +133,7 @@ describe('the service keeps the state of a devnet', () => {
     await (await start('shared')).stop()
   })
 
-  test('the state of a devnet survives a crash of anvil, and an ended devnet can be stopped without an error', async () => {
+  test('a devnet keeps its state if anvil crashes, and stopping an ended devnet throws no error', async () => {
     const first = await start('crashed')
     const { pid } = await Bun.file(join(directory, 'crashed.pid')).json()
     process.kill(pid, 'SIGKILL')
@@ -142,7 +142,7 @@ describe('the service keeps the state of a devnet', () => {
     await pay(await start('crashed'))
   })
 
-  test('the state of a devnet is refused if its file is invalid, and the file is kept', async () => {
+  test('a devnet does not start with an invalid state file, and the invalid file is kept', async () => {
     const stateFile = join(directory, 'broken')
     writeFileSync(stateFile, '0x1234')
     await expect(start('broken')).rejects.toThrow('cannot be loaded')
@@ -161,7 +161,7 @@ test('a devnet does not start on a port that is already in use', async () => {
   }
 })
 
-test('a devnet with a block time mines a sent transaction, and also mines blocks without transactions', async () => {
+test('a devnet with a block time mines a sent transaction, and also mines empty blocks', async () => {
   const devnet = await start('interval', { blockTimeS: 1 })
   const client = devnetClient(devnet.rpcUrl)
   const authorization = authorize()
@@ -169,6 +169,6 @@ test('a devnet with a block time mines a sent transaction, and also mines blocks
   while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await Bun.sleep(20)
 })
 
-test('no devnet in these tests logs a warning, except a devnet that finds the devnet of a killed service', () => {
+test('the devnets in these tests log no warning, except the warning about a leftover devnet of a killed service', () => {
   expect(new Set(warnings)).toEqual(new Set(['devnet of a killed service found']))
 })

@@ -52,7 +52,7 @@ async function kill(worker: ServiceProcess): Promise<void> {
 const gaps = (attempts: any[]) =>
   attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
 
-test('a webhook delivery attempt is repeated after kill −9 of its worker, and kill −9 between two attempts does not delay the second attempt', async () => {
+test('if kill −9 ends a worker during a webhook delivery attempt, the attempt is repeated; a kill between two attempts causes no delay', async () => {
   let hang = true
   await using receiver = await startReceiver(({ headers }, response) => {
     const isThird = headers['x-service-delivery-attempt'] === '3'
@@ -147,7 +147,7 @@ testWhole(
   },
 )
 
-test('a webhook delivery attempt that ends while the database is unreachable is recorded later and not repeated', async () => {
+test('a webhook delivery attempt that ends during a database outage is recorded after the outage and not repeated', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((request, response) => {
     const first = request.headers['x-service-delivery-attempt'] === '1'

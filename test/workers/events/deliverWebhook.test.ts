@@ -52,7 +52,7 @@ async function run(id: string, options: RunOptions = {}) {
 }
 
 describe('the service runs a webhook delivery job', () => {
-  test('a run of a delivery job sends the signed body with the headers of the delivery', async () => {
+  test('a webhook delivery job sends the signed event body with the webhook headers', async () => {
     const body = Buffer.from('{"note":"ü \\u0000"}')
     const { id } = await newEndpointDelivery(pool, receiver.url, { body, idempotencyKey: 'whk_1' })
     await run(id)
@@ -69,7 +69,7 @@ describe('the service runs a webhook delivery job', () => {
     })
   })
 
-  test('a delivery job without an attempt number makes only the first attempt of a delivery', async () => {
+  test('a webhook delivery job without an attempt number makes only the first attempt of its delivery', async () => {
     receiver.answer = status(503)
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await run(id, { attempt: undefined })
@@ -78,7 +78,7 @@ describe('the service runs a webhook delivery job', () => {
     expect((await delivery(id)).attempt).toBe(1)
   })
 
-  test('a delivery job sends nothing if its attempt number is not the number of the next attempt', async () => {
+  test('a webhook delivery job sends nothing if its attempt number is not the next attempt number of the delivery', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     for (const attempt of [0, 2, 3]) await run(id, { attempt })
     await run('del_none')
@@ -87,20 +87,20 @@ describe('the service runs a webhook delivery job', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('a delivery job takes a sending slot for its endpoint and its project, and gives the slot back', async () => {
+  test('a webhook delivery job takes a sending slot of its endpoint and of its project, and releases both slots at its end', async () => {
     const { id, projectId, endpointId } = await newEndpointDelivery(pool, receiver.url)
     const { turns, lanes } = await run(id)
     expect(lanes).toEqual([[endpointId, projectId]])
     expect(turns.left).toBeGreaterThan(0)
   })
 
-  test('if a delivery job sends to a webhook of the project, the job takes one of the sending slots of this webhook', async () => {
+  test('a delivery job for a project webhook takes one of the sending slots of this webhook', async () => {
     const id = await newDelivery(pool)
     const { webhook_id, project_id } = await delivery(id)
     expect((await run(id)).lanes).toEqual([[webhook_id, project_id]])
   })
 
-  test('a delivery job that gets no sending slot sends nothing, and queues the same attempt for a later time', async () => {
+  test('a webhook delivery job that gets no sending slot sends nothing, and queues the same attempt for later', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await dropJobs(pool)
     const beforeMs = Date.now()
@@ -112,7 +112,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(queued!.runAt.getTime()).toBeWithin(beforeMs + 60_000, Date.now() + 60_001)
   })
 
-  test('a delivery job aborts the delivery without sending a request if the webhook of the endpoint was removed', async () => {
+  test('a webhook delivery job aborts the delivery without a request if the endpoint no longer has a webhook', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query('update seller_endpoints set webhook_secret = null where id = $1', [
       endpointId,
@@ -127,7 +127,7 @@ describe('the service runs a webhook delivery job', () => {
     })
   })
 
-  test('a delivery job signs with the current secret of the endpoint, even if this secret is newer than the event', async () => {
+  test('a webhook delivery job signs the event with the current secret of the endpoint, even if the secret was created after the event', async () => {
     const { id, endpointId, projectId } = await newEndpointDelivery(pool, receiver.url)
     const change = { webhookSecret: 'whsec_new' }
     await updateEndpoint(pool, KEYRING, { projectId, id: endpointId, change })
@@ -136,7 +136,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(receiver.requests[0]!.headers['x-service-signature']).toBe(`sha256=${hex}`)
   })
 
-  test('a delivery job gives its sending slot back if the request cannot be signed', async () => {
+  test('a webhook delivery job releases its sending slot if signing the request fails', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query(
       `update seller_endpoints set webhook_secret = null, webhook_key_id = 'k1',
@@ -158,7 +158,7 @@ describe('the service records the outcome of a delivery attempt', () => {
     [499, 'aborted'],
     [500, 'pending'],
   ])(
-    'an attempt with the response status %p is recorded as %p, with the status and the start of the response',
+    'a webhook delivery attempt with the response status %p is recorded as %p, with the status and the start of the response',
     async (code, end) => {
       receiver.answer = status(code, 'text')
       const { id } = await newEndpointDelivery(pool, receiver.url)
@@ -169,7 +169,7 @@ describe('the service records the outcome of a delivery attempt', () => {
     },
   )
 
-  test('a delivery stays pending after a failed connection, and the delivery log has the error but no response', async () => {
+  test('after a failed connection a webhook delivery stays pending, and the delivery log contains the error and no response', async () => {
     const { id } = await newEndpointDelivery(pool, 'http://127.0.0.1:1/hook')
     await run(id)
     expect((await delivery(id)).status).toBe('pending')
@@ -178,7 +178,7 @@ describe('the service records the outcome of a delivery attempt', () => {
     expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
   })
 
-  test('a delivery to a private address is aborted without a second attempt', async () => {
+  test('a webhook delivery to a private IP address is aborted without a second attempt', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await dropJobs(pool)
     await run(id, { allowPrivate: false })
@@ -188,7 +188,7 @@ describe('the service records the outcome of a delivery attempt', () => {
     expect(await queuedAttempt(pool, id)).toBeNull()
   })
 
-  test('a delivery is exhausted after the sixth failed attempt, and a replay begins the delays again', async () => {
+  test('a webhook delivery has the state exhausted after six failed attempts, and a replay begins the retry delays again', async () => {
     receiver.answer = status(503)
     const { id, projectId } = await newEndpointDelivery(pool, receiver.url)
     for (const n of [1, 2, 3, 4, 5]) await recordAttempts(pool, [attemptOf(id, n)])

@@ -29,7 +29,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const attemptsAt = ({ requests }: Receiver) =>
   requests.map(({ headers }) => headers['x-service-delivery-attempt'])
 
-test('a webhook receiver gets an event once, byte for byte, signed with the webhook secret of the endpoint', async () => {
+test('a webhook receiver gets each event once, byte for byte, and signed with the webhook secret of the endpoint', async () => {
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint, { subjectId: 'pay_1' })
@@ -74,7 +74,7 @@ test('a webhook receiver gets an event once, byte for byte, signed with the webh
   })
 })
 
-test('a failing webhook receiver gets six attempts, with gaps of 1, 4, 16, 64 and 300 s', async () => {
+test('a webhook receiver that always fails gets six attempts, with pauses of 1, 4, 16, 64 and 300 s', async () => {
   await using receiver = await startReceiver(status(503, 'try later'))
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint)
@@ -104,7 +104,7 @@ test('a failing webhook receiver gets six attempts, with gaps of 1, 4, 16, 64 an
   expect(requests.every(({ body }) => body.equals(BODY))).toBe(true)
 })
 
-test('a webhook delivery attempt is recorded and not repeated if the database connections of its worker break', async () => {
+test('a webhook delivery attempt is recorded and not repeated if the worker loses its database connections during the attempt', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((_request, response) => {
     open.push(() => response.writeHead(503).end())
@@ -121,7 +121,7 @@ test('a webhook delivery attempt is recorded and not repeated if the database co
   expect(attemptsAt(receiver).filter((attempt) => attempt === '1')).toHaveLength(1)
 })
 
-test('a second run of a webhook delivery job makes no second attempt, and the next attempt does not come earlier', async () => {
+test('if a webhook delivery job runs twice, only one attempt is made, and the next attempt does not come earlier', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   const { nextAttemptAt } = await waitForAttempts(agent, id, 1)
@@ -143,7 +143,7 @@ test('a second run of a webhook delivery job makes no second attempt, and the ne
   expect(Date.parse(attempts[1].at)).toBeGreaterThanOrEqual(Date.parse(nextAttemptAt))
 })
 
-test('a webhook delivery is queued again if its job was lost', async () => {
+test('a webhook delivery gets a new job if its job was lost', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   await waitForAttempts(agent, id, 1)
@@ -160,7 +160,7 @@ test('a webhook delivery is queued again if its job was lost', async () => {
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purge removes the webhook deliveries and endpoints of a deleted project without payments, but leaves live projects unchanged', async () => {
+test('a purge deletes the webhook deliveries and endpoints of a deleted project without payments, and changes no live project', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)

@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a webhook receiver that never responds delays only the deliveries to this receiver', async () => {
+test('a webhook receiver that never responds delays only its own deliveries, and no deliveries to other receivers', async () => {
   await using stuck = await startReceiver(() => {})
   await using brisk = await startReceiver(status(200))
   await using failing = await startReceiver(status(503))

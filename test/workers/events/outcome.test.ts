@@ -94,7 +94,7 @@ describe('the delivery log stores the beginning of a webhook response', () => {
 })
 
 describe('a project replays a webhook delivery', () => {
-  test('a replay of a delivery sends the same bytes with the same Idempotency-Key, and starts a new retry schedule', async () => {
+  test('a replay of a webhook delivery sends the same bytes and the same Idempotency-Key, and begins a new retry schedule', async () => {
     await using receiver = await startReceiver(status(400))
     const endpoint = await register(agent, receiver.url)
     const id = await sendEvent(service.database, agent, endpoint)
@@ -126,7 +126,7 @@ describe('a project replays a webhook delivery', () => {
     expect(sent).toEqual(Array(3).fill([id, signature(endpoint.webhookSecret), true]))
   })
 
-  test('a replay of a pending delivery makes the next attempt at once and continues the schedule', async () => {
+  test('a replay of a pending webhook delivery makes the next attempt at once, and the retry schedule continues', async () => {
     await using receiver = await startReceiver(status(503))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     for (const n of [1, 2, 3]) {
@@ -140,7 +140,7 @@ describe('a project replays a webhook delivery', () => {
     expect(Date.parse(nextAttemptAt) - Date.parse(at) - ms).toBe(64_000)
   })
 
-  test('a replay of a delivery is refused with 409 if the endpoint of the delivery is deleted', async () => {
+  test('a replay of a webhook delivery is refused with 409 if the endpoint is deleted', async () => {
     await using receiver = await startReceiver()
     const endpoint = await register(agent, receiver.url)
     const id = await sendEvent(service.database, agent, endpoint)
@@ -152,7 +152,7 @@ describe('a project replays a webhook delivery', () => {
   })
 })
 
-test('a webhook delivery attempt after a rotation of the secret is signed with the new secret', async () => {
+test('a webhook delivery attempt after a change of the webhook secret is signed with the new secret', async () => {
   await using receiver = await startReceiver(status(503))
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint)

@@ -133,7 +133,7 @@ async function smuggled(webhookUrl: string) {
 }
 
 test.each(LITERALS)(
-  '%s is refused by the registration of an endpoint and by a delivery',
+  'the webhook URL %s is refused when an endpoint is registered and when an event is delivered',
   async (host) => {
     const url = `http://${host}:${receiver.port}/hook`
     for (const field of ['urlPattern', 'webhookUrl']) {
@@ -156,13 +156,16 @@ test.each(LITERALS)(
 test.each([
   ['urlPattern', 'https://api.example:22/', 'port is not allowed'],
   ['webhookUrl', 'http://api.example:25/', 'port is not allowed'],
-])('the %s %s is refused with the reason: %s', async (field, url, reason) => {
-  expect((await put({ [field]: url })).body.message).toEndWith(reason)
-})
+])(
+  'the field %s of an endpoint refuses the URL %s with the reason: %s',
+  async (field, url, reason) => {
+    expect((await put({ [field]: url })).body.message).toEndWith(reason)
+  },
+)
 
 describe('the service resolves the host name of a webhook URL', () => {
   test.each(RESOLVED)(
-    'a host name of a webhook URL that resolves to %p gets no connection',
+    'no connection is opened if the host name of a webhook URL resolves to the address %p',
     async (...addresses) => {
       const host = `n${names.size}.example`
       names.set(host, [addresses])
@@ -177,7 +180,7 @@ describe('the service resolves the host name of a webhook URL', () => {
     },
   )
 
-  test('a host name of a webhook URL is resolved once for each attempt, and a private address aborts the delivery', async () => {
+  test('the host name of a webhook URL is resolved once for each attempt, and a private IP address aborts the delivery', async () => {
     names.set('rebinding.example', [[], ['127.0.0.1'], ['8.8.8.8']])
     const webhookUrl = `http://rebinding.example:${receiver.port}/hook`
     const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))
@@ -198,7 +201,7 @@ describe('the service resolves the host name of a webhook URL', () => {
   })
 })
 
-test('the verification of an endpoint sends no request to a private address', async () => {
+test('the verification of an endpoint sends no request to a private IP address', async () => {
   names.set('inside.example', [['127.0.0.1']])
   const { body } = await put({ urlPattern: `http://inside.example:${receiver.port}/` })
   const verification = await waitFor('a verdict', async () => {

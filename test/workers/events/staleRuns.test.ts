@@ -37,28 +37,28 @@ async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   return turns
 }
 
-test('a webhook delivery job sends nothing and requests no sending slot if its attempt is already recorded', async () => {
+test('a webhook delivery job sends nothing and takes no sending slot if its attempt is already recorded', async () => {
   const { id } = await newDelivery()
   await recordAttempts(pool, [attemptOf(id, 1)])
   expect(await run(id)).toEqual({ entered: 0, left: 0 })
   expect(receiver.requests).toHaveLength(0)
 })
 
-test('a delivery job sends nothing and gives its sending slot back if its attempt was recorded while it waited for the slot', async () => {
+test('a webhook delivery job sends nothing and releases its slot if its attempt was recorded while the job waited for the slot', async () => {
   const { id } = await newDelivery()
   const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(receiver.requests).toHaveLength(0)
   expect(turns.left).toBeGreaterThan(0)
 })
 
-test('a delivery job sends nothing if its endpoint was deleted while the job waited for a sending slot', async () => {
+test('a webhook delivery job sends nothing if its endpoint was deleted while the job waited for a sending slot', async () => {
   const { id, projectId, endpointId } = await newDelivery()
   await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
   expect(receiver.requests).toHaveLength(0)
   expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
 })
 
-test('a run of a delivery job that waited for its sending slot sends once, and a second run sends nothing', async () => {
+test('if a delivery job that waited for its sending slot runs a second time, the event is still sent only once', async () => {
   const { id } = await newDelivery()
   await run(id, async () => {})
   await run(id)
@@ -66,7 +66,7 @@ test('a run of a delivery job that waited for its sending slot sends once, and a
   expect((await row(pool, 'webhook_deliveries', id)).status).toBe('delivered')
 })
 
-test('a run of a delivery job gives its sending slot back before it records the response', async () => {
+test('a webhook delivery job releases its sending slot before it records the response', async () => {
   const { id } = await newDelivery()
   const client = await pool.connect()
   try {

@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('webhook retries come 1 s and 4 s after the end of the previous response, and never earlier', async () => {
+test('webhook retries begin 1 s and 4 s after the end of the last response, and never earlier', async () => {
   await using receiver = await startReceiver((request, response) => {
     const third = request.headers['x-service-delivery-attempt'] === '3'
     // The response of the receiver is slow, because the retry delay must count from the end of the response.

@@ -28,7 +28,7 @@ import '../../support/process/alone.ts'
 afterAll(closeServers)
 
 describe('guardedRequest sends HTTP requests to addresses that strangers name', () => {
-  test('guardedRequest sends the given method, headers and body, and returns status and body', async () => {
+  test('guardedRequest (HTTP client for public hosts) sends method, headers and body, and returns the status and the body', async () => {
     const seen: unknown[] = []
     const port = await serve((request, response) => {
       let body = ''
@@ -74,7 +74,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
   })
 
   test.each([204, 301, 302, 303, 307, 308, 404, 429, 500, 503])(
-    'a response with status %p is returned, and guardedRequest does not follow its Location header',
+    'guardedRequest returns a response with the redirect status %p, and does not follow its Location header',
     async (status) => {
       let elsewhere = 0
       const other = await serve((_request, response) => {
@@ -89,7 +89,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     },
   )
 
-  test('guardedRequest skips an interim response (100)', async () => {
+  test('guardedRequest skips an interim response with the status 100', async () => {
     const port = await serveRaw((socket) => {
       socket.once('data', () => {
         socket.end('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
@@ -117,7 +117,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     while (!hungUp) await new Promise((done) => setTimeout(done, 5))
   })
 
-  test('guardedRequest marks a response as truncated only if the response exceeds the size limit', async () => {
+  test('guardedRequest marks a response as truncated only if the response is larger than the size limit', async () => {
     const port = await serve((_request, response) => response.end('x'.repeat(100)))
     expect(await getLocal(port, { responseBytesMax: 100 })).toMatchObject({ truncated: false })
     expect(await getLocal(port, { responseBytesMax: 99 })).toMatchObject({
@@ -126,7 +126,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     })
   })
 
-  test('guardedRequest does not inflate a gzip bomb', async () => {
+  test('guardedRequest does not decompress a gzip bomb', async () => {
     const bomb = gzipSync(Buffer.alloc(50_000_000, 'a'))
     const port = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)
@@ -170,7 +170,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     })
   })
 
-  test('guardedRequest returns a network error for a refused connection, a reset and a response that is not HTTP', async () => {
+  test('guardedRequest returns a network error if a connection is refused or reset, or if the response is not HTTP', async () => {
     // No process listens on port 1 of this machine, so a connection to this port is refused.
     const closed = 1
     const reset = await serveRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
@@ -183,7 +183,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     }
   })
 
-  test('guardedRequest returns a network error without an address for an unknown host name', async () => {
+  test('guardedRequest returns a network error without an IP address for an unknown host name', async () => {
     const resolve: Resolve = (_hostname, answer) =>
       answer(Object.assign(new Error('getaddrinfo ENOTFOUND 10.0.0.2'), { code: 'ENOTFOUND' }), [])
     expect(await get('http://nowhere.example/', { resolve })).toMatchObject({
@@ -197,7 +197,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     })
   })
 
-  test('guardedRequest throws if a header contains line breaks that would split the request', async () => {
+  test('guardedRequest throws an error if a header contains line breaks that could start a second request', async () => {
     const headers = { 'x-a': 'b\r\nx-c: d' }
     await expect(getLocal(1, { headers })).rejects.toThrow()
   })
@@ -214,7 +214,7 @@ describe('guardedRequest connects with https', () => {
   ])
 
   test.skipIf(made.status !== 0)(
-    'an https connection needs a trusted certificate that matches the host name',
+    'guardedRequest accepts an https connection only if a trusted authority issued the certificate for the host name',
     async () => {
       const ca = readFileSync(cert, 'utf8')
       const server = createHttpsServer(

@@ -45,13 +45,16 @@ describe('guardedRequest checks the address to which it connects', () => {
     'a.localhost',
     'metadata.google.internal',
     'metadata',
-  ])('the literal address %s is refused before a connection is opened', async (host) => {
-    const before = connections
-    // The resolver would answer with a public address, so only the check of the literal address can refuse the request.
-    const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
-    expect(answer).toEqual({ ...blocked, detail: 'address is not public' })
-    expect(connections).toBe(before)
-  })
+  ])(
+    'guardedRequest refuses the literal address %s before a connection is opened',
+    async (host) => {
+      const before = connections
+      // The resolver would answer with a public address, so only the check of the literal address can refuse the request.
+      const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
+      expect(answer).toEqual({ ...blocked, detail: 'address is not public' })
+      expect(connections).toBe(before)
+    },
+  )
 
   test.each([
     [['127.0.0.1']],
@@ -67,7 +70,7 @@ describe('guardedRequest checks the address to which it connects', () => {
     [['127.0.0.1', '8.8.8.8']],
     [['2606:4700:4700::1111', '::1']],
     [['not an address']],
-  ])('a host name that resolves to %p is refused', async (addresses) => {
+  ])('guardedRequest refuses a host name that resolves to the address %p', async (addresses) => {
     const before = connections
     const url = `http://innocent.example:${await local}/`
     const answer = await get(url, { resolve: answering(...addresses) })
@@ -75,7 +78,7 @@ describe('guardedRequest checks the address to which it connects', () => {
     expect(connections).toBe(before)
   })
 
-  test('DNS rebinding fails, because guardedRequest checks the answer of its only DNS lookup', async () => {
+  test('DNS rebinding fails, because guardedRequest looks up the host name once and checks the address of this lookup', async () => {
     const before = connections
     const port = await local
     let asked = 0
@@ -90,7 +93,7 @@ describe('guardedRequest checks the address to which it connects', () => {
     expect([asked, connections]).toEqual([1, before])
   })
 
-  test('two requests to the same host name use separate connections and separate DNS lookups', async () => {
+  test('two guardedRequest calls to the same host name use separate connections and separate DNS lookups', async () => {
     const port = await local
     let asked = 0
     const resolve: Resolve = (_hostname, answer) => {
@@ -118,11 +121,11 @@ describe('guardedRequest checks the address to which it connects', () => {
     ['http://example.com:25/', 'port is not allowed'],
     ['https://example.com:22/', 'port is not allowed'],
     ['http://example.com:0/', 'port is not allowed'],
-  ])('the URL %p is refused with the reason: %s', async (url, detail) => {
+  ])('guardedRequest refuses the URL %p with the reason: %s', async (url, detail) => {
     expect(await get(url, { resolve: answering('8.8.8.8') })).toEqual({ ...blocked, detail })
   })
 
-  test('guardedRequest ignores HTTP_PROXY for names and for literal addresses', async () => {
+  test('guardedRequest ignores the variable HTTP_PROXY for host names and for literal addresses', async () => {
     let proxied = 0
     const proxy = await serve((_request, response) => {
       proxied += 1

@@ -30,7 +30,7 @@ const send = (owner: string, path = '/', allowPrivate = true) =>
     ...{ allowPrivate, kept: { by, owner } },
   })
 
-test('HTTP requests of one project share a connection, which no other project and no request to a forbidden address uses', async () => {
+test('HTTP requests of one project share a connection, and no other project and no request to a blocked address uses the connection', async () => {
   for (let n = 0; n < 5; n++) expect((await send('a')).ok).toBe(true)
   expect(connections.opened).toBe(1)
   expect((await send('b')).ok).toBe(true)
@@ -39,7 +39,7 @@ test('HTTP requests of one project share a connection, which no other project an
   expect(connections.opened).toBe(2)
 })
 
-test('an idle HTTP connection is closed within a second, before the first retry of a webhook', async () => {
+test('an unused HTTP connection is closed within a second, before the first webhook retry', async () => {
   const idleMs = await shortestMs(1_000, async () => {
     await send('a')
     const startedMs = performance.now()
@@ -49,7 +49,7 @@ test('an idle HTTP connection is closed within a second, before the first retry 
   expect(idleMs).toBeLessThan(1_000)
 })
 
-test('a truncated HTTP response ends its connection', async () => {
+test('an HTTP connection is closed after a response that was truncated', async () => {
   const { opened } = connections
   expect(await send('c', '/large')).toMatchObject({ ok: true, truncated: true })
   expect((await send('c')).ok).toBe(true)

@@ -38,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-test('the DNS function mx returns mail exchangers, and also a null MX', async () => {
+test('the DNS function mx returns the mail exchangers of a domain, and also a null MX record', async () => {
   const found = await dns.mx('a.test')
   expect(found.toSorted((a, b) => a.priority - b.priority)).toEqual([
     { priority: 10, exchange: 'mx1.a.test' },
@@ -48,7 +48,7 @@ test('the DNS function mx returns mail exchangers, and also a null MX', async ()
   expect(none.map(({ exchange }) => exchange.replace('.', ''))).toEqual([''])
 })
 
-test('the DNS function addresses returns IPv4 and IPv6 addresses, even behind an alias', async () => {
+test('the DNS function addresses returns the IPv4 and IPv6 addresses of a host, even if the host name is an alias (CNAME)', async () => {
   expect(await dns.addresses('a.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('alias.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('four.test')).toEqual(['192.0.2.4'])
@@ -56,34 +56,34 @@ test('the DNS function addresses returns IPv4 and IPv6 addresses, even behind an
   expect(await dns.addresses('half.test')).toEqual(['192.0.2.5'])
 })
 
-test('the strings of a TXT record are joined to one text', async () => {
+test('the DNS client joins the strings of a TXT record to one text', async () => {
   expect((await dns.txt('a.test')).toSorted()).toEqual(['v=DKIM1; p=ABCD', 'v=spf1 -all'])
   expect(await dns.txt('alias.test')).toEqual(await dns.txt('a.test'))
   expect(await dns.txt('A.Test')).toEqual(await dns.txt('a.test'))
   expect(await dns.txt('long.test')).toEqual(['x'.repeat(20 * 255)])
 })
 
-test('a DNS answer of a thousand bytes fits into UDP, so the query is not repeated over TCP', async () => {
+test('a DNS answer of a thousand bytes fits into one UDP packet, so the query is not repeated over TCP', async () => {
   expect(await dns.txt('wide.test')).toEqual(['x'.repeat(4 * 255)])
   expect(server.askedOverTcp).not.toContain('TXT wide.test')
 })
 
-test('the id of a DNS query cannot be guessed from the previous id', async () => {
+test('the id of a DNS query cannot be guessed from the id of the query before', async () => {
   const before = server.ids.length
   for (let n = 0; n < 20; n++) await dns.txt('a.test')
   const ids = server.ids.slice(before)
   expect(new Set(ids.map((id, n) => id - (ids[n - 1] ?? 0))).size).toBeGreaterThan(10)
 })
 
-test('a DNS query is sent again if the query or its answer is lost', async () => {
+test('the DNS client sends a query again if the query or the answer is lost', async () => {
   expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
 })
 
-test('a name server that fails once is queried a second time', async () => {
+test('the DNS client asks a name server a second time after the first failure', async () => {
   expect(await dns.txt('shaky.test')).toEqual(['found'])
 })
 
-test('a name server that refuses the query is skipped at once', async () => {
+test('the DNS client skips a name server at once if the name server refuses the query', async () => {
   const servers = ['127.0.0.1:1', server.address]
   expect(await queryTxt('a.test', { servers, timeoutMs: ENDLESS_MS, tries: 1 })).toHaveLength(2)
 })
@@ -95,7 +95,7 @@ test('a missing, forged or invalid DNS answer over TCP counts as a timeout', asy
   expect(await code(queryTxt('mute.test', once(20)))).toBe('ETIMEOUT')
 })
 
-test('a change of the resolvers in the operating system takes effect at once', async () => {
+test('a change of the DNS resolvers in the operating system takes effect at once', async () => {
   const system = createDns()
   const before = getServers()
   setServers([server.address])
@@ -116,7 +116,7 @@ test.if(networkInterfaces().lo?.some(({ address }) => address === '::1') === tru
   },
 )
 
-test('a missing DNS record gives an empty list, and a failing or silent name server gives an error', async () => {
+test('the DNS client returns an empty list for a missing record, and an error for a failing or silent name server', async () => {
   for (const name of ['none.test', 'four.test']) {
     expect([await dns.mx(name), await dns.txt(name)]).toEqual([[], []])
   }

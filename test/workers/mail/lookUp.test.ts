@@ -8,7 +8,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const txt = (name: string, data: string): TxtAnswer => ({ type: 'TXT', name, data: [data] })
 
-test('the DNS records of a sender are looked up once for many messages', async () => {
+test('the DNS records of a sender domain are looked up only once for many messages', async () => {
   await using server = await startNameServer([txt('sender.test', 'v=spf1 -all')])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   const records: unknown[] = await Promise.all([
@@ -23,7 +23,7 @@ test('the DNS records of a sender are looked up once for many messages', async (
   expect(server.asked).toEqual(['TXT sender.test', 'TXT none.test'])
 })
 
-test('DNS record types are cached separately', async () => {
+test('the DNS cache stores each record type separately', async () => {
   const name = 'both.test'
   await using server = await startNameServer([
     // A TXT record can have one text that is split into two strings, as a DKIM key of 2048 bits does.
@@ -35,7 +35,7 @@ test('DNS record types are cached separately', async () => {
   expect(await lookUp(name, 'A')).toEqual(['192.0.2.1'])
 })
 
-test('a failure of a name server is not cached', async () => {
+test('the DNS cache does not store the failure of a name server', async () => {
   await using server = await startNameServer([])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   const failed = () => lookUp('broken.test', 'TXT').catch((error) => error.code)
@@ -45,7 +45,7 @@ test('a failure of a name server is not cached', async () => {
   expect(server.asked.length).toBe(2 * before)
 })
 
-test('the DNS cache remembers that a name server did not answer', async () => {
+test('the DNS cache stores for a time that a name server did not answer', async () => {
   await using server = await startNameServer([])
   const silent = { txt: () => Promise.reject(dnsError('ETIMEOUT')) }
   let asked = 0
@@ -62,7 +62,7 @@ test('the DNS cache remembers that a name server did not answer', async () => {
   expect([await failed(), await failed(), asked]).toEqual(['ETIMEOUT', 'ETIMEOUT', 1])
 })
 
-test('the absence of a DNS name is cached for every record type', async () => {
+test('if a DNS name does not exist, the DNS cache stores this for every record type', async () => {
   await using server = await startNameServer([txt('text.test', 'text')])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   for (const name of ['none.test', 'text.test']) {
@@ -74,7 +74,7 @@ test('the absence of a DNS name is cached for every record type', async () => {
   expect(server.asked).toEqual(['A none.test', 'A text.test'])
 })
 
-test('a changed DNS record is seen half a minute later', async () => {
+test('the DNS cache uses a changed DNS record after half a minute', async () => {
   const records = [txt('sender.test', 'old')]
   await using server = await startNameServer(records)
   const lookUp = createLookUp(createDns([server.address]), [])
@@ -112,7 +112,7 @@ function counting(text: string) {
  */
 const MEGABYTE = 'x'.repeat(1024 * 1024)
 
-test('the DNS cache has a maximum size and evicts the oldest record', async () => {
+test('the DNS cache has a maximum size, and removes the oldest record when the cache is full', async () => {
   for (const [text, prefix] of [
     [MEGABYTE, ''],
     ['', MEGABYTE],
@@ -127,7 +127,7 @@ test('the DNS cache has a maximum size and evicts the oldest record', async () =
   }
 })
 
-test('a DNS answer that arrives after the eviction of its cache entry is still returned', async () => {
+test('a DNS lookup returns its answer even if its cache entry was removed before the answer arrived', async () => {
   const { promise, resolve: release } = Promise.withResolvers<string[]>()
   const txt = (name: string) => (name === 'slow.test' ? promise : Promise.resolve([MEGABYTE]))
   const lookUp = createLookUp({ txt }, [])

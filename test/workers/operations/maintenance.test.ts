@@ -28,7 +28,7 @@ function startLogged() {
   return { lines, maintenance: startMaintenance(database.url, config.retention, log) }
 }
 
-test('old mail is removed even if another step of the housekeeping always fails', async () => {
+test('old mail is deleted even if another step of the regular housekeeping always fails', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await breakStep()
@@ -46,7 +46,7 @@ test('old mail is removed even if another step of the housekeeping always fails'
   }
 })
 
-test('a housekeeping that had to wait ends after the present sweep when it is stopped', async () => {
+test('if the housekeeping is stopped while it waits for the database, it ends after the present round', async () => {
   await breakStep()
   const client = await service.database.pool.connect()
   try {
@@ -63,7 +63,7 @@ test('a housekeeping that had to wait ends after the present sweep when it is st
   }
 })
 
-test('the statistics of minutes that are three days old are summed to an hour before they are deleted', async () => {
+test('the minute statistics of three days ago are summed to hour statistics before the minutes are deleted', async () => {
   const { pool } = service.database
   await pool.query(
     `insert into statistics_minutes

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('mail is removed after the retention days of its project, or of the service if the project has none', async () => {
+test('mail is deleted after the retention days of its project, or of the service if the project sets no retention', async () => {
   const { config, database, platform } = service
   const [usual, longer] = [await service.newAgent(), await service.newAgent()]
   const pathOf = ({ project }: typeof usual) => `/v0/platform/projects/${project.id}`

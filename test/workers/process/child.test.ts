@@ -25,13 +25,13 @@ const refusal = (asked: Promise<unknown>) =>
     (error: ChildError) => [error.name, error.message],
   )
 
-test('a child process handles one request after another', async () => {
+test('a child process handles several requests one after another', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('pid')
   expect((await children.run('pid')).result).toBe(first)
 })
 
-test('a child process that throws is killed, and the error has the message that the child threw', async () => {
+test('a child process that throws an error is killed, and the caller gets the message of the error', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('pid')
   expect(await refusal(children.run('throw'))).toEqual(['ChildError', 'Error: no such letter'])
@@ -46,7 +46,7 @@ test('an idle child process that ended gets no further request', async () => {
   expect((await children.run('pid')).result).not.toBe(first)
 })
 
-test('a child process with endless work is killed when its parent is killed', async () => {
+test('a child process with endless work ends when its parent process is killed', async () => {
   await using parent = startProcess('test/workers/process/parentProgram.ts', {})
   const pid = Number((await printed(parent, /child (\d+)/))[1])
   const spentMs = processorMs(pid)!
@@ -62,7 +62,7 @@ test('a child process that does not start, and a request that cannot be sent, ca
   expect(unsent).toEqual(['ChildError', expect.stringContaining('the program: ')])
 })
 
-test('the error tells an accident if the child process does not start or is killed, but not if the program throws or exceeds a limit', async () => {
+test('a ChildError is marked as an accident if the process did not start or was killed, but not if the program threw or exceeded a limit', async () => {
   const isAccident = (asked: Promise<unknown>) =>
     asked.then(
       () => Promise.reject(new Error('it was answered')),

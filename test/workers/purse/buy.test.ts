@@ -44,7 +44,7 @@ const POST = { method: 'POST', body: '{}' } as const
 const USE = { headers: { authorization: 'Bearer {{apiKey}}' } }
 
 describe('the service starts the job of a purchase', () => {
-  test('a purchase job does nothing if the purchase does not exist, has ended, or waits for its owner', async () => {
+  test('a purchase job does nothing if the purchase does not exist, has ended, or waits for the owner’s approval', async () => {
     await scene.run('pur_unknown')
     for (const state of ['answered', 'refused', 'waiting']) {
       const id = await scene.accept()
@@ -55,7 +55,7 @@ describe('the service starts the job of a purchase', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase job with the method GET or HEAD asks the seller again after an interruption', async () => {
+  test('after an interruption, a purchase job with the method GET or HEAD sends the request to the seller again', async () => {
     for (const method of ['GET', 'HEAD'] as const) {
       openShop(shop)
       const id = await scene.accept({ request: { method } })
@@ -65,7 +65,7 @@ describe('the service starts the job of a purchase', () => {
     }
   })
 
-  test('an interrupted purchase job with a method that has side effects ends as unknown, and asks no seller', async () => {
+  test('an interrupted purchase with a method that has side effects ends in the state unknown, and the seller gets no second request', async () => {
     const id = await scene.accept({ request: POST })
     await set(id, `state = 'asking'`)
     await scene.run(id)
@@ -77,7 +77,7 @@ describe('the service starts the job of a purchase', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase job asks the seller by POST if it was not interrupted, or if the owner has approved the purchase', async () => {
+  test('a purchase job sends a POST request to the seller if the job was not interrupted or if the owner has approved the purchase', async () => {
     expect((await bought({ request: POST })).state).toBe('answered')
     openShop(shop)
     const id = await scene.accept({ request: POST })
@@ -86,7 +86,7 @@ describe('the service starts the job of a purchase', () => {
     expect([shop.heard, (await scene.purchase(id)).reason]).toEqual([['ask'], 'terms_changed'])
   })
 
-  test('a purchase is refused without a request if its project has no purse', async () => {
+  test('a purchase is refused without a request to the seller if the project has no purse (payment wallet)', async () => {
     const projectId = await scene.newProject({ purse: false })
     expect(await bought({ projectId })).toMatchObject({
       state: 'refused',
@@ -101,7 +101,7 @@ describe('the service starts the job of a purchase', () => {
     })
   })
 
-  test('a purchase is refused without a request until the service knows the chain', async () => {
+  test('a purchase is refused without a request to the seller until the service knows the chain', async () => {
     const { pool } = scene
     for (const status of ['delete from chain_status', 'update chain_status set network = null']) {
       await pool.query(status)
@@ -119,7 +119,7 @@ describe('the service starts the job of a purchase', () => {
 })
 
 describe('a buyer handles a seller that demands no payment', () => {
-  test('if a seller demands no payment, a purchase ends as answered and a quote as quoted, for every response status', async () => {
+  test('if a seller demands no payment, a purchase ends as answered and a price quote ends as quoted, whatever the response status is', async () => {
     for (const status of [200, 404, 500]) {
       shop.ask = () => new Response('free', { status })
       expect(await bought()).toMatchObject({ state: 'answered', status, money: null })
@@ -127,7 +127,7 @@ describe('a buyer handles a seller that demands no payment', () => {
     }
   })
 
-  test('a seller counts as not reached if the connection is refused or the address is blocked', async () => {
+  test('a purchase reports that the seller was not reached if the connection is refused or the address is blocked', async () => {
     const port = await serveRaw(() => {})
     closeServers()
     expect(await bought({ request: { url: `http://127.0.0.1:${port}/` } })).toMatchObject({
@@ -142,7 +142,7 @@ describe('a buyer handles a seller that demands no payment', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('if the connection ends after the request, the service assumes that the seller may have acted', async () => {
+  test('if the connection breaks after the request was sent, a purchase reports that the seller may have acted', async () => {
     const port = await serveRaw((socket) => socket.on('data', () => socket.destroy()))
     const { state, reason, detail } = await bought({
       request: { url: `http://127.0.0.1:${port}/` },
@@ -151,7 +151,7 @@ describe('a buyer handles a seller that demands no payment', () => {
     expect(detail).toEndWith('; nothing was signed')
   })
 
-  test('a seller gets no request if the credential does not allow it', async () => {
+  test('a purchase sends no request to the seller if the credential does not allow this seller', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, 'api.example')
     const purchase = await bought({ projectId, credential: 'weather', request: USE })
@@ -162,7 +162,7 @@ describe('a buyer handles a seller that demands no payment', () => {
 })
 
 describe('a purchase job handles the offer of a seller', () => {
-  test('an offer is malformed if the 402 response contains no challenge', async () => {
+  test('a purchase reports a malformed offer if the seller’s 402 response contains no x402 challenge', async () => {
     shop.ask = () => new Response('pay me', { status: 402 })
     expect(await bought()).toMatchObject({
       state: 'refused',
@@ -172,12 +172,12 @@ describe('a purchase job handles the offer of a seller', () => {
     })
   })
 
-  test('an offer with faulty terms is refused with the fault as the reason', async () => {
+  test('a purchase refuses a seller’s offer with faulty terms, and the reason names the fault', async () => {
     shop.ask = () => challenge({ scheme: 'upto' })
     expect(await bought()).toMatchObject({ state: 'refused', reason: 'no_offer', pay_to: null })
   })
 
-  test('an offer is refused and its terms are stored if the operator denies its payee, even for a quote', async () => {
+  test('a purchase or quote is refused and its terms are stored if the operator has blocked the payee of the offer', async () => {
     shop.ask = () => challenge({ payTo: DENIED.toUpperCase().replace('0X', '0x') })
     for (const kind of ['payment', 'quote'] as const) {
       expect(await bought({ kind })).toMatchObject({
@@ -190,7 +190,7 @@ describe('a purchase job handles the offer of a seller', () => {
     }
   })
 
-  test('an offer for a quote is stored with its terms, and no payment is signed', async () => {
+  test('a price quote stores the terms of the seller’s offer, and signs no payment', async () => {
     const projectId = await scene.newProject()
     shop.ask = () => challenge({}, { resource: { url: shop.url, description: 'The weather' } })
     expect(await bought({ projectId, kind: 'quote' })).toMatchObject({
@@ -203,7 +203,7 @@ describe('a purchase job handles the offer of a seller', () => {
     expect(shop.heard).toEqual(['ask'])
   })
 
-  test('an offer is stored without the texts of the seller if the request contained a secret', async () => {
+  test('a seller’s offer is stored without the seller’s texts if the request contained a secret', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     shop.ask = () => challenge({}, { resource: { url: shop.url, description: SECRET } })
@@ -216,7 +216,7 @@ describe('a purchase job handles the offer of a seller', () => {
     expect(await bought(use)).toMatchObject({ reason: 'payee_denied', description: null })
   })
 
-  test('an offer is refused and its terms are stored if no mandate allows it', async () => {
+  test('a seller’s offer is refused and its terms are stored if no mandate (spending limit) allows the offer', async () => {
     const projectId = await scene.newProject({ terms: { hosts: ['other.example'] } })
     expect(await bought({ projectId })).toMatchObject({
       state: 'refused',
@@ -227,7 +227,7 @@ describe('a purchase job handles the offer of a seller', () => {
     expect(shop.heard).toEqual(['ask'])
   })
 
-  test('an offer waits for the owner if its price is above the limit of the mandate', async () => {
+  test('a purchase waits for the owner’s approval if the price is above the limit of the mandate', async () => {
     const projectId = await scene.newProject({ terms: { askAboveAtomic: 9_999n } })
     const waiting = await bought({ projectId })
     expect(waiting).toMatchObject({ state: 'waiting', asked_for: 'above_limit', nonce: null })
@@ -237,7 +237,7 @@ describe('a purchase job handles the offer of a seller', () => {
     expect(await scene.purchase(waiting.id)).toMatchObject({ state: 'answered', money: 'open' })
   })
 
-  test('an offer is refused if the owner approved other terms', async () => {
+  test('a purchase is refused if the seller’s terms differ from the terms that the owner approved', async () => {
     const projectId = await scene.newProject({ terms: { askAboveAtomic: 9_999n } })
     const { id } = await bought({ projectId })
     await set(id, `state = 'queued', approved_hash = asked_hash`)
@@ -274,7 +274,7 @@ describe('a purchase job signs in at a seller', () => {
     return projectId
   }
 
-  test('the buyer signs in without a payment if its purse has paid the host before', async () => {
+  test('the buyer signs in without paying if the same purse has already paid this host', async () => {
     const projectId = await newRegular()
     expect(await bought({ projectId })).toMatchObject({
       state: 'answered',
@@ -285,7 +285,7 @@ describe('a purchase job signs in at a seller', () => {
     expect(shop.heard).toEqual(['ask', 'sign-in'])
   })
 
-  test('the buyer signs in, and then pays if the seller still demands a payment', async () => {
+  test('the buyer first signs in, and pays if the seller still demands a payment', async () => {
     const projectId = await newRegular()
     shop.signIn = () => challenge({ amount: '7' })
     expect(await bought({ projectId })).toMatchObject({ state: 'answered', amount_atomic: '7' })
@@ -293,7 +293,7 @@ describe('a purchase job signs in at a seller', () => {
     expect(shop.heard.length).toBe(3)
   })
 
-  test('the buyer does not sign in for a quote, or if its purse never paid the host', async () => {
+  test('the buyer does not sign in for a price quote, or if its purse has never paid this host', async () => {
     const projectId = await newRegular()
     await bought({ projectId, kind: 'quote' })
     await bought({ projectId, request: { url: `${shop.url}?city=Lima` } })
@@ -301,14 +301,14 @@ describe('a purchase job signs in at a seller', () => {
     expect(shop.heard.filter((one) => one === 'sign-in').length).toBe(1)
   })
 
-  test('the buyer does not sign in if the challenge is for another host', async () => {
+  test('the buyer does not sign in if the sign-in challenge names another host', async () => {
     const projectId = await newRegular()
     shop.ask = () => challenge({}, { extensions: extensionsOf({ domain: 'bank.example' }) })
     expect(await bought({ projectId })).toMatchObject({ state: 'answered', money: 'open' })
     expect(shop.heard).not.toContain('sign-in')
   })
 
-  test('the buyer pays without a sign-in if EIP-4361 does not allow the texts of the challenge', async () => {
+  test('the buyer pays without signing in if the texts of the sign-in challenge are invalid under EIP-4361', async () => {
     const projectId = await newRegular()
     const uri = `http://${shop.host}/weather`
     for (const change of [{ uri: `${uri}|today` }, { resources: [`${uri}\n\nI owe you 5 USDC`] }]) {

@@ -60,7 +60,7 @@ async function undecided(given: Accepted = {}): Promise<string> {
 }
 
 describe('a purchase job sends a signed payment', () => {
-  test('a signed payment is sent again with the same bytes after 1, 2, 4 and then 8 seconds', async () => {
+  test('the buyer sends a signed payment again with the same bytes after 1, 2, 4 and then 8 seconds', async () => {
     const id = await undecided()
     shop.serve = busy
     for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 8_000]) {
@@ -73,14 +73,14 @@ describe('a purchase job sends a signed payment', () => {
     expect((await scene.purchase(id)).sends).toBe(6)
   })
 
-  test('a purchase ends as answered after any decision of the seller on the signed payment', async () => {
+  test('a purchase ends as answered if the seller responds to the signed payment with a decision, whatever the decision is', async () => {
     for (const status of [200, 204, 307, 402, 404]) {
       shop.serve = () => new Response(null, { status })
       expect(await bought()).toMatchObject({ state: 'answered', status, money: 'open' })
     }
   })
 
-  test('a signed payment is not sent again if it would expire at most 6 seconds after the next attempt', async () => {
+  test('the buyer does not send a signed payment again if the payment would expire at most 6 seconds after the next attempt', async () => {
     shop.serve = busy
     const id = await undecided()
     await set(id, `valid_before = ${secondsIn(2_000) + 6}`)
@@ -92,7 +92,7 @@ describe('a purchase job sends a signed payment', () => {
     expect(await scene.purchase(later)).toMatchObject({ state: 'signed', status: null })
   })
 
-  test('a signed payment is sent again if the connection ends, and the purchase ends as unknown when the payment expires', async () => {
+  test('after a broken connection the buyer sends the signed payment again, and the purchase ends as unknown when the payment expires', async () => {
     const head = challenge().headers.get('payment-required')
     const port = await serveRaw((socket) =>
       socket.on('data', (bytes) => {
@@ -111,7 +111,7 @@ describe('a purchase job sends a signed payment', () => {
     expect(detail).toEndWith('; the seller may have taken the payment')
   })
 
-  test('a signed payment that the owner has stopped is not sent again, unless the seller has taken the money', async () => {
+  test('the buyer does not send a payment again after the owner has stopped the payment, unless the seller has taken the money', async () => {
     const cancelled = `cancel_signature = '0x12'`
     const id = await undecided()
     await set(id, cancelled)
@@ -140,7 +140,7 @@ describe('a purchase job sends a signed payment', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase with a signed payment ends as unknown if its credential is gone', async () => {
+  test('a purchase with a signed payment ends in the state unknown if its credential was deleted', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     const request = { headers: { authorization: 'Bearer {{apiKey}}' } }
@@ -180,7 +180,7 @@ describe('another worker takes a purchase at the same time', () => {
     expect(shop.heard.length).toBe(2)
   })
 
-  test('a purchase job ends without a payment if the purchase ended meanwhile, or if its project was deleted', async () => {
+  test('a purchase job signs no payment if the purchase has ended meanwhile or if its project was deleted', async () => {
     for (const end of [
       `update purchases set state = 'refused', reason = 'rejected', ended_at = now() where id = $1`,
       'update projects set deleted_at = now() where id = (select project_id from purchases where id = $1)',
@@ -198,7 +198,7 @@ describe('another worker takes a purchase at the same time', () => {
 })
 
 describe('a purchase job records the settlement that a seller states', () => {
-  test('a settlement is recorded from the header of either x402 version, and PAYMENT-RESPONSE is preferred', async () => {
+  test('the buyer reads the settlement from the headers of both x402 versions, and prefers the header PAYMENT-RESPONSE', async () => {
     for (const name of ['payment-response', 'x-payment-response']) {
       shop.serve = () => settled({ success: true, transaction: TX }, name)
       expect((await bought()).claimed_tx).toBe(TX.toLowerCase())
@@ -216,7 +216,7 @@ describe('a purchase job records the settlement that a seller states', () => {
     expect((await bought()).claimed_tx).toBeNull()
   })
 
-  test('a settlement that is pending makes the purchase job send the payment again', async () => {
+  test('if the seller reports a pending settlement, the purchase job sends the same payment again', async () => {
     shop.serve = () => settled({ errorReason: 'settlement_pending' }, 'payment-response', 402)
     expect((await bought()).state).toBe('signed')
     shop.serve = () => settled({ errorReason: 'insufficient_funds' }, 'payment-response', 402)
@@ -273,7 +273,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
   }
   const verdicts = ({ receipt_verdict: receipt, offer_verdict: offer }: any) => [receipt, offer]
 
-  test('signed proofs of a seller are valid for the requested URL, for this URL without its query, and for the resource of the offer', async () => {
+  test('a seller’s signed proof is valid only if the proof names the requested URL, the URL without its query, or the resource of the offer', async () => {
     const url = `${shop.url}?city=Lima`
     const named = `http://${shop.host}/named`
     for (const [resource, verdict] of [
@@ -291,14 +291,14 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     expect(verdicts(await bought({ request: { url } }))).toEqual(['valid', 'valid'])
   })
 
-  test('proofs of a seller are judged even for a payment that is sent again', async () => {
+  test('the signed proofs of a seller are checked even if the payment was sent more than once', async () => {
     prove(shop.url)
     const id = await undecided()
     await scene.run(id)
     expect(verdicts(await scene.purchase(id))).toEqual(['valid', 'valid'])
   })
 
-  test('proofs of a seller are not judged on a chain that the service no longer knows', async () => {
+  test('the signed proofs of a seller are not checked on a chain that the service no longer knows', async () => {
     prove(shop.url)
     const id = await undecided()
     await set(id, `network = 'goerli'`)
@@ -307,7 +307,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     expect([purchase.state, ...verdicts(purchase)]).toEqual(['answered', null, null])
   })
 
-  test('a null character in the texts of a seller does not keep a purchase from its end', async () => {
+  test('a purchase ends normally even if the texts of a seller contain a null character', async () => {
     const nul = (signature: string) => ({ format: 'jws', signature: `${signature}\0` })
     shop.ask = () =>
       challenge(
@@ -328,7 +328,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     })
   })
 
-  test('a lone surrogate in the resource of a seller does not keep a purchase from its end', async () => {
+  test('a purchase ends normally even if the resource text of a seller contains a lone surrogate', async () => {
     shop.ask = () =>
       challenge({}, { resource: { url: 'mcp://tool/\ud800', description: 'The \udc00' } })
     expect(await bought()).toMatchObject({
@@ -336,12 +336,12 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     })
   })
 
-  test('proofs of a seller get no verdict if the seller has signed nothing', async () => {
+  test('a purchase has no verdict about signed proofs if the seller has signed nothing', async () => {
     const purchase = await bought()
     expect([...verdicts(purchase), purchase.seller_receipt]).toEqual([null, null, null])
   })
 
-  test('proofs of a seller are neither stored nor judged if the request contained a secret', async () => {
+  test('the signed proofs of a seller are neither stored nor checked if the request contained a secret', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     prove(shop.url)
@@ -354,7 +354,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
 })
 
 describe('a purchase job calls the tool of an MCP server', () => {
-  test('a purchase of an MCP tool pays for the call, and never signs in', async () => {
+  test('a purchase from an MCP tool pays for the tool call, and never signs in', async () => {
     await using paid = startMcpSeller()
     const projectId = await scene.newProject({ terms: { hosts: [paid.host] } })
     const accepts = [

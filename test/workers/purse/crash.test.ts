@@ -37,7 +37,7 @@ async function startWorker(): Promise<ServiceProcess> {
   return worker
 }
 
-test(`after ${KILLS} kills −9 during ${PURCHASES} purchases each payment authorization pays at most once, within the mandate`, async () => {
+test(`after ${KILLS} kills −9 during ${PURCHASES} purchases, each payment authorization is used at most once and the spending limit is kept`, async () => {
   const buyer = await newBuyer(till)
   const mandateId = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.5' })
   const bought = await Promise.all(

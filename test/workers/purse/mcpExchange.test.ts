@@ -48,7 +48,7 @@ async function failure(given: Partial<ToolRequest> = {}) {
 }
 
 describe('a buyer calls an MCP tool', () => {
-  test('the call of an MCP tool contains the name and the arguments, and the headers of the request', async () => {
+  test('the buyer’s call of an MCP tool contains the tool name, the arguments and the HTTP headers of the purchase request', async () => {
     await answered({ headers: { 'x-city': 'Lima' } })
     expect(seller.calls).toEqual([{ name: 'weather', arguments: { city: 'Lima' } }])
     expect(seller.headers.map((headers) => headers.get('x-city'))).toEqual(Array(4).fill('Lima'))
@@ -56,7 +56,7 @@ describe('a buyer calls an MCP tool', () => {
     expect(seller.calls[1]?.arguments).toEqual({})
   })
 
-  test('the call of an MCP tool contains the payment as a JSON value and not as base64', async () => {
+  test('the buyer’s call of an MCP tool contains the payment as a JSON value and not as base64 text', async () => {
     const value = Buffer.from('{"x402Version":2,"payload":{"a":"ä"}}').toString('base64')
     await answered({ payment: { name: 'PAYMENT-SIGNATURE', value } })
     expect(seller.calls[0]?._meta).toEqual({
@@ -64,7 +64,7 @@ describe('a buyer calls an MCP tool', () => {
     })
   })
 
-  test('the call of an MCP tool opens one session without an event stream, and ends it', async () => {
+  test('the buyer’s call of an MCP tool opens one MCP session without an event stream, and closes the session at the end', async () => {
     await answered()
     expect(seller.requests).toEqual([
       ...['POST initialize', 'POST notifications/initialized', 'POST tools/call', 'DELETE'],
@@ -72,7 +72,7 @@ describe('a buyer calls an MCP tool', () => {
     expect(seller.headers[3]?.get('mcp-session-id')).toBe('session-1')
   })
 
-  test('the call of an MCP tool ignores how the server responds to notifications and to the end of the session', async () => {
+  test('the buyer’s call of an MCP tool ignores how the server responds to notifications and to the end of the session', async () => {
     for (const status of [200, 204, 404]) {
       let notified = 0
       seller.notified = () => {
@@ -86,7 +86,7 @@ describe('a buyer calls an MCP tool', () => {
 })
 
 describe('a buyer reads the response of an MCP tool', () => {
-  test('the response of an MCP tool has the status 200, and is the result without its `_meta`', async () => {
+  test('the buyer reports a successful MCP tool call with the status 200, and with the result without `_meta`', async () => {
     const result = { content: [{ type: 'text', text: 'sunny' }], structuredContent: { tempC: 7 } }
     seller.call = () => ({ result: { ...result, _meta: { other: 1 } } })
     const answer = await answered()
@@ -96,7 +96,7 @@ describe('a buyer reads the response of an MCP tool', () => {
     expect(answer.value).not.toContainKey('_meta')
   })
 
-  test('the response of an MCP tool states the settlement in the header payment-response', async () => {
+  test('the buyer reports the settlement of an MCP tool call in the header payment-response', async () => {
     const settlement = { success: true, transaction: '0x1' }
     for (const isError of [false, true]) {
       seller.call = () => ({
@@ -113,7 +113,7 @@ describe('a buyer reads the response of an MCP tool', () => {
     }
   })
 
-  test('the response of an MCP tool may come as an event in a stream, even if the rest of the stream is too long', async () => {
+  test('an MCP server may send the tool result as an event in a stream, even if the rest of the stream is too long', async () => {
     for (const [rest, truncated] of [
       ['', false],
       [`:${'x'.repeat(2_000)}\n\n`, true],
@@ -133,7 +133,7 @@ describe('a buyer reads the x402 challenge of an MCP tool', () => {
   const text = (value: unknown) => [{ type: 'text', text: JSON.stringify(value) }]
   const other = { ...CHALLENGE, error: 'other' }
 
-  test('the x402 challenge of an MCP tool is read from the structured content, then from `_meta`, then from the first text', async () => {
+  test('the x402 challenge of an MCP tool is taken from the structured content, else from `_meta`, else from the first text', async () => {
     const _meta = { 'x402/error': other }
     const third = { ...CHALLENGE, error: 'third' }
     const failed = { isError: true, content: text(third) }
@@ -146,14 +146,14 @@ describe('a buyer reads the x402 challenge of an MCP tool', () => {
     expect(await told(failed)).toEqual([402, third])
   })
 
-  test('the result of an MCP tool counts as a challenge only if the tool marks it as an error', async () => {
+  test('the result of an MCP tool counts as an x402 challenge only if the tool marks the result as an error', async () => {
     for (const isError of [false, undefined, 'true', 1]) {
       const result = { isError, structuredContent: CHALLENGE, content: [] }
       expect(((await told(result)) as [number, unknown])[0]).toBe(200)
     }
   })
 
-  test('any other error of an MCP tool contains no challenge, and has the status 422', async () => {
+  test('the buyer reports any other error of an MCP tool with the status 422, and without a challenge', async () => {
     for (const content of [
       ...[[], null, 'text', [null], [{ type: 'image' }], [{ type: 'text', text: 7 }]],
       ...[[{ type: 'text', text: 'no JSON' }], text(null), text('x402Version accepts'), text([])],
@@ -165,12 +165,12 @@ describe('a buyer reads the x402 challenge of an MCP tool', () => {
     }
   })
 
-  test('a challenge of an MCP tool may be the data of the JSON-RPC error 402', async () => {
+  test('the data of the JSON-RPC error 402 of an MCP tool may be an x402 challenge', async () => {
     const message = 'Payment required'
     expect(await toldError({ code: 402, message, data: CHALLENGE })).toEqual([402, CHALLENGE])
   })
 
-  test('the data of any other JSON-RPC error are not a challenge, and the error has the status 422', async () => {
+  test('the buyer reports any other JSON-RPC error of an MCP tool with the status 422, and reads no challenge from the error’s data', async () => {
     for (const [code, data] of [
       [402, { accepts: [] }],
       [402, null],
@@ -186,7 +186,7 @@ describe('a buyer reads the x402 challenge of an MCP tool', () => {
 })
 
 describe('a buyer handles an MCP server that does not respond to a call', () => {
-  test('an HTTP error of an MCP server is returned with its status', async () => {
+  test('the buyer returns an HTTP error of an MCP server with the same status', async () => {
     for (const status of [400, 401, 403, 404, 500, 503]) {
       seller.call = () => new Response('no', { status })
       const answer = await answered()
@@ -198,7 +198,7 @@ describe('a buyer handles an MCP server that does not respond to a call', () => 
     expect(seller.calls.length).toBe(6)
   })
 
-  test('a server that refuses `initialize` is asked once in MCP 2026-07-28, and else its refusal is returned', async () => {
+  test('if an MCP server refuses `initialize`, the buyer tries MCP 2026-07-28 once, and otherwise returns the refusal', async () => {
     seller.notified = () => new Response('no', { status: 400 })
     for (const [initialize, status] of [
       [() => ({ error: { code: -32022, message: 'No' } }), 422],
@@ -218,7 +218,7 @@ describe('a buyer handles an MCP server that does not respond to a call', () => 
     }
   })
 
-  test('a server does not speak MCP if it redirects, or responds with another media type or without JSON', async () => {
+  test('a server counts as not speaking MCP if the server redirects, or responds with another media type or without JSON', async () => {
     const none = ['network', 'the server does not speak MCP as expected']
     for (const answer of [
       () => Response.redirect('https://elsewhere.example/', 302),
@@ -235,14 +235,14 @@ describe('a buyer handles an MCP server that does not respond to a call', () => 
     }
   })
 
-  test('an MCP server is not reached if its address is blocked, or if no process listens there', async () => {
+  test('the buyer reports that an MCP server was not reached if its address is blocked or no process listens at the address', async () => {
     const [kind] = await failure({ allowPrivate: false })
     expect([kind, seller.requests]).toEqual(['blocked', []])
     await seller[Symbol.asyncDispose]()
     expect(await failure()).toEqual(['network', 'ECONNREFUSED'])
   })
 
-  test('if a response is too large to be read completely, its server counts as not speaking MCP', async () => {
+  test('a server counts as not speaking MCP if its response is too large to be read completely', async () => {
     seller.call = () => ({ result: { content: [{ type: 'text', text: 'x'.repeat(2_000) }] } })
     expect(await failure({ responseBytesMax: 1_000 })).toEqual([
       ...['network', 'the server does not speak MCP as expected'],

@@ -30,7 +30,7 @@ const document = (...keys: [id: string, publicKeyJwk?: object][]): Page => ({
 })
 const OWN = '/.well-known/did.json'
 
-test('a key in the DID document of a host is a key of the host, and the document is read only once', async () => {
+test('a key in the DID document of a seller’s host belongs to the host, and the document is downloaded only once', async () => {
   const { did, asked, find } = await startHost((did) => ({
     [OWN]: document([`${did}#a`, OTHER], [`${did}#b`, KEY], [`${did}#c`]),
   }))
@@ -40,14 +40,14 @@ test('a key in the DID document of a host is a key of the host, and the document
   expect(asked).toEqual([OWN])
 })
 
-test('a DID document may name its keys by a relative DID URL', async () => {
+test('a DID document of a seller’s host may name its keys by a relative DID URL', async () => {
   // The id `#a` means the DID of the document with this fragment (DID Core §3.2.2).
   const { did, find } = await startHost(() => ({ [OWN]: document(['#a', KEY]) }))
   expect(await find(`${did}#a`)).toEqual({ jwk: KEY as never, isOfHost: true })
   expect(await find(`${did}#b`)).toBeNull()
 })
 
-test('a key of another DID document is a key of the host only if the document of the host also lists this key', async () => {
+test('a key in another DID document belongs to a seller’s host only if the DID document of the host also lists the key', async () => {
   for (const [own, isOfHost] of [
     [[['x', OTHER], ['y'], ['z', KEY]], true],
     [[['x', OTHER], ['y']], false],
@@ -63,14 +63,14 @@ test('a key of another DID document is a key of the host only if the document of
   }
 })
 
-test('a key of another DID document is no key of the host if the host has no DID document', async () => {
+test('a key in another DID document does not belong to a seller’s host if the host has no DID document', async () => {
   const { did, find } = await startHost((did) => ({
     '/a/did.json': document([`${did}:a#k`, KEY]),
   }))
   expect(await find(`${did}:a#k`)).toEqual({ jwk: KEY as never, isOfHost: false })
 })
 
-test('a DID document that is missing, too long or malformed has no keys, and is not read again', async () => {
+test('a DID document that is missing, too long or malformed gives no keys, and is not downloaded again', async () => {
   const whole = (did: string) => document([`${did}#a`, KEY]).body
   for (const page of [
     (did: string) => ({ status: 404, body: whole(did) }),
@@ -86,7 +86,7 @@ test('a DID document that is missing, too long or malformed has no keys, and is 
   }
 })
 
-test('a DID that is not a did:web of a plain host is not looked up', async () => {
+test('a DID that is not a did:web of a plain host name is not looked up', async () => {
   const { did, asked, find } = await startHost((did) => ({ [OWN]: document([`${did}#a`, KEY]) }))
   for (const kid of [
     '',
@@ -102,7 +102,7 @@ test('a DID that is not a did:web of a plain host is not looked up', async () =>
   expect(asked).toEqual([])
 })
 
-test('the DID document of a host other than the local machine is read only over https', async () => {
+test('the DID document of a host is downloaded only over https, except from the local machine', async () => {
   const { port, asked } = await startHost(() => ({}))
   const policy = { allowPrivate: true, resolve: answering('127.0.0.1') }
   const host = `shop.example:${port}`

@@ -23,7 +23,7 @@ async function ringsFor(...afterMs: number[]): Promise<{ dueMs: number[]; rings:
   return { dueMs, rings }
 }
 
-test('the job alarm rings when a job is due, and rings rarely before the next job is due', async () => {
+test('the job alarm wakes the worker when a job is due, and seldom wakes the worker before', async () => {
   // An alarm that ignores the due time of a job rings only at its next poll of the queue. That poll comes 440 ms after
   // the first of these jobs is due.
   const lateMs = await shortestMs(250, async () => {
@@ -38,7 +38,7 @@ test('the job alarm rings when a job is due, and rings rarely before the next jo
   expect(lateMs).toBeLessThan(250)
 })
 
-test('the job alarm continues after a failed poll of the queue, and rings less often while fetching jobs is slow', async () => {
+test('the job alarm continues after a failed query of the queue, and wakes the worker less often if fetching jobs is slow', async () => {
   let looks = 0
   const rings: number[] = []
   const alarm = startAlarm({
@@ -55,7 +55,7 @@ test('the job alarm continues after a failed poll of the queue, and rings less o
   expect((rings[4]! - rings[0]!) / 4).toBeGreaterThanOrEqual(70)
 })
 
-test('the job alarm stops at once, even during a poll of the queue', async () => {
+test('the job alarm can be stopped at once, even during a query of the queue', async () => {
   const stopMs = await shortestMs(200, async () => {
     const look = Promise.withResolvers<number | null>()
     const alarm = startAlarm({

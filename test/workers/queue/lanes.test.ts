@@ -48,7 +48,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('a lane refuses waiting requests that get no slot, and lets these requests ask again at intervals of 5 ms', async () => {
+  test('a lane (the queue of one destination) refuses requests without a slot, and their retry times are 5 ms apart', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
@@ -59,7 +59,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect(returns).toEqual(Array.from({ length: 100 }, (_, n) => 250 + n * 5))
   })
 
-  test('a slow lane (the queue of one destination) gets four slots, and its further requests are refused', async () => {
+  test('a slow lane (the queue of one destination) gets four slots, and refuses further requests', async () => {
     const lanes = createLanes(200)
     await makeSlow(lanes, 'a', 'p')
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('a', 'p')))
@@ -67,14 +67,14 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('b', 'p')).granted).toBe(true)
   })
 
-  test('a lane (the queue of one destination) counts as slow while its requests hang', async () => {
+  test('a lane (the queue of one destination) counts as slow while its requests get no response', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('a', 'p')))
     clockMs += 600
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('slow lanes (queues of one destination) of one owner share a budget, and all slow lanes get at most half of the slots', async () => {
+  test('the slow lanes (queues of one destination) of one project share a budget, and all slow lanes get at most half of the slots', async () => {
     const lanes = createLanes(40)
     const names = Array.from({ length: 20 }, (_, n) => `lane${n}`)
     for (const [n, name] of names.entries()) await makeSlow(lanes, name, n < 10 ? 'p' : `q${n}`)
@@ -89,7 +89,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('a request in a lane counts for the owner of the request, and not for the owner that used the lane first', async () => {
+  test('a request in a lane (queue of one destination) counts for its own project, and not for the project that first used the lane', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000
@@ -100,7 +100,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('new8', 'q')).granted).toBe(true)
   })
 
-  test('some slots stay free for other lanes (queues of one destination) if several lanes begin to hang at once', async () => {
+  test('if several lanes (queues of one destination) begin to hang at once, some slots stay free for other lanes', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -114,7 +114,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect(granted(open).length).toBeLessThan(32)
   })
 
-  test('late requests get at most half of the slots, even if the lanes of these requests were fast before', async () => {
+  test('requests that hang get at most half of the slots, even if their lanes (queues of one destination) were fast before', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -127,7 +127,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('an owner without earlier requests still gets a slot when other owners have many hanging lanes', async () => {
+  test('a project without earlier requests gets a slot, even if other projects have many lanes (queues) that hang', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const enter = (owner: string) =>
       Promise.all(Array.from({ length: 8 }, (_, n) => lanes.enter(`${owner}${n}`, owner)))

@@ -14,7 +14,7 @@ const failing = (code: string, times = Number.POSITIVE_INFINITY) => {
   return { state, work }
 }
 
-test('database work is repeated after an outage or a deadlock until the work is done', async () => {
+test('database work is repeated after a database outage or a deadlock until the work succeeds', async () => {
   for (const code of ['ECONNREFUSED', '40P01']) {
     const { state, work } = failing(code, 2)
     expect(await patiently(work)).toBe('done')
@@ -22,13 +22,13 @@ test('database work is repeated after an outage or a deadlock until the work is 
   }
 })
 
-test('database work ends at once after an error that is neither an outage nor a deadlock', async () => {
+test('database work is not repeated after an error that is neither an outage nor a deadlock', async () => {
   const { state, work } = failing('23505')
   await expect(patiently(work)).rejects.toThrow('23505')
   expect(state.calls).toBe(1)
 })
 
-test('database work ends with an error if the outage is longer than the work may wait', async () => {
+test('database work throws an error if a database outage is longer than the allowed waiting time', async () => {
   const { state, work } = failing('ECONNREFUSED')
   await expect(patiently(work, 250)).rejects.toThrow('ECONNREFUSED')
   expect(state.calls).toBeGreaterThan(1)

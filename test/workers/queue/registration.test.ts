@@ -40,7 +40,7 @@ const queue = (pool: Parameters<typeof transaction>[0], domain: string) =>
   transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain }, key: domain }))
 
 for (const moment of MOMENTS) {
-  test(`a worker pool starts, works and is registered once if the connection is cut ${moment} any round trip of the start`, async () => {
+  test(`a worker pool starts, works and registers once if its database connection is cut ${moment} any round trip of its start`, async () => {
     await using database = await createTestDatabase()
     await using proxy = await startPostgresProxy(database.url)
     for (let number = 1; number <= ROUND_TRIPS_OF_START; number++) {
@@ -66,7 +66,7 @@ for (const moment of MOMENTS) {
   })
 }
 
-test('a worker pool works within 15 s even if its very first fetch of jobs fails', async () => {
+test('a worker pool works within 15 s even if its first attempt to fetch jobs fails', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const seen: string[] = []

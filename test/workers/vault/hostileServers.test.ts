@@ -214,7 +214,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
 }
 
 test(
-  `none of ${CASES} generated responses of a hostile server shows the secret to the agent`,
+  `none of ${CASES} generated responses of a hostile server reveals the secret to the agent`,
   async () => {
     const request: UseRequest = {
       ...{ method: 'POST', url: `https://hostile.example:${port}/`, headers: {} },
@@ -260,7 +260,7 @@ test(
   { timeout: 180_000 },
 )
 
-test('a host name with a private address gets no connection, and a certificate of another authority is not trusted', async () => {
+test('a request with a secret opens no connection to a private address, and trusts no certificate of another authority', async () => {
   const request: UseRequest = {
     ...{ method: 'GET', url: `https://hostile.example:${port}/`, headers: {}, body: null },
   }
@@ -284,7 +284,7 @@ test('a host name with a private address gets no connection, and a certificate o
   })
 })
 
-test('a server that got the request and then breaks TLS leaves the use unknown, because the server may have acted', async () => {
+test('if a server gets the request and then breaks TLS, the use of the secret ends as unknown, because the server may have acted', async () => {
   const { key, ca: own } = newCertificate('hostile.example')
   let received = 0
   let spoil = () => {}

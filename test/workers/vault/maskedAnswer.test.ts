@@ -24,13 +24,13 @@ const bodyOf = async (changes: Partial<ReceivedAnswer>) => {
 }
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 
-test('a response without content has only its status and the reason', () => {
+test('a masked response without content contains only the status and the reason', () => {
   expect(withoutContent(503, 'too-slow')).toEqual({
     ...{ status: 503, statusText: '', headers: {}, body: null, bodyOmitted: 'too-slow' },
   })
 })
 
-test('a response without a secret is shown as it was received', async () => {
+test('a response that contains no secret is shown as it was received', async () => {
   const headers = ['Content-Type', 'text/plain', 'X-Empty', '']
   expect(await answer({ status: 404, statusText: 'Not Found', headers })).toEqual({
     status: 404,
@@ -41,7 +41,7 @@ test('a response without a secret is shown as it was received', async () => {
   })
 })
 
-test('a secret is masked in the status text, in names and values of headers, and in the body', async () => {
+test('secrets are masked in the status text, in the names and values of headers, and in the body of a response', async () => {
   const shown = await answer({
     statusText: `No ${SECRET}`,
     headers: ['X-Echo', `is ${SECRET}`, 'X-correct%20horse%20battery', '1'],
@@ -54,7 +54,7 @@ test('a secret is masked in the status text, in names and values of headers, and
   })
 })
 
-test('each secret in a response with several secrets is masked', async () => {
+test('if a response contains several secrets, each secret is masked', async () => {
   const { body } = await answer({ body: Buffer.from('one-secret, two-secret') }, [
     'one-secret',
     'two-secret',
@@ -62,7 +62,7 @@ test('each secret in a response with several secrets is masked', async () => {
   expect(body).toBe('[masked], [masked]')
 })
 
-test('if a text has too many layers of encoding, the text, its headers and its status text are left out', async () => {
+test('if a response has too many layers of encoding, its body, headers and status text are left out', async () => {
   const body = Buffer.from('%2525&amp;amp;\\\\u005c=3D3D+\\x25a\0'.repeat(700))
   const { bodyOmitted, headers, statusText } = await answer({ body, headers: ['A', '1'] })
   expect([bodyOmitted, headers, statusText]).toEqual(['too-many-layers', {}, ''])
@@ -71,22 +71,22 @@ test('if a text has too many layers of encoding, the text, its headers and its s
 describe('the service shows the headers of a response', () => {
   const headersOf = async (headers: string[]) => (await answer({ headers })).headers
 
-  test('response headers with the same name are joined by commas, and cookies by line breaks', async () => {
+  test('response headers with the same name are joined by commas, and cookie headers are joined by line breaks', async () => {
     const headers = ['Vary', 'a', 'Set-Cookie', 'x=1', 'vary', 'b', 'set-cookie', 'y=2', 'VARY', '']
     expect(await headersOf(headers)).toEqual({ vary: 'a, b, ', 'set-cookie': 'x=1\ny=2' })
   })
 
-  test('response headers with the same name are masked after they are joined', async () => {
+  test('response headers with the same name are first joined and then masked', async () => {
     expect(await headersOf(['A', 'correct horse', 'A', 'x'])).toEqual({ a: 'correct horse, x' })
     const joined = await answer({ headers: ['A', 'one', 'A', 'two'] }, ['one, two'])
     expect(joined.headers).toEqual({ a: '[masked]' })
   })
 
-  test('response headers are read as UTF-8', async () => {
+  test('the values of response headers are decoded as UTF-8', async () => {
     expect(await headersOf(['X-City', latin1('Zürich')])).toEqual({ 'x-city': 'Zürich' })
   })
 
-  test('the masked response leaves out a header without a value, and a header may have the name `constructor`', async () => {
+  test('a masked response leaves out headers without a value, and allows the header name `constructor`', async () => {
     const headers = await headersOf(['__proto__', 'a', 'constructor', 'b', 'alone'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a'],
@@ -96,7 +96,7 @@ describe('the service shows the headers of a response', () => {
 })
 
 describe('the service shows the body of a response', () => {
-  test('a truncated body is reported as too large, even if the response is also partial', async () => {
+  test('a truncated response body is reported as too large, even if the response also has only a part of the content', async () => {
     expect(await bodyOf({ truncated: true, status: 206 })).toBe('too-large')
   })
 
@@ -109,7 +109,7 @@ describe('the service shows the body of a response', () => {
     expect(await bodyOf({ headers: ['Vary', 'content-range', 'A', 'b'] })).toEqual({ body: 'text' })
   })
 
-  test('a response body without valid UTF-8 is shown only if its charset is a Latin charset', async () => {
+  test('a response body that is not valid UTF-8 is shown only if the response states a Latin charset', async () => {
     const body = Buffer.from('Zürich', 'latin1')
     const of = (type: string) => bodyOf({ body, headers: ['Content-Type', type] })
     expect(await bodyOf({ body })).toBe('not-text')
@@ -127,7 +127,7 @@ describe('the service shows the body of a response', () => {
     expect(await bodyOf({ body: Buffer.from('Zürich'), headers })).toEqual({ body: 'Zürich' })
   })
 
-  test('an empty body is shown as an empty text', async () => {
+  test('an empty response body is shown as an empty text', async () => {
     expect(await bodyOf({ body: Buffer.alloc(0) })).toEqual({ body: '' })
   })
 })
@@ -151,13 +151,13 @@ describe('the service decompresses the body of a response', () => {
     expect(await coded(coding, body)).toEqual(masked)
   })
 
-  test('the codings of a compressed body are taken from all Content-Encoding headers, in the order of the headers', async () => {
+  test('the compression codings of a response body are taken from all Content-Encoding headers, in the order of the headers', async () => {
     const headers = ['Content-Encoding', 'gzip', 'content-encoding', 'br']
     const body = brotliCompressSync(gzipSync(text))
     expect(await bodyOf({ headers, body })).toEqual(masked)
   })
 
-  test('the coding of a body is reported as unknown if there are four codings or an unsupported one, or if the body is broken', async () => {
+  test('the coding of a response body is reported as unknown if there are four codings, an unsupported coding or a broken body', async () => {
     const four = gzipSync(gzipSync(gzipSync(gzipSync(text))))
     expect(await coded('gzip, gzip, gzip, gzip', four)).toBe('unknown-encoding')
     for (const coding of ['zstd', 'constructor', '__proto__', 'gzip;q=1', 'x-x-gzip']) {
@@ -169,7 +169,7 @@ describe('the service decompresses the body of a response', () => {
     expect(await coded('gzip', gzipSync(text).subarray(0, -9))).toBe('unknown-encoding')
   })
 
-  test('a compressed body of zero bytes is shown as an empty text, for every coding', async () => {
+  test('a compressed response body of zero bytes is shown as an empty text, for every coding', async () => {
     expect(await coded('gzip', Buffer.alloc(0))).toEqual({ body: '' })
     expect(await coded('zstd', Buffer.alloc(0))).toEqual({ body: '' })
   })
@@ -180,7 +180,7 @@ describe('the service decompresses the body of a response', () => {
     ['deflate', deflateRawSync],
     ['deflate', deflateSync],
   ] as const)(
-    'a compressed body with the coding %s is too large one byte above the limit',
+    'a compressed response body with the coding %s counts as too large if it is one byte larger than the limit',
     async (coding, pack) => {
       const filled = (length: number) => pack(Buffer.alloc(length, '.'))
       expect(await coded(coding, filled(ANSWER_BYTES_MAX + 1))).toBe('too-large')

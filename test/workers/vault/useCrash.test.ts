@@ -49,7 +49,7 @@ async function startWorker(): Promise<ServiceProcess> {
   return worker
 }
 
-test('kill −9 after the request was sent ends the use of the secret as unknown, and the request is not sent again', async () => {
+test('if kill −9 hits the worker after the request was sent, the use of the secret ends as unknown, and the request is not sent again', async () => {
   const agent = await service.newAgent()
   const data = { password: 'correct horse' }
   const uri = `https://localhost:${port}/`

@@ -77,7 +77,7 @@ test('if an endpoint is deleted at the same time, it is not checked again', asyn
   )
 })
 
-test('two simultaneous challenges queue only one check, and the second learns the rest of the pause', async () => {
+test('if two paywall challenges report an endpoint at once, only one check is queued, and the second call gets the rest of the pause', async () => {
   const { id } = await newEndpoint()
   const hold = 'update seller_endpoints set check_provoked_at = clock_timestamp() where id = $1'
   const [restMs] = await whileHeld(pool, hold, [id], () => [provoke(id)])
@@ -85,7 +85,7 @@ test('two simultaneous challenges queue only one check, and the second learns th
   expect(await isQueued(id)).toBe(false)
 })
 
-test('an MCP tool counts as verified at once, and needs no check', async () => {
+test('an endpoint that is an MCP tool counts as verified at once and needs no check', async () => {
   const { id } = await newEndpoint()
   const urlPattern = 'mcp://tool/weather'
   await change(id, `url_pattern = '${urlPattern}'`)
@@ -93,7 +93,7 @@ test('an MCP tool counts as verified at once, and needs no check', async () => {
   expect(await findEndpointCheck(pool, id)).toMatchObject({ status: 'verified', queuedMs: null })
 })
 
-test('the state of a check tells whether the check waits or runs', async () => {
+test('the state of an endpoint check tells whether the check waits in the queue or runs', async () => {
   const { id } = await newEndpoint()
   expect(await findEndpointCheck(pool, 'se_none')).toBeNull()
   expect(await findEndpointCheck(pool, id)).toMatchObject({ queuedMs: null, isRunning: false })
@@ -108,7 +108,7 @@ test('the state of a check tells whether the check waits or runs', async () => {
   expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: false })
 })
 
-test('a new payTo of a project has its endpoints checked again, because a check names the payTo of the 402', async () => {
+test('a new payment address (payTo) of a project queues new checks of its endpoints, because a check compares the payTo in the 402 response', async () => {
   const { id, projectId } = await newEndpoint()
   const other = await newEndpoint()
   const [payTo, later] = [`0x${'Ab'.repeat(20)}`, `0x${'12'.repeat(20)}`]

@@ -61,7 +61,7 @@ const fill = (projectId: string, count: number, isDeleted = false) =>
   )
 
 describe('the service limits and deletes the endpoints of a project', () => {
-  test('a project that is deleted before or during a put gets no endpoint', async () => {
+  test('an endpoint is not stored if its project is deleted before or during the PUT request', async () => {
     const [gone, going] = [await newProject(pool), await newProject(pool)]
     await deleteProject(pool, gone)
     expect(await put(gone)).toBeNull()
@@ -71,7 +71,7 @@ describe('the service limits and deletes the endpoints of a project', () => {
     expect(await whileHeld(pool, deletion, [going], () => [put(going)])).toEqual([null])
   })
 
-  test('a project has at most ENDPOINTS_MAX live endpoints, even under concurrent puts', async () => {
+  test('a project has at most ENDPOINTS_MAX live endpoints, even after concurrent PUT requests', async () => {
     const projectId = await newProject(pool)
     await fill(await newProject(pool), ENDPOINTS_MAX)
     await fill(projectId, 5, true)
@@ -109,7 +109,7 @@ describe('the service limits and deletes the endpoints of a project', () => {
 })
 
 describe('the service finds and changes an endpoint', () => {
-  test('only the project of an endpoint can find, change and delete it, and not after its deletion', async () => {
+  test('only the project that owns an endpoint can find, change and delete the endpoint, and no project can do so after the deletion', async () => {
     const [projectId, stranger] = [await newProject(pool), await newProject(pool)]
     const id = await newEndpoint(projectId)
     const change = { priceAtomic: 5n }
@@ -127,7 +127,7 @@ describe('the service finds and changes an endpoint', () => {
     expect(await updateEndpoint(pool, keyring, { ...target, change })).toBeNull()
   })
 
-  test('an endpoint gets one secret when two concurrent calls set its webhook', async () => {
+  test('if two concurrent calls set the webhook of an endpoint, the endpoint gets only one webhook secret', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const change = { webhookUrl: HOOK }
@@ -138,7 +138,7 @@ describe('the service finds and changes an endpoint', () => {
     expect(changed.filter((one) => one!.newSecret !== null)).toHaveLength(1)
   })
 
-  test('an endpoint without a webhook has no secret', async () => {
+  test('an endpoint without a webhook has no webhook secret', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const update = (change: Parameters<typeof updateEndpoint>[2]['change']) =>
@@ -156,7 +156,7 @@ describe('the service finds and changes an endpoint', () => {
     expect(await hasSecret()).toBe(false)
   })
 
-  test('an endpoint accepts the result of a verification only if it is for its current URL', async () => {
+  test('the result of a verification is stored only if the verified URL is still the current URL of the endpoint', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const record = (url: string) =>
@@ -177,7 +177,7 @@ describe('the service finds and changes an endpoint', () => {
   })
 
   test.each(['\0', '\ud800'])(
-    'an endpoint is verified even if its 402 and its OpenAPI document hold the text %j, which PostgreSQL does not store',
+    'an endpoint is verified even if its 402 response and its OpenAPI document contain the text %j, which PostgreSQL cannot store',
     async (text) => {
       const projectId = await newProject(pool)
       const id = await newEndpoint(projectId)
@@ -207,7 +207,7 @@ describe('the service finds and changes an endpoint', () => {
     },
   )
 
-  test('an endpoint counts only settled payments in its totals', async () => {
+  test('the payment totals of an endpoint count only settled payments', async () => {
     const projectId = await newProject(pool)
     const endpointId = await newEndpoint(projectId)
     await newSettled(pool, { projectId, endpointId })

@@ -63,7 +63,7 @@ async function readSale({ projectId, matchKey }: WantedSale) {
   }
 }
 
-test('sales that are read together equal sales that are read one by one, in order', async () => {
+test('reading many sales in one call gives the same results in the same order as reading each sale alone', async () => {
   const seller = await newSeller(payTo.address)
   const rival = await newSeller(payer.address)
   const [unset, off, gone] = [

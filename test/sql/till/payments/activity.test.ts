@@ -20,7 +20,7 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('the activity of a project counts payments and refunds since a time', async () => {
+test('the activity report of a project counts the payments and refunds since a given time', async () => {
   for (const time of [new Date(FROM.getTime() - 1), FROM]) {
     const payment = await settledAt(pool, projectId, time)
     await refundedAt(pool, { paymentId: payment, time })
@@ -35,7 +35,7 @@ test('the activity of a project counts payments and refunds since a time', async
   expect(refunded).toMatchObject({ count: 2, amountAtomic: 4_300n })
 })
 
-test('the activity of a project lists the hundred payers who paid most', async () => {
+test('the activity report of a project lists the hundred payers who paid most', async () => {
   const payerOf = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as const
   await pool.query(
     `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,

@@ -31,7 +31,7 @@ async function newCheck({ claims = true, claim = newClaim(projectId) } = {}): Pr
 }
 const refuse = (check: Check) => refuseCheck(pool, check.id, 'unexpected_verify_error')
 
-test('a payment check that passes claims the authorization only if `claims` is set', async () => {
+test('a passed payment check reserves the authorization of the payment only if the check was created with `claims`', async () => {
   const [claiming, asking] = [await newCheck(), await newCheck({ claims: false })]
   for (const check of [claiming, asking]) await passCheck(pool, check)
   expect(await findCheck(pool, claiming.id)).toMatchObject({
@@ -43,7 +43,7 @@ test('a payment check that passes claims the authorization only if `claims` is s
   expect(await findPayment(pool, asking.claim.id)).toBeNull()
 })
 
-test('a payment check names the payment that has already claimed the authorization', async () => {
+test('a payment check names the other payment that has already reserved the authorization', async () => {
   const claim = newClaim(projectId)
   await claimPayments(pool, [claim])
   const check = await newCheck({ claim: newClaim(projectId, { nonce: claim.nonce }) })
@@ -51,7 +51,7 @@ test('a payment check names the payment that has already claimed the authorizati
   expect(await findCheck(pool, check.id)).toMatchObject({ state: 'passed', paymentId: claim.id })
 })
 
-test('an ended payment check stays unchanged', async () => {
+test('a payment check that has ended is never changed again', async () => {
   const [refused, passed] = [await newCheck(), await newCheck()]
   await refuse(refused)
   await passCheck(pool, refused)
@@ -62,7 +62,7 @@ test('an ended payment check stays unchanged', async () => {
   expect(await findCheck(pool, passed.id)).toMatchObject({ state: 'passed', reason: null })
 })
 
-test('a payment check claims no authorization if it is refused at the same time as it passes', async () => {
+test('a payment check reserves no authorization if one process records a refusal while another process records a pass', async () => {
   const check = await newCheck()
   const refused = `update payment_checks set state = 'refused', reason = 'x' where id = $1`
   await whileHeld(pool, refused, [check.id], () => [passCheck(pool, check)])

@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('an authorization is identified by chain, token, payer in any letter case, and nonce', async () => {
+test('a payment authorization is identified by chain, token, nonce and payer address, and the letter case of the address does not matter', async () => {
   const claim = newClaim(await newProject(pool))
   const id = await newPayment(pool, claim)
   const find = (changes: { chainId?: number; asset?: string; payer?: string; nonce?: string }) =>
@@ -45,7 +45,7 @@ test('an authorization is identified by chain, token, payer in any letter case, 
   }
 })
 
-test('a payment keeps the deployment of its wallet', async () => {
+test('a stored payment keeps the deployment data of the payer’s wallet', async () => {
   const deployment = {
     factory: '0x00000000000000000000000000000000000000fa',
     factoryData: '0x12',
@@ -55,7 +55,7 @@ test('a payment keeps the deployment of its wallet', async () => {
   expect((await findPayment(pool, await newPayment(pool)))?.deployment).toBeNull()
 })
 
-test('a name is taken by another payment of the same payer in the project that has not failed', async () => {
+test('a payment identifier is taken if another payment of the same payer in the project has the identifier and has not failed', async () => {
   const paymentIdentifier = 'order-1'
   const claim = newClaim(await newProject(pool), { paymentIdentifier })
   const named = { ...claim, paymentIdentifier }
@@ -83,7 +83,7 @@ test('a name is taken by another payment of the same payer in the project that h
 describe('the service finds the transaction of a payment', () => {
   const hashOf = async (id: string) => (await findPayment(pool, id))?.txHash
 
-  test('the transaction of a payment is the newest signed transaction that was not displaced', async () => {
+  test('the transaction of an unsettled payment is the newest signed transaction that no other transaction has displaced', async () => {
     const id = await newPayment(pool)
     expect(await hashOf(id)).toBeNull()
     const first = await newTransaction(pool, id)
@@ -95,7 +95,7 @@ describe('the service finds the transaction of a payment', () => {
     expect(await hashOf(id)).toBe(first.hash)
   })
 
-  test('the transaction of a payment is null after the payment has failed', async () => {
+  test('a failed payment has no transaction (null)', async () => {
     const paymentId = await newPayment(pool)
     await newTransaction(pool, paymentId)
     const failure = { stage: 'settle', reason: 'insufficient_funds', detail: null } as const

@@ -31,13 +31,13 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 describe('the service claims the authorizations of payments', () => {
-  test('a claim for a deleted project is not made', async () => {
+  test('no payment is claimed (reserved) for a deleted project', async () => {
     const gone = await newProject(pool)
     await deleteProject(pool, gone)
     expect(await claimPayments(pool, [newClaim(gone), newClaim(projectId)])).toEqual([false, true])
   })
 
-  test('a claim waits for a concurrent deletion of its project, and is then not made', async () => {
+  test('a payment claim waits while another process deletes the project, and is then refused', async () => {
     const doomed = await newProject(pool)
     const [made] = await whileHeld(
       pool,
@@ -49,7 +49,7 @@ describe('the service claims the authorizations of payments', () => {
     expect(made).toEqual([false])
   })
 
-  test('a claim stores the latest block of its own chain, and of no other chain', async () => {
+  test('a payment claim stores the number of the latest block of its own chain, and not of another chain', async () => {
     const { chainId } = WALLET
     await recordHead(pool, { network: 'base-sepolia', chainId, number: 42n, hash: BLOCK.blockHash })
     const here = await newPayment(pool)
@@ -58,7 +58,7 @@ describe('the service claims the authorizations of payments', () => {
     expect((await findPayment(pool, elsewhere))?.claimHead).toBeNull()
   })
 
-  test('if two processes claim the same authorizations in opposite orders, each claim is made by only one of them', async () => {
+  test('if two processes claim the same payment authorizations in opposite orders, each authorization is claimed by only one process', async () => {
     const claims = [1, 2, 3, 4].map(() => newClaim(projectId))
     const [forth, back] = crossing(claims)
     const again = back.map((claim) => newClaim(projectId, { nonce: claim.nonce }))
@@ -97,7 +97,7 @@ describe('the service grants access once for a settled payment', () => {
   })
   const take = async (paymentId: string) => (await takeGrants(pool, [grantOf(paymentId)]))[0]
 
-  test('access is granted once, and only to the project of a settled payment', async () => {
+  test('a payment grants access only once, only to its own project, and only after the payment has settled', async () => {
     const waiting = await newPayment(pool, { projectId })
     const { id } = await newSettled(pool, { projectId })
     expect(await take(waiting)).toBe(false)
@@ -108,7 +108,7 @@ describe('the service grants access once for a settled payment', () => {
     expect(await take(id)).toBe(false)
   })
 
-  test('after a reorganisation undid a payment, access is granted only when the payment has settled again', async () => {
+  test('after a reorganisation undid a payment, the payment grants access only after it has settled again', async () => {
     const { id, txHash } = await newSettled(pool, { projectId })
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     expect(await take(id)).toBe(false)
@@ -116,19 +116,19 @@ describe('the service grants access once for a settled payment', () => {
     expect(await take(id)).toBe(true)
   })
 
-  test('a grant of access waits while a reorganisation is being recorded, and is then not given', async () => {
+  test('a request for access waits while a reorganisation of the payment is recorded, and is then refused', async () => {
     const { id } = await newSettled(pool, { projectId })
     const takenBack = `update payments set state = 'verified' where id = $1`
     expect(await whileHeld(pool, takenBack, [id], () => [take(id)])).toEqual([false])
   })
 
-  test('a grant of access waits for a concurrent grant of the same payment, and is then not given again', async () => {
+  test('a request for access waits for a concurrent request for the same payment, and is then refused', async () => {
     const { id } = await newSettled(pool, { projectId })
     const taken = `update payments set granted_at = clock_timestamp() where id = $1`
     expect(await whileHeld(pool, taken, [id], () => [take(id)])).toEqual([false])
   })
 
-  test('if two processes grant access for the same payments in opposite orders, each grant is given by only one of them', async () => {
+  test('if two processes request access for the same payments in opposite orders, each payment grants access to only one process', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push((await newSettled(pool, { projectId })).id)
     const [forth, back] = crossing(ids)
@@ -144,7 +144,7 @@ describe('the service grants access once for a settled payment', () => {
     expect([one![0] !== two![2], one![2] !== two![0]]).toEqual([true, true])
   })
 
-  test('the response that grants access is stored only for the Idempotency-Key with which the project itself redeemed the payment', async () => {
+  test('the response that grants access is stored only under the Idempotency-Key with which the payment’s project redeemed the payment', async () => {
     const stranger = await newProject(pool)
     const { id } = await newSettled(pool, { projectId })
     const begin = async (owner: string, operation: string, key: string) => {

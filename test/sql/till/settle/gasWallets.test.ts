@@ -68,7 +68,7 @@ describe('a gas wallet assigns nonces', () => {
     expect([first?.nonce, await nextOf(wallet), await nextOf(elsewhere)]).toEqual([5n, 6n, 0n])
   })
 
-  test('a gas wallet assigns each nonce only once, even to two concurrent processes', async () => {
+  test('a gas wallet assigns each nonce only once, even if two processes request nonces at the same time', async () => {
     const [one, two] = [await newPayment(pool), await newPayment(pool)]
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
     const stored = await whileHeld(pool, hold, [wallet.chainId, wallet.address], () => [
@@ -87,7 +87,7 @@ describe('a gas wallet assigns nonces', () => {
 })
 
 describe('a payment gets a transaction of a gas wallet', () => {
-  test('a payment gets only one transaction, even from two concurrent processes', async () => {
+  test('a payment gets only one transaction, even if two processes store a transaction for the payment at the same time', async () => {
     const id = await newPayment(pool)
     const asked = Promise.withResolvers<void>()
     const signing = Promise.withResolvers<void>()
@@ -106,7 +106,7 @@ describe('a payment gets a transaction of a gas wallet', () => {
     expect(await nextOf(wallet)).toBe(1n)
   })
 
-  test('a payment that has ended gets no transaction', async () => {
+  test('no transaction is stored for a payment that has settled or failed', async () => {
     const id = await newPayment(pool)
     await failPayment(pool, {
       paymentId: id,
@@ -117,7 +117,7 @@ describe('a payment gets a transaction of a gas wallet', () => {
     expect(await store([id])).toEqual([])
   })
 
-  test('a payment gets another transaction after its transaction was displaced', async () => {
+  test('a payment gets another transaction after its first transaction was displaced by a stranger’s transaction', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id, wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -126,7 +126,7 @@ describe('a payment gets a transaction of a gas wallet', () => {
     expect([again?.nonce, await openOf(id)]).toEqual([1n, [again!.hash]])
   })
 
-  test('a payment gets only one transaction from two processes that handle the same payments in opposite orders', async () => {
+  test('each payment gets only one transaction if two processes handle the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const hold = 'select from payments where id = any ($1) for update'
@@ -144,7 +144,7 @@ describe('a gas wallet stores a transaction for an assigned nonce', () => {
     maxFeeWei,
   })
 
-  test('a new transaction for an assigned nonce is stored only if it replaces the transaction with the highest fee', async () => {
+  test('a replacement transaction is stored for a nonce only if the replacement is based on the transaction with the highest fee', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const second = dearer(id, first.nonce)
@@ -155,26 +155,26 @@ describe('a gas wallet stores a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, third, second.hash)).toBe(true)
   })
 
-  test('a transaction for a nonce that was not assigned is not stored', async () => {
+  test('a transaction is not stored if the gas wallet has not assigned its nonce', async () => {
     await newTransaction(pool, await newPayment(pool), wallet)
     expect(await storeForNonce(pool, wallet, dearer(null, 1n), null)).toBe(false)
     expect(await nextOf(wallet)).toBe(1n)
   })
 
-  test('a transaction can fill a nonce whose transactions were all displaced', async () => {
+  test('a filling transaction is stored for a nonce if all transactions with the nonce were displaced', async () => {
     const { nonce, hash } = await newTransaction(pool, await newPayment(pool), wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(true)
   })
 
-  test('a transaction does not fill a nonce that is mined', async () => {
+  test('a filling transaction is not stored for a nonce that already has a mined transaction', async () => {
     const id = await newPayment(pool)
     const { nonce, hash } = await newTransaction(pool, id, wallet)
     await settle(pool, id, hash)
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(false)
   })
 
-  test('whether a nonce can be filled depends only on transactions of the same wallet and chain', async () => {
+  test('only transactions of the same wallet and chain decide whether a nonce may be filled', async () => {
     const other: WalletId = { ...wallet, address: `0x${'ee'.repeat(19)}${wallets}0` as Address }
     await syncWallet(pool, wallet, 0n)
     await store([await newPayment(pool)], elsewhere)
@@ -188,7 +188,7 @@ describe('a gas wallet stores a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, dearer(null, 0n), null)).toBe(true)
   })
 
-  test('a transaction for an assigned nonce is stored by only one of two concurrent processes', async () => {
+  test('if two processes store a transaction for the same nonce at once, only one of the transactions is stored', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const hold = 'select from gas_wallets where chain_id = $1 and address = $2 for update'
@@ -199,7 +199,7 @@ describe('a gas wallet stores a transaction for an assigned nonce', () => {
   })
 })
 
-test('the block number that is stored at the first broadcast of a transaction is not changed by later broadcasts', async () => {
+test('the first broadcast of a transaction stores the current block number, and later broadcasts do not change this number', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
   await recordSends(pool, [{ hash, error: 'lost' }], 5n)
   await recordSends(pool, [{ hash, error: null }], 9n)

@@ -68,7 +68,7 @@ const burn = async (gas: bigint) =>
 const isUsedUp = (limits: SettlementLimits) => isBudgetUsedUp(pool, projectId, limits)
 const becomeYesterday = () => pool.query('update settlement_budgets set day = day - 1')
 
-test('a project claims exactly as many payments in a day as its limit, also in one batch', async () => {
+test('a project can claim exactly its daily limit of payments, even in one batch', async () => {
   expect(await claim(limitsOf(3))).toBe(1)
   expect(await isUsedUp(limitsOf(2))).toBe(false)
   expect(await claim(limitsOf(3), 4)).toBe(2)
@@ -78,7 +78,7 @@ test('a project claims exactly as many payments in a day as its limit, also in o
   expect(await claim(NO_SETTLEMENT_LIMITS)).toBe(1)
 })
 
-test('authorizations that are claimed already, or twice in a batch, take nothing of the daily limit', async () => {
+test('an authorization that is already claimed, or is twice in a batch, does not count again towards the daily limit', async () => {
   const first = newClaim(projectId)
   expect(await claimPayments(pool, [first], limitsOf(3))).toEqual([true])
   const again = newClaim(projectId, { nonce: first.nonce })
@@ -93,7 +93,7 @@ test('authorizations that are claimed already, or twice in a batch, take nothing
   expect(await claim(limitsOf(3))).toBe(0)
 })
 
-test('a payment with a name that its payer has used takes nothing of the daily limit', async () => {
+test('a payment with a payment identifier that its payer has already used does not count towards the daily limit', async () => {
   const name = (paymentIdentifier: string) => newClaim(projectId, { paymentIdentifier })
   expect(await claimPayments(pool, [name('used')], limitsOf(3))).toEqual([true])
   const batch = [name('used'), name('new'), name('new'), newClaim(projectId)]
@@ -102,14 +102,14 @@ test('a payment with a name that its payer has used takes nothing of the daily l
   expect([one, other].filter(Boolean)).toHaveLength(1)
 })
 
-test('the count of claims begins anew on the next day', async () => {
+test('the daily count of claimed payments begins at zero on the next day', async () => {
   expect(await claim(limitsOf(2), 2)).toBe(2)
   await becomeYesterday()
   expect(await isUsedUp(limitsOf(2))).toBe(false)
   expect(await claim(limitsOf(2), 3)).toBe(2)
 })
 
-test('a limit of a project replaces the limit of the service', async () => {
+test('the daily limit of a project replaces the general limit of the service', async () => {
   await own('daily_settlements', 1)
   expect(await claim(limitsOf(5), 2)).toBe(1)
   expect(await isUsedUp(NO_SETTLEMENT_LIMITS)).toBe(true)
@@ -121,7 +121,7 @@ test('a limit of a project replaces the limit of the service', async () => {
   expect([await isUsedUp(limitsOf(null, 1)), await claim(limitsOf(null, 1))]).toEqual([false, 1])
 })
 
-test('a project claims no payment once it has used the gas of a day', async () => {
+test('a project can claim no payment after the project has used its gas of the day', async () => {
   await burn(999n)
   expect([await claim(limitsOf(null, 1_000)), await isUsedUp(limitsOf(null, 1_000))]).toEqual([
     1,
@@ -139,7 +139,7 @@ test('a project claims no payment once it has used the gas of a day', async () =
   expect(await gasOf(projectId)).toBe(7)
 })
 
-test('the gas of a transaction counts once, and a new receipt counts only the difference', async () => {
+test('the gas of a transaction is counted once, and a changed receipt adds only the difference', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool, { projectId }))
   await mine(hash, 100n)
   await mine(hash, 100n)
@@ -148,7 +148,7 @@ test('the gas of a transaction counts once, and a new receipt counts only the di
   expect(await gasOf(projectId)).toBe(90)
 })
 
-test('the payments of a group share its gas, and a deleted project has no share', async () => {
+test('the payments of a group share the gas of their transaction, and a deleted project gets no share of the gas', async () => {
   const other = await newProject(pool)
   const gone = await newProject(pool)
   const ids: string[] = []
@@ -170,14 +170,14 @@ test('the payments of a group share its gas, and a deleted project has no share'
   expect(await gasOf(gone)).toBeNull()
 })
 
-test('the gas of a transaction without a payment counts for no project', async () => {
+test('the gas of a transaction without a payment is charged to no project', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool, { projectId }))
   await pool.query('update chain_transactions set payment_id = null where hash = $1', [hash])
   await mine(hash, 100n)
   expect(await gasOf(projectId)).toBe(0)
 })
 
-test('the use of the daily limits is the highest share of any project today', async () => {
+test('the reported use of the daily limits is the highest share of a limit that any project has used today', async () => {
   await pool.query('delete from settlement_budgets')
   expect(await readBudgetUse(pool, limitsOf(4))).toEqual({
     ...{ share: 0, usedUp: 0, settlements: 0, gas: 0 },
@@ -193,7 +193,7 @@ test('the use of the daily limits is the highest share of any project today', as
   expect((await readBudgetUse(pool, limitsOf(4))).settlements).toBe(0)
 })
 
-test('a claim fails if a concurrent claim uses up the limit, and a batch of claims throws an error', async () => {
+test('a payment claim fails if a concurrent claim uses up the daily limit, and a batch of claims then throws an error', async () => {
   const usedUp = `insert into settlement_budgets (project_id, day, settlements, allowed)
                   values ($1, (clock_timestamp() at time zone 'UTC')::date, 1, 1)`
   const single = await whileHeld(pool, usedUp, [projectId], () => [
@@ -207,7 +207,7 @@ test('a claim fails if a concurrent claim uses up the limit, and a batch of clai
   expect(batch).toEqual([true])
 })
 
-test('a claim that the database refuses for another reason throws an error', async () => {
+test('a payment claim throws an error if the database refuses the claim for another reason than the daily limit', async () => {
   const invalid = newClaim(projectId, { amountAtomic: 0n })
   const failed = claimPayments(pool, [invalid]).then(() => 'claimed', isBudgetRace)
   expect(await failed).toBe(false)

@@ -38,28 +38,28 @@ async function oldPayment(changes: Partial<NewClaim> = {}): Promise<string> {
   return id
 }
 
-test('an old verified payment without a job or a transaction is idle', async () => {
+test('an old verified payment without a job and without a transaction counts as idle, and must be queued again', async () => {
   expect(await isIdle(await oldPayment())).toBe(true)
   expect(await isIdle(await newPayment(pool))).toBe(false)
 })
 
-test('a settled payment is not idle', async () => {
+test('a settled payment does not count as an idle payment', async () => {
   const { id } = await newSettled(pool)
   await pool.query(`update payments set created_at = created_at - interval '2 minutes'`)
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment on another chain is not idle', async () => {
+test('a payment on another chain does not count as an idle payment of this chain', async () => {
   expect(await isIdle(await oldPayment({ chainId: OTHER_CHAIN_ID }))).toBe(false)
 })
 
-test('a payment with a job is not idle', async () => {
+test('a payment with a settlement job does not count as an idle payment', async () => {
   const id = await oldPayment()
   await queueSettlement(pool, id, new Date(Date.now() + 3_600_000))
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment whose job has failed for good is idle', async () => {
+test('a payment whose settlement job has failed finally counts as idle, and must be queued again', async () => {
   const id = await oldPayment()
   await queueSettlement(pool, id, null)
   expect(await isIdle(id)).toBe(false)
@@ -69,7 +69,7 @@ test('a payment whose job has failed for good is idle', async () => {
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment with an open transaction becomes idle only if its transaction is displaced or the payment expires', async () => {
+test('a payment with an open transaction counts as idle only after its transaction is displaced or its authorization has expired', async () => {
   const [displaced, expired] = [await oldPayment(), await oldPayment({ validBefore: 1n })]
   const { hash } = await newTransaction(pool, displaced)
   await newTransaction(pool, expired)

@@ -65,7 +65,7 @@ async function forEndpoint(webhookUrl: string | null): Promise<string> {
 }
 
 describe('the service records the settlement of a payment', () => {
-  test('a settlement is announced only once if two processes record it', async () => {
+  test('if two processes record the same settlement, only one event is sent', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"first":true}' })
@@ -74,7 +74,7 @@ describe('the service records the settlement of a payment', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('if another process is recording the same settlement, a process waits for it, and then changes nothing', async () => {
+  test('a process waits while another process records the same settlement, and then changes nothing', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     const settled = `update payments set state = 'settled', tx_hash = $2, signed_receipt = '{}', settled_at = now()
@@ -84,7 +84,7 @@ describe('the service records the settlement of a payment', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([[], 0])
   })
 
-  test('a settlement makes no webhook delivery if there is no webhook or no endpoint', async () => {
+  test('a settlement queues no webhook delivery if the payment has no endpoint or if the endpoint has no webhook', async () => {
     for (const id of [await forEndpoint(null), await newPayment(pool)]) {
       await settle(pool, id, newHash())
       expect((await findPayment(pool, id))?.state).toBe('settled')
@@ -92,7 +92,7 @@ describe('the service records the settlement of a payment', () => {
     }
   })
 
-  test('if the same transaction settles a payment again after a reorganisation, receipt and time stay, and it is not announced again', async () => {
+  test('if the same transaction settles a payment again after a reorganisation, receipt and time stay, and no second event is sent', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"n":1}', settledAt: new Date(1_000) })
@@ -104,7 +104,7 @@ describe('the service records the settlement of a payment', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('if another transaction settles a payment after a reorganisation, the payment gets a new receipt', async () => {
+  test('if another transaction settles a payment after a reorganisation, the payment gets a new signed receipt', async () => {
     const { id, txHash } = await newSettled(pool)
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     const other = newHash()
@@ -115,7 +115,7 @@ describe('the service records the settlement of a payment', () => {
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
-  test('a settlement does not make a failed payment settled', async () => {
+  test('a recorded settlement does not change a payment that has already failed', async () => {
     const id = await newPayment(pool)
     await fail(id)
     await settle(pool, id, newHash())
@@ -123,7 +123,7 @@ describe('the service records the settlement of a payment', () => {
     expect(await eventsOf(id)).toEqual(['payment.failed'])
   })
 
-  test('is recorded by two processes with the same payments in opposite orders', async () => {
+  test('a settlement is recorded by two processes that handle the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const record = (list: string[]) =>
@@ -145,14 +145,14 @@ describe('the service records the settlement of a payment', () => {
 })
 
 describe('the service records the failure of a payment', () => {
-  test('a failure is not recorded or announced for a settled payment', async () => {
+  test('a failure of a settled payment is not recorded, and no event announces the failure', async () => {
     const { id } = await newSettled(pool)
     await fail(id)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'settled', failureReason: null })
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
-  test('a failure waits for a concurrent settlement of the payment, and then changes nothing', async () => {
+  test('a process that records a failure waits for a concurrent settlement of the payment, and then changes nothing', async () => {
     const id = await newPayment(pool)
     const settled = `update payments set state = 'settled', tx_hash = '0x', signed_receipt = '{}' where id = $1`
     await whileHeld(pool, settled, [id], () => [fail(id)])
@@ -162,7 +162,7 @@ describe('the service records the failure of a payment', () => {
 })
 
 describe('the service records a mined transaction', () => {
-  test('a mined transaction ends the transactions with the same nonce of the same wallet, and no others', async () => {
+  test('a mined transaction voids the other transactions with the same wallet and the same nonce, and no other transactions', async () => {
     const [paid, other, elsewhere] = [
       await newPayment(pool),
       await newPayment(pool),
@@ -184,7 +184,7 @@ describe('the service records a mined transaction', () => {
     for (const { hash } of [next, ...sameNonce]) expect(await stateOf(hash)).toBe('open')
   })
 
-  test('a mined transaction is not voided by a competing transaction, because only the watcher decides whether its block is gone', async () => {
+  test('a competing transaction does not void a mined transaction, because only the watch for reorganisations decides whether a block is gone', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id)
     const rival = { ...signedFor(id, first.nonce), maxFeeWei: 200n }
@@ -195,7 +195,7 @@ describe('the service records a mined transaction', () => {
     expect([await stateOf(first.hash), await stateOf(rival.hash)]).toEqual(['mined', 'mined'])
   })
 
-  test('two processes can record the same mined transactions in opposite orders', async () => {
+  test('two processes can record the same mined transactions in opposite orders without a deadlock', async () => {
     const mined: ReturnType<typeof minedOf>[] = []
     for (let n = 0; n < 4; n++) {
       mined.push(minedOf((await newTransaction(pool, await newPayment(pool))).hash))
@@ -211,7 +211,7 @@ describe('the service records a mined transaction', () => {
 describe('the service records a miss (a transaction that reverted or was displaced)', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
-  test('a miss ends the transaction, is counted only once, and queues the payment again', async () => {
+  test('a recorded loss of a transaction (reverted or displaced) voids the transaction, counts once, and queues the payment again', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -222,7 +222,7 @@ describe('the service records a miss (a transaction that reverted or was displac
     expect([await countOf(id), await queuedPayments(pool)]).toEqual([1, []])
   })
 
-  test('a miss that two concurrent processes record is counted once', async () => {
+  test('the loss of a transaction (reverted or displaced) counts once if two processes record the loss at the same time', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     const reverted = [{ ...minedOf(hash), succeeded: false }]
@@ -233,7 +233,7 @@ describe('the service records a miss (a transaction that reverted or was displac
     expect([await stateOf(hash), await countOf(id)]).toEqual(['mined', 1])
   })
 
-  test('if a transaction only fills a nonce, a miss of it changes no payment', async () => {
+  test('the loss of a transaction that only fills a nonce changes no payment', async () => {
     const id = await newPayment(pool)
     const { nonce, hash } = await newTransaction(pool, id)
     const filler = { ...signedFor(null, nonce), maxFeeWei: 200n }
@@ -243,7 +243,7 @@ describe('the service records a miss (a transaction that reverted or was displac
     expect([await countOf(id), await queuedPayments(pool)]).toEqual([0, []])
   })
 
-  test('a miss does not change a mined transaction or a settled payment', async () => {
+  test('the loss of a transaction (reverted or displaced) is not recorded for a mined transaction or a settled payment', async () => {
     const { id, txHash } = await newSettled(pool)
     await recordMisses(pool, { reverted: [], displaced: [txHash] })
     expect(await stateOf(txHash)).toBe('mined')
@@ -262,7 +262,7 @@ describe('the service postpones a payment', () => {
       ids.map((paymentId) => ({ paymentId, trouble: 'no answer', runAt: new Date() })),
     )
 
-  test('a postponement changes only payments that are verified but not settled', async () => {
+  test('a postponement changes only verified payments that are not yet settled', async () => {
     const { id } = await newSettled(pool)
     const waiting = await newPayment(pool)
     await postpone([id, waiting])
@@ -271,7 +271,7 @@ describe('the service postpones a payment', () => {
     expect((await findPayment(pool, waiting))?.troubleCount).toBe(1)
   })
 
-  test('is recorded by two processes with the same payments in opposite orders', async () => {
+  test('a postponement is recorded by two processes that handle the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const hold = 'select from payments where id = any ($1) for update'

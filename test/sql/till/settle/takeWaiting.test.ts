@@ -67,7 +67,7 @@ async function take({ own = [], grouped = ROOM, alone = ROOM }: Given = {}) {
 const NOTHING = { taken: [], more: 0 }
 
 describe('a settler takes waiting payments', () => {
-  test('a waiting payment is taken once, and is waiting again for its settler alone', async () => {
+  test('a waiting payment is taken once, and before its next time only the settlement job of this payment takes the payment again', async () => {
     const id = await waiting()
     expect(await take()).toEqual({ grouped: { taken: [id], more: 0 }, alone: NOTHING })
     expect(await take()).toEqual({ grouped: NOTHING, alone: NOTHING })
@@ -76,7 +76,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take()).grouped.taken).toEqual([id])
   })
 
-  test('two settlers that take at the same time take different payments', async () => {
+  test('two settlement processes that take waiting payments at the same time take different payments', async () => {
     const ids = [await waiting(), await waiting()]
     const client = await pool.connect()
     try {
@@ -103,7 +103,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take()).grouped).toEqual({ taken: [other], more: 0 })
   })
 
-  test('a payment whose transaction was displaced is taken', async () => {
+  test('a settlement process takes a payment whose transaction was displaced', async () => {
     const id = await waiting()
     const { hash } = await open(id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -111,7 +111,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take()).grouped.taken).toEqual([id])
   })
 
-  test('projects take turns, and each of several projects gets at most its share', async () => {
+  test('projects take turns when waiting payments are taken, and each project gets at most its share if several projects wait', async () => {
     const [greedy, other] = [await newProject(pool), await newProject(pool)]
     const many: string[] = []
     for (let n = 0; n < 4; n++) many.push(await waiting({ projectId: greedy }))
@@ -126,7 +126,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take({ grouped: { most: 0, share: 0 } })).grouped).toEqual({ taken: [], more: 1 })
   })
 
-  test('payments with a transaction of their own have their own limits', async () => {
+  test('payments with a separate transaction have different limits than payments in a group', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const alone: string[] = []
     for (const projectId of [one, one, one, two]) alone.push(await waiting({ projectId }))
@@ -174,7 +174,7 @@ describe('a payment gets a transaction of its own', () => {
     await pool.query('delete from lone_payers')
   })
 
-  test('a payer is kept alone for a day, which begins anew each time', async () => {
+  test('all payments of a marked payer get separate transactions for a day, and each new mark begins the day again', async () => {
     const until = async () => {
       const { rows } = await pool.query(
         `select payer, extract(epoch from until - clock_timestamp()) / 3600 as hours
@@ -198,7 +198,7 @@ describe('a payment gets a transaction of its own', () => {
     expect(await until()).toEqual([])
   })
 
-  test('payments are marked to go alone by two processes with opposite orders', async () => {
+  test('two processes can mark the same payments for separate transactions in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await waiting())
     const hold = 'select from payments where id = any ($1) for update'
@@ -208,7 +208,7 @@ describe('a payment gets a transaction of its own', () => {
     expect((await take()).alone.taken).toEqual(ids)
   })
 
-  test('only a verified payment is marked to go alone, and gets a job at once', async () => {
+  test('only a verified payment is marked for a separate transaction, and the marked payment gets a settlement job at once', async () => {
     const [id, settled] = [await waiting(), await waiting()]
     await settle(pool, settled, newHash())
     await set(id, `settle_after = clock_timestamp() + interval '1 hour'`)
@@ -230,7 +230,7 @@ describe('a settler looks at the payments that it did not take', () => {
       state,
     ])
 
-  test('the transaction of an untaken payment decides its state', async () => {
+  test('the reported state of a payment that was not taken follows from the state of its transaction', async () => {
     const sent = await waiting()
     await recordSends(pool, [{ hash: (await open(sent)).hash, error: null }], 1n)
     expect(await untaken(sent)).toEqual([[sent, 'sent']])
@@ -251,7 +251,7 @@ describe('a settler looks at the payments that it did not take', () => {
     }
   })
 
-  test('an ended payment, an unknown payment and a payment on another chain are left out', async () => {
+  test('the list of payments that were not taken leaves out ended payments, unknown payments and payments on another chain', async () => {
     const [settled, failed, elsewhere] = [await waiting(), await waiting(), await waiting()]
     await settle(pool, settled, newHash())
     await fail(failed)
@@ -260,7 +260,7 @@ describe('a settler looks at the payments that it did not take', () => {
     expect(await untaken()).toEqual([])
   })
 
-  test('a postponed payment states the time from which it may be taken', async () => {
+  test('a postponed payment shows the time from which a settlement process may take the payment', async () => {
     const id = await waiting()
     const at = new Date(Date.now() + 60_000)
     await pool.query('update payments set settle_after = $2 where id = $1', [id, at])

@@ -64,7 +64,7 @@ const isSuspended = async (payer: Address, of: Hex | null, chain = chainId) =>
 
 describe('a wallet whose payment reverted must wait', () => {
   const lower = PAYER.toLowerCase() as Address
-  test('the wallet and each wallet with its code must wait, and no other wallet', async () => {
+  test('after a revert, the reverting wallet and all wallets with the same contract code must wait, and no other wallet', async () => {
     await suspended((await open(PAYER)).id, PAYER)
     for (const [payer, of, wanted] of [
       [PAYER, code, true],
@@ -82,7 +82,7 @@ describe('a wallet whose payment reverted must wait', () => {
     expect(await findSuspended(pool, chainId, [])).toEqual([])
   })
 
-  test('the wallets wait for six hours after the last revert', async () => {
+  test('suspended wallets must wait for six hours after their last reverted payment', async () => {
     await suspended((await open(PAYER)).id, PAYER)
     const age = (time: string) =>
       pool.query(`update wallet_suspensions set suspended_at = clock_timestamp() - $1::interval`, [
@@ -102,7 +102,7 @@ describe('a wallet whose payment reverted must wait', () => {
     expect(await isSuspended(PAYER, null)).toBe(true)
   })
 
-  test('only the wallet itself must wait if wallets at two addresses have paid with its code', async () => {
+  test('only the reverting wallet must wait if wallets at two addresses have already paid with the same contract code', async () => {
     await suspended((await open(PAYER)).id, PAYER)
     await paid(STRANGER)
     await paid(STRANGER)
@@ -122,7 +122,7 @@ describe('a wallet whose payment reverted must wait', () => {
     expect(await isSuspended(PAYER, code)).toBe(false)
   })
 
-  test('a payment that reverted fails at the stage settle', async () => {
+  test('a payment whose transaction reverted fails, and its failure stage is settle', async () => {
     const { id } = await open(PAYER)
     await suspended(id, PAYER)
     expect(await findPayment(pool, id)).toMatchObject({
@@ -134,7 +134,7 @@ describe('a wallet whose payment reverted must wait', () => {
   })
 })
 
-test('a wallet code is unproven until a payment with it has settled, and under way while its transaction is open', async () => {
+test('the contract code of a wallet counts as unproven until such a wallet’s payment settles, and as under way while the transaction is open', async () => {
   const find = async (chain = chainId) => {
     const { unproven, underWay } = await findUnprovenUnderWay(pool, chain, [code, OTHER_CODE])
     return [unproven.has(code), underWay.has(code), unproven.has(OTHER_CODE)]
@@ -148,13 +148,13 @@ test('a wallet code is unproven until a payment with it has settled, and under w
   expect(await find(OTHER_CHAIN_ID)).toEqual([true, false, true])
 })
 
-test('a wallet code is not proven by a payment that another transaction settled', async () => {
+test('the contract code of a wallet is not proven by a payment that was settled by another transaction', async () => {
   const { id } = await open(PAYER)
   await settle(pool, id, newHash())
   expect((await findUnprovenUnderWay(pool, chainId, [code])).unproven.has(code)).toBe(true)
 })
 
-test('only a reverted transaction with a wallet code makes its payment a reverted payment', async () => {
+test('a payment counts as reverted only if its transaction reverted and the payer’s wallet has contract code', async () => {
   const ended = async (succeeded: boolean, payerCode: Hex | null) => {
     const { id, hash } = await open(PAYER, payerCode)
     const mined = [{ hash, succeeded, gasUsed: 1n, feeWei: 1n, ...BLOCK }]

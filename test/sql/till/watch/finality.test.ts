@@ -40,7 +40,7 @@ const takeBack = (paymentId: string, txHash: `0x${string}`) =>
 const finalizedAt = async (id: string) => (await findPayment(pool, id))?.finalizedAt
 
 describe('the service lists the payments that are not final', () => {
-  test('the list of payments that are not final contains only settled payments on the requested chain', async () => {
+  test('the list of settled payments that are not yet final contains only payments on the requested chain', async () => {
     const [settled, takenBack, final] = [
       await newSettled(pool),
       await newSettled(pool),
@@ -54,7 +54,7 @@ describe('the service lists the payments that are not final', () => {
     await recordFinal(pool, [settled.id])
   })
 
-  test('a settled payment of an earlier block is listed before payments of later blocks', async () => {
+  test('settled payments that are not yet final are listed in the order of their blocks', async () => {
     const [late, early] = [await newSettled(pool), await newSettled(pool)]
     const moved = (id: string, txHash: `0x${string}`, blockNumber: bigint) =>
       recordMoved(pool, [{ paymentId: id, txHash, blockNumber, blockHash: newHash(), logIndex: 2 }])
@@ -75,7 +75,7 @@ describe('the service lists the payments that are not final', () => {
 })
 
 describe('the service records the finality of a payment', () => {
-  test('the finality of a payment is recorded only once, and only if the payment is settled', async () => {
+  test('a settled payment is recorded as final only once, and an unsettled payment is never recorded as final', async () => {
     const { id, txHash } = await newSettled(pool)
     const takenBack = await newSettled(pool)
     await takeBack(takenBack.id, takenBack.txHash)
@@ -92,7 +92,7 @@ describe('the service records the finality of a payment', () => {
 })
 
 describe('the service records that the transaction of a payment moved to another block', () => {
-  test('the new block of a payment is recorded only if the same transaction still settles the payment', async () => {
+  test('the new block of a settled payment is recorded only if the same transaction still settles the payment', async () => {
     const [settled, takenBack] = [await newSettled(pool), await newSettled(pool)]
     await takeBack(takenBack.id, takenBack.txHash)
     const move = (paymentId: string, txHash: `0x${string}`) =>
@@ -113,7 +113,7 @@ describe('the service records that the transaction of a payment moved to another
 describe('the service records a chain reorganisation', () => {
   const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
 
-  test('a reorganisation reopens the transaction and queues its payment again', async () => {
+  test('a reorganisation makes the transaction of a payment open again, and queues the payment again', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'verified', blockNumber: null })
@@ -121,7 +121,7 @@ describe('the service records a chain reorganisation', () => {
     expect(await queuedPayments(pool)).toEqual([id])
   })
 
-  test('a reorganisation that another process recorded is not recorded again', async () => {
+  test('a reorganisation that another process has already recorded changes nothing', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     await recordMisses(pool, { reverted: [], displaced: [txHash] })
@@ -130,7 +130,7 @@ describe('the service records a chain reorganisation', () => {
     expect([await stateOf(txHash), await queuedPayments(pool)]).toEqual(['void', []])
   })
 
-  test('a reorganisation changes nothing if its transaction no longer settles the payment', async () => {
+  test('the undoing of a transaction after a reorganisation changes nothing if another transaction now settles the payment', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash)

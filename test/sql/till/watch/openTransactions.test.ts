@@ -54,7 +54,7 @@ const mine = async (of = wallet) => {
   return transaction
 }
 
-test('a nonce counts as used if it is below the transaction count of the chain', async () => {
+test('a nonce of a gas wallet counts as used if the nonce is lower than the transaction count of the wallet on the chain', async () => {
   await storeElsewhere()
   await mine()
   const [used] = [await store(), await store()]
@@ -62,7 +62,7 @@ test('a nonce counts as used if it is below the transaction count of the chain',
   expect(found.map(({ hash }) => hash)).toEqual([used.hash])
 })
 
-test('quiet transactions, which were not signed or sent recently, are listed in the order of their nonces', async () => {
+test('quiet transactions (not signed or sent recently) are listed in the order of their nonces', async () => {
   await storeElsewhere()
   await mine()
   const [sent, first, second] = [await store(), await store(), await store()]
@@ -75,7 +75,7 @@ test('quiet transactions, which were not signed or sent recently, are listed in 
   expect(found.map(({ hash }) => hash)).toEqual([first.hash, second.hash])
 })
 
-test('a transaction is open on its own chain until the transaction is mined', async () => {
+test('a transaction counts as open only on its own chain, and only until a block contains the transaction', async () => {
   const chainId = 7_000
   const of = { chainId, address: wallet.address }
   await store(wallet)
@@ -86,7 +86,7 @@ test('a transaction is open on its own chain until the transaction is mined', as
 })
 
 describe('the service finds a gap in the nonces of a gas wallet', () => {
-  test('a gap is an assigned and unused nonce of a gas wallet without an open transaction', async () => {
+  test('a nonce counts as a gap if the gas wallet has assigned the nonce, the chain has not used it, and no transaction is open for it', async () => {
     await storeElsewhere()
     await mine()
     await syncWallet(pool, wallet, 2n)
@@ -95,7 +95,7 @@ describe('the service finds a gap in the nonces of a gas wallet', () => {
     expect(await findGaps(pool, wallet, 1n, 10)).toEqual([1n])
   })
 
-  test('if the block of a mined nonce is gone, the transactions with this nonce are opened again', async () => {
+  test('if the block of a mined transaction is gone, all transactions with the same nonce are opened again', async () => {
     for (const other of others) await mine(other)
     const [gone, next] = [await mine(), await mine()]
     expect(await reopenTransactions(pool, wallet, gone.nonce)).toBe(1)
@@ -105,7 +105,7 @@ describe('the service finds a gap in the nonces of a gas wallet', () => {
   })
 })
 
-test('the wallet of a payer counts as being deployed while its deployment transaction is open on the same chain', async () => {
+test('the wallet of a payer counts as being deployed while a deployment transaction of this wallet is open on the same chain', async () => {
   const deployment = { factory: addressOf(1), factoryData: '0x00' } as const
   const payerOf = (n: number) => `0x${'Ab'.repeat(19)}${n}0` as Address
   const [busy, plain, done, elsewhere] = [payerOf(1), payerOf(2), payerOf(3), payerOf(4)]

@@ -95,7 +95,7 @@ async function receive(message: string, sender: string) {
 /** Maps the Message-ID of each received message to the authors in its From header. */
 const authorsOf = new Map<string, string[]>()
 
-test('a signed message from the mail host of its domain passes SPF, DKIM and DMARC', async () => {
+test('a DKIM-signed message from the mail host of its domain passes SPF, DKIM and DMARC', async () => {
   expect(await receive(await signed(write('Ada <ada@honest.test>')), 'ada@honest.test')).toEqual({
     spf: 'pass',
     dkim: 'pass',
@@ -117,7 +117,7 @@ test('a changed body breaks the DKIM signature of a mail, but SPF still passes',
   })
 })
 
-test('DKIM passes if one signature passes and another signature fails', async () => {
+test('the DKIM verdict of a mail is pass if one signature is valid and another signature is invalid', async () => {
   const message = await signed(await signed(write('ada@honest.test')), 'victim.test')
   expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
 })
@@ -131,7 +131,7 @@ test('a forwarded mail fails SPF, but its DKIM signature still passes', async ()
   })
 })
 
-test('a mail with a forged From fails DMARC and is labelled, even if SPF and signatures of another domain pass', async () => {
+test('a mail with a forged From header fails DMARC and is labelled, even if SPF and the DKIM signature of another domain pass', async () => {
   for (const message of [write('boss@victim.test'), await signed(write('boss@victim.test'))]) {
     expect(await receive(message, 'ada@honest.test')).toMatchObject({
       dmarc: 'fail',
@@ -140,7 +140,7 @@ test('a mail with a forged From fails DMARC and is labelled, even if SPF and sig
   }
 })
 
-test('a mail from a host that the domain in its From header forbids fails DMARC and is labelled', async () => {
+test('a mail fails DMARC and is labelled if the domain in its From header does not allow the sending host', async () => {
   expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'none',
@@ -149,7 +149,7 @@ test('a mail from a host that the domain in its From header forbids fails DMARC 
   })
 })
 
-test('a mail with a forged From is labelled for every spelling of the header, and every author is shown', async () => {
+test('a mail with a forged From header is labelled in every spelling of the header, and all authors are shown', async () => {
   const [boss, own] = ['boss@victim.test', 'ada@honest.test']
   const forms: [string, string, string[]][] = [
     ['fail', `g: ${boss};`, [boss]],
@@ -173,7 +173,7 @@ test('a mail with a forged From is labelled for every spelling of the header, an
   })
 })
 
-test('a mail with a forged From is labelled even if name servers do not answer', async () => {
+test('a mail with a forged From header is labelled even if the name servers do not answer', async () => {
   const found = await Promise.all([
     receive(write('boss@victim.test'), 'x@silent.test'),
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
@@ -194,7 +194,7 @@ test('a mail with a forged From is labelled even if name servers do not answer',
   ])
 })
 
-test('mail from a domain without DNS records gets the verdict none in every check, and is labelled as unauthenticated', async () => {
+test('mail from a domain without DNS records gets the verdict none from SPF, DKIM and DMARC, and is labelled as unauthenticated', async () => {
   expect(await receive(write('x@nowhere.test'), 'x@nowhere.test')).toEqual({
     spf: 'none',
     dkim: 'none',
@@ -210,7 +210,7 @@ test('mail from a domain without DNS records gets the verdict none in every chec
   })
 })
 
-test('a mail is stored and labelled if the name servers of its sender fail', async () => {
+test('a mail is stored and labelled as unauthenticated if the name servers of the sender’s domain fail', async () => {
   expect(await receive(write('x@away.test'), 'x@away.test')).toMatchObject({
     spf: 'temperror',
     dmarc: 'temperror',
@@ -218,13 +218,13 @@ test('a mail is stored and labelled if the name servers of its sender fail', asy
   })
 })
 
-test('an SPF record that includes itself gives the verdict permerror', async () => {
+test('an SPF record that includes itself gives the SPF verdict permerror', async () => {
   expect(await receive(write('x@endless.test'), 'x@endless.test')).toMatchObject({
     spf: 'permerror',
   })
 })
 
-test('a mail is labelled if a stranger claims an address of an inbox or of a verified domain', async () => {
+test('a mail from outside is labelled if its sender address is an address of an inbox or of a verified domain', async () => {
   const colleague = await service.newAgent()
   expect(await receive(write(colleague.address), 'x@nowhere.test')).toMatchObject({
     labelled: true,
@@ -243,7 +243,7 @@ test('a mail is labelled if a stranger claims an address of an inbox or of a ver
   })
 })
 
-test('mail between two inboxes of the service counts as internal', async () => {
+test('mail from one inbox of the service to another inbox counts as internal', async () => {
   const colleague = await service.newAgent()
   await colleague.post('/v0/messages/send', {
     to: [agent.address],
@@ -266,7 +266,7 @@ test('mail between two inboxes of the service counts as internal', async () => {
   expect(body.labels).not.toContain('unauthenticated')
 })
 
-test('a mail whose header would take minutes to read gets the verdict permerror', async () => {
+test('a mail whose header would take minutes to parse gets the verdict permerror', async () => {
   const folded = write('Ceo <ceo@honest.test>', `X-A: b\r\n${' \r\n'.repeat(300_000)}`)
   const authors = write(`${'a@honest.test, '.repeat(60_000)}ceo@honest.test`)
   for (const message of [folded, authors]) {
@@ -275,19 +275,19 @@ test('a mail whose header would take minutes to read gets the verdict permerror'
   }
 })
 
-test('a mail body with more blank lines than any real mail has is not hashed', async () => {
+test('the body of a mail is not hashed for DKIM if the body has more blank lines than any real mail', async () => {
   const message = await signed(write('Ada <ada@honest.test>', '', '\r\n'.repeat(20_000)))
   const { spf, dkim, dmarc } = await receive(message, 'ada@honest.test')
   expect([spf, dkim, dmarc]).toEqual(['pass', 'none', 'pass'])
 })
 
-test('a message without an author gets the DMARC verdict none', async () => {
+test('a message without an author in the From header gets the DMARC verdict none', async () => {
   const message = write('ada@honest.test').replace(/^From: .*\r\n/, '')
   const { dmarc, labelled } = await receive(message, 'ada@honest.test')
   expect([dmarc, labelled]).toEqual(['none', false])
 })
 
-test('SPF checks the HELO name, not the header, if the envelope has no sender', async () => {
+test('if the envelope has no sender, SPF checks the HELO name and not the From header', async () => {
   const returned = 'Return-Path: <ada@victim.test>\r\n'
   const trace =
     'Received: from x.test (x.test [127.0.0.1]) (envelope-from <a@victim.test>) by y\r\n'
@@ -340,7 +340,7 @@ async function withSignatures(count: number, { position = 0, name = 'DKIM-Signat
   return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
 }
 
-test('only the first ten DKIM signatures of a mail are checked, for every spelling of the header field', async () => {
+test('only the first ten DKIM signatures of a mail are checked, whatever the spelling of the header field', async () => {
   const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
@@ -352,7 +352,7 @@ test('only the first ten DKIM signatures of a mail are checked, for every spelli
   expect(first.keys).toHaveLength(10)
 })
 
-test('the DMARC policy for the domain of an author is looked up only once', async () => {
+test('the DMARC policy of the author’s domain is looked up only once for each mail', async () => {
   expect((await authenticated(write('ada@honest.test'))).policies).toEqual(['_dmarc.honest.test'])
 })
 
@@ -368,7 +368,7 @@ async function forwarded(message: string): Promise<string> {
   return chain + message
 }
 
-test('the ARC chain of a mail is checked, unless the body is too costly to hash', async () => {
+test('the ARC chain of a mail is checked, unless hashing the body would cost too much', async () => {
   expect((await authenticated(await forwarded(write('ada@honest.test')))).arc).toBe('pass')
   const among = await authenticated(await forwarded(await withSignatures(9, { position: 9 })))
   expect([among.arc, among.dkim]).toEqual(['pass', 'pass'])

@@ -52,7 +52,7 @@ async function returnTo(agent: Agent, raw: string, address = agent.address): Pro
 const suppressed = async (agent: Agent) =>
   (await agent.get('/v0/suppressions')).body.suppressions.map((one: any) => one.address)
 
-test('a bounce changes the status, the label and the thread of the bounced message, and adds a suppression and an event', async () => {
+test('a bounce changes status, label and thread of the bounced message, blocks the recipient address, and sends an event', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId, returnPaths } = await sent(agent, ['Ada@example.com'])
   const of: BounceOf = { messageId, recipient: 'ada@EXAMPLE.com', to: agent.address }
@@ -95,7 +95,7 @@ test('a bounce changes the status, the label and the thread of the bounced messa
   expect(rows[2].data).toMatchObject({ messageId, threadId, labels: ['sent', 'bounced'] })
 })
 
-test('a bounce in the form of qmail, Exim, Exchange or Gmail marks its message and suppresses the recipient', async () => {
+test('a bounce in the format of qmail, Exim, Exchange or Gmail marks the bounced message, and blocks further mail to the recipient', async () => {
   const agent = await service.newAgent()
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const recipient = `${form.name.toLowerCase()}@example.com`
@@ -107,7 +107,7 @@ test('a bounce in the form of qmail, Exim, Exchange or Gmail marks its message a
   expect(await suppressed(agent)).toHaveLength(4)
 })
 
-test('a bounce that is transient or due to a policy suppresses no address', async () => {
+test('a temporary bounce, or a bounce because of a policy, does not block the recipient address', async () => {
   const agent = await service.newAgent()
   const cases: [Partial<BounceOf>, string][] = [
     [{ status: '4.4.7', said: '421 4.4.7 expired' }, 'bounced'],
@@ -126,7 +126,7 @@ test('a bounce that is transient or due to a policy suppresses no address', asyn
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('a bounce changes nothing if the project did not send the bounced message to the recipient', async () => {
+test('a bounce changes nothing if the project has not sent the bounced message to the named recipient', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const own = await sent(agent, ['one@example.com', 'two@example.com'])
   const theirs = await sent(other, ['victim@example.com'])
@@ -148,7 +148,7 @@ test('a bounce changes nothing if the project did not send the bounced message t
   }
 })
 
-test('a bounce suppresses only the recipient that failed, and a bounce from a forwarding target suppresses nobody', async () => {
+test('a bounce suppresses only the failed recipient, and a bounce from the target of a forwarding suppresses no address', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const pair = await sent(agent, ['one@example.com', 'two@example.com'])
@@ -166,7 +166,7 @@ test('a bounce suppresses only the recipient that failed, and a bounce from a fo
   expect(await suppressed(agent)).toEqual(['two@example.com'])
 })
 
-test('a message keeps the status bounced if its bounce arrives before the attempt to send it is recorded', async () => {
+test('a message keeps the status bounced if its bounce arrives before the sending attempt is recorded', async () => {
   const agent = await service.newAgent()
   const arrived = Promise.withResolvers<void>()
   sink.refuseData = async () => {
@@ -191,7 +191,7 @@ test('a message keeps the status bounced if its bounce arrives before the attemp
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('suppressed recipients get no mail, a mail without other recipients gets 422, and a suppression can be deleted', async () => {
+test('suppressed recipients get no mail, a mail to suppressed recipients only gets 422, and a suppression can be deleted', async () => {
   const agent = await service.newAgent()
   const { messageId, returnPaths } = await sent(agent, ['gone@example.com'])
   await returnTo(
@@ -228,7 +228,7 @@ test('suppressed recipients get no mail, a mail without other recipients gets 42
   expect((await sendMail(agent, mail)).refused).toBeUndefined()
 })
 
-test('an address is suppressed at once if its mailbox is unknown at RCPT, and other refusals suppress no address', async () => {
+test('an unknown mailbox in the reply to RCPT suppresses the address at once, and other SMTP refusals suppress no address', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) =>
     address.startsWith('nobody')
@@ -264,7 +264,7 @@ test('deferred mail is not sent to a recipient that was suppressed after the fir
   expect((await sunkAt(sink, messageId)).to).toEqual(['fine@example.com'])
 })
 
-test('suppressions are listed in pages, and an API key needs the scope mail:manage to delete them', async () => {
+test('suppressed addresses are listed in pages, and an API key needs the scope mail:manage to delete a suppression', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason, created_at)
@@ -286,7 +286,7 @@ test('suppressions are listed in pages, and an API key needs the scope mail:mana
   )
 })
 
-test('a letter that a postmaster wrote by hand is not a bounce, but a qmail report without a status code is a bounce', async () => {
+test('a letter that a human postmaster wrote does not count as a bounce, but a qmail report without a status code does', async () => {
   const agent = await service.newAgent()
   const to = ['postmaster@firm.test', 'ada@firm.test', 'one@firm.test']
   const letters = [
@@ -310,7 +310,7 @@ test('a letter that a postmaster wrote by hand is not a bounce, but a qmail repo
   expect((await agent.get(messagePath(codeless.messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('each copy of a sent message has its own envelope sender, in the domain of the inbox', async () => {
+test('each copy of a sent message has a different envelope sender, in the domain of the inbox', async () => {
   const agent = await service.newAgent()
   const { returnPaths } = await sent(agent, ['one@example.com', 'two@example.com'])
   expect(new Set(returnPaths).size).toBe(2)
@@ -320,7 +320,7 @@ test('each copy of a sent message has its own envelope sender, in the domain of 
   }
 })
 
-test('a forged bounce by a co-recipient suppresses no other recipient', async () => {
+test('a bounce that another recipient of the message forged suppresses no recipient', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const { messageId, returnPaths } = await sent(agent, ['mallory@example.com', 'bob@example.com'])
@@ -339,7 +339,7 @@ test('a forged bounce by a co-recipient suppresses no other recipient', async ()
   expect(await suppressed(agent)).toEqual(['mallory@example.com'])
 })
 
-test('a proven bounce after an unproven bounce suppresses the recipient, but makes no second event', async () => {
+test('a proven bounce after an unproven bounce of the same message suppresses the recipient, but sends no second event', async () => {
   const agent = await service.newAgent()
   const recipient = 'ada@example.com'
   const { messageId, returnPaths } = await sent(agent, [recipient])
@@ -357,7 +357,7 @@ test('a proven bounce after an unproven bounce suppresses the recipient, but mak
   expect(rows).toHaveLength(1)
 })
 
-test('the bounce address of another inbox is no proof of a bounce, and an automatic reply to a bounce address arrives as mail', async () => {
+test('the bounce address of another inbox does not prove a bounce, and an automatic reply to a bounce address is stored as mail', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { messageId, returnPaths } = await sent(agent, ['ada@example.com'])
   const theirs = await sent(other, ['ada@example.com'])

@@ -73,7 +73,7 @@ async function report(raw: string) {
   await waitForMessages(operator, before + 1)
 }
 
-test('a complaint by mail labels its message, suppresses the recipient and makes one event, even if it is repeated', async () => {
+test('a spam complaint by mail labels its message, suppresses the recipient and sends one event, even if the complaint is repeated', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent, ['ada@example.com', 'bob@example.com'])
   await report(arf({ returnPath: copies[0]!.from }))
@@ -87,7 +87,7 @@ test('a complaint by mail labels its message, suppresses the recipient and makes
 })
 
 test.each(['ALLOW', 'BLOCK'] as const)(
-  'a complaint counts although an %s rule of the inbox keeps the complaint report out',
+  'a spam complaint takes effect although an %s rule of the inbox refuses the complaint report',
   async (type) => {
     const agent = await service.newAgent()
     const { copies } = await sent(agent)
@@ -105,7 +105,7 @@ test.each(['ALLOW', 'BLOCK'] as const)(
   },
 )
 
-test('a complaint report without proof, and a report that is not a complaint, change nothing', async () => {
+test('an unproven complaint report, and a report that is not a complaint, change nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const { from } = copies[0]!
@@ -146,7 +146,7 @@ const complaintOf = (id: string, more: object = {}) => ({
   ...more,
 })
 
-test('a complaint from a relay is matched to the message by the id in the SMTP reply 250, and a repeated complaint changes nothing', async () => {
+test('the message id in the relay’s SMTP reply 250 matches a complaint to its message, and a repeated complaint changes nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const complaint = complaintOf(copies[0]!.id)
@@ -163,7 +163,7 @@ test('a complaint from a relay is matched to the message by the id in the SMTP r
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('without the id in the SMTP reply 250, a complaint is matched to the sent copy by its Message-ID or its envelope sender', async () => {
+test('a complaint without the id from the SMTP reply 250 is matched to its message by Message-ID or envelope sender', async () => {
   for (const content of [
     (id: string, _: string) => `Received: by x\r\nMessage-ID: ${id}\r\n\r\nText`,
     (_: string, from: string) => `Return-Path: <${from}>\r\nSubject: x\r\n\r\nText`,
@@ -180,7 +180,7 @@ test('without the id in the SMTP reply 250, a complaint is matched to the sent c
   }
 })
 
-test('the report of a relay about a hard bounce marks the message, but a report about a block or a delay does not', async () => {
+test('a mail relay’s report about a hard bounce marks the message, but a report about a block or a delay does not', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const bounce = (Type: string) => ({
@@ -200,7 +200,7 @@ test('the report of a relay about a hard bounce marks the message, but a report 
   expect(await suppressed(agent)).toEqual([['ada@example.com', 'bounce']])
 })
 
-test('a relay’s report is recorded although the text of the mail host holds characters that PostgreSQL refuses', async () => {
+test('a mail relay’s report is recorded although the quoted SMTP reply contains characters that PostgreSQL refuses', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const bounce = {
@@ -224,7 +224,7 @@ test('a relay’s report is recorded although the text of the mail host holds ch
   )
 })
 
-test('the webhook key of one domain changes no message of another domain', async () => {
+test('a complaint report that is sent with the webhook key of one domain changes no message of another domain', async () => {
   const agent = await service.newAgent()
   const { copies } = await sent(agent)
   await service.platform.post('/v0/platform/domains', { domain: 'other.example' })

@@ -24,7 +24,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('no change is lost if delivery, sending, bounces, labels and deletions happen at the same time', async () => {
+test('no change is lost if messages are delivered, sent, bounced, labelled and deleted at the same time', async () => {
   const agent = await service.newAgent()
   const deliver = async (raw: string) =>
     expect(await deliverRaw(service.smtp!.port, agent.address, raw)).toStartWith('250')

@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('recipients keep their display names in the To header, and the API response has only addresses', async () => {
+test('recipients keep their display names in the To header, but the API response contains only the addresses', async () => {
   const agent = await service.newAgent()
   const sent = await sendMail(agent, {
     to: [
@@ -36,7 +36,7 @@ test('recipients keep their display names in the To header, and the API response
   expect(raw).not.toInclude('Secret')
 })
 
-test('a recipient is refused if it is not exactly one mailbox, or if its display name adds a header', async () => {
+test('a recipient is refused if the text is not exactly one mailbox, or if its display name would add a header', async () => {
   const agent = await service.newAgent()
   for (const to of [
     'a@example.com, b@example.com',
@@ -66,7 +66,7 @@ test('a recipient is refused if it is not exactly one mailbox, or if its display
   }
 })
 
-test('the From header of a project’s mail has the display name of the project', async () => {
+test('the From header of a mail shows the display name of the sending project', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const fromOf = async () => (await sunkAt(sink, (await sendMail(agent)).messageId)).email.from

@@ -21,7 +21,7 @@ const SOURCE = [
   'END:VCALENDAR',
 ].join('\r\n')
 
-test('a recurring event keeps its instances while the system cannot start the process that computes them', async () => {
+test('a recurring calendar event keeps its computed dates while the system cannot start the process that computes the dates', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const row = await newEvent(pool, projectId, { source: SOURCE, expand_at: new Date() })

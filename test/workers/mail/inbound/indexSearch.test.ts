@@ -42,7 +42,7 @@ const find = async (agent: Agent, q: string) =>
     ({ messageId }: { messageId: string }) => messageId,
   )
 
-test('a job builds the search index of a growing inbox, and a search finds the messages', async () => {
+test('a background job builds the search index of a growing inbox, and a search finds all messages', async () => {
   const agent = await service.newAgent()
   await store(agent, 1_000)
   await waitFor('the leaves', async () => (await leaves(agent)) === 4)
@@ -51,7 +51,7 @@ test('a job builds the search index of a growing inbox, and a search finds the m
   expect(await find(agent, '"mail 1000"')).toEqual([])
 })
 
-test('housekeeping queues the job for the search index of an inbox again if the job was lost', async () => {
+test('if the search index job of an inbox is lost, the regular housekeeping queues the job again', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await pool.query('alter table messages disable trigger messages_search_added')

@@ -64,7 +64,7 @@ const subjectsOf = async (pool: Pool): Promise<string[]> => {
   return rows.map(({ subject }) => subject)
 }
 
-test('mails that arrive together share a job, but a single mail or a large mail has its own job', async () => {
+test('small mails that arrive together share one parser job, but a single mail or a large mail gets a separate job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [one, two] = [await newProject(pool), await newProject(pool)]
@@ -107,7 +107,7 @@ test('a batch of mails for several inboxes is stored in few transactions, and a 
   expect(rowCount).toBe(24)
 })
 
-test('a batch stores replies, repeated mails and equal Message-IDs in the same way as separate jobs', async () => {
+test('a parser batch stores replies, repeated mails and equal Message-IDs in the same way as separate parser jobs', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -140,7 +140,7 @@ test('a batch stores replies, repeated mails and equal Message-IDs in the same w
   expect(threads.every(({ exact }) => exact)).toBe(true)
 })
 
-test('a mail is moved out of its batch if its name server is silent or if the database refuses it', async () => {
+test('a mail is moved out of its parser batch if its name server is silent or the database refuses the mail', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -172,7 +172,7 @@ test('a mail is moved out of its batch if its name server is silent or if the da
   )
 })
 
-test('the mails of a burst are parsed in the same batches in which they were queued, even while the processor is busy', async () => {
+test('mails that arrive in a burst are parsed in the batches in which they were queued, even while the processor is busy', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -189,7 +189,7 @@ test('the mails of a burst are parsed in the same batches in which they were que
   expect(await subjectsOf(pool)).toHaveLength(640)
 })
 
-test('an inbox locked by another transaction does not delay the other inbox of the same batch', async () => {
+test('a parser batch stores the mail of one inbox without delay while another transaction locks the other inbox of the batch', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [held, free] = [await newProject(pool), await newProject(pool)]
@@ -211,7 +211,7 @@ test('an inbox locked by another transaction does not delay the other inbox of t
   expect(await subjectsOf(pool)).toEqual(['free', 'held'])
 })
 
-test('if a project is deleted while a batch of mails is parsed, only the mail of this project is lost', async () => {
+test('if a project is deleted while a batch of mails is parsed, only the mail of the deleted project is lost', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, kept] = [await newProject(pool), await newProject(pool)]
@@ -234,7 +234,7 @@ test('if a project is deleted while a batch of mails is parsed, only the mail of
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('a flood of mail takes only its share of the parser slots, and the rest of the flood waits in one job', async () => {
+test('a flood of mail to one inbox takes only its share of the parser slots, and the rest of the flood waits in one job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
@@ -269,7 +269,7 @@ test('a flood of mail takes only its share of the parser slots, and the rest of 
   expect((await subjectsOf(pool)).filter((subject) => subject !== 'flood')).toEqual(['q', 'r'])
 })
 
-test('a batch of mails is parsed in a child process after a crash, and a killed child process loses no mail', async () => {
+test('after a crash a batch of mails is parsed in a child process, and no mail is lost if this child process is killed', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const inboundIds = await arrive(

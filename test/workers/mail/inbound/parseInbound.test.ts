@@ -46,7 +46,7 @@ async function retried(service: TestService, agent: Agent, raw: string): Promise
   return startPool({ ...inboundRunner(options), databaseUrl: url }, silentLog)
 }
 
-test('a valid message is parsed after several failed attempts of its job', async () => {
+test('a valid message is parsed even after several failed attempts of its parser job', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
   const worker = await retried(
@@ -85,7 +85,7 @@ async function refusedMail(raw: string) {
   }
 }
 
-test('a message whose parsed form cannot be stored is stored unparsed', async () => {
+test('a message is stored unparsed if the database cannot store its parsed form', async () => {
   const item = await refusedMail(
     'From: ada@example.com\nSubject: Odd\nMessage-ID: <o@x.test>\nContent-Type: text/html\n\n<p>Hello.</p>\n',
   )
@@ -94,7 +94,7 @@ test('a message whose parsed form cannot be stored is stored unparsed', async ()
   expect(item.text).toContain('<p>Hello.</p>')
 })
 
-test('a message with a forged sender of this service is labelled as unauthenticated even if it is stored unparsed', async () => {
+test('a message with a forged sender address of this service is labelled as unauthenticated, even if the message is stored unparsed', async () => {
   const { labels } = await refusedMail(
     'From: boss@mail.test\nSubject: Odd\nContent-Type: text/html\n\n<p>Pay.</p>\n',
   )
@@ -200,7 +200,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
-test('a mail of an allowed author waits for the DNS for an hour, even if an outage delayed the first look at the mail', async () => {
+test('a mail from an allowed author waits an hour for DNS answers, even if an outage delayed the first processing of the mail', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -234,7 +234,7 @@ test('a mail of an allowed author waits for the DNS for an hour, even if an outa
   })
 })
 
-test('if the job of an inbound mail runs a second time, nothing in the database changes', async () => {
+test('if the parser job of an inbound mail runs a second time, the database stays unchanged', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -279,7 +279,7 @@ test('a message waits while the system cannot start its parser process, and is s
   expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
-test('an unreachable database does not count as a refusal of the message, even after many attempts', async () => {
+test('a database outage does not count as a refusal of the message, even after many attempts to store the message', async () => {
   await using database = await createTestDatabase()
   const projectId = await newProject(database.pool)
   const [id] = await takeIn(database.pool, [projectId])
@@ -298,7 +298,7 @@ test('an unreachable database does not count as a refusal of the message, even a
   }
 })
 
-test('messages of one inbox that are parsed at the same time share a transaction', async () => {
+test('messages of one inbox that are parsed at the same time are stored in one transaction', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)

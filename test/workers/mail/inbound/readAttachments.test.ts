@@ -57,7 +57,7 @@ async function waiting(filename: string, read: () => Promise<Buffer>) {
   }
 }
 
-test('an attachment that the object store has lost waits for three runs, and then counts as damaged', async () => {
+test('an attachment that is missing in the object store is tried three times, and then counts as damaged', async () => {
   const { run, state } = await waiting('a.pdf', async () => {
     throw new LostObjectError('the object is missing')
   })
@@ -69,7 +69,7 @@ test('an attachment that the object store has lost waits for three runs, and the
   expect(await state()).toMatchObject({ state: 'failed', reason: 'malformed' })
 })
 
-test('an attachment waits while the system cannot start a process that reads it, for three runs', async () => {
+test('an attachment job waits for up to three runs while the system cannot start the process that reads attachments', async () => {
   const { run, state } = await waiting('a.txt', async () => Buffer.from('Lorem ipsum'))
   const spawn = spyOn(Bun, 'spawn').mockImplementation(() => {
     throw new Error('EAGAIN')
@@ -86,13 +86,13 @@ test('an attachment waits while the system cannot start a process that reads it,
   expect(await state()).toMatchObject({ state: 'failed', reason: 'too_slow' })
 })
 
-test('a text file is read, even if its name ends with the name of a property of every JavaScript object', async () => {
+test('the text of an attachment is extracted even if its file name ends with the name of a built-in JavaScript object property', async () => {
   const { run, state } = await waiting('notes.constructor', async () => Buffer.from('Some words'))
   await run()
   expect(await state()).toEqual({ state: 'ready', reason: null, content: 'Some words' })
 })
 
-test('the words of an attachment are found although its run ends after it has recorded the text', async () => {
+test('a search finds the words of an attachment even if the job ends directly after the text is recorded', async () => {
   const { run, runWaiting, searched } = await waiting('a.txt', async () => Buffer.from('Zanzibar'))
   const { pool } = database
   const query = pool.query.bind(pool)

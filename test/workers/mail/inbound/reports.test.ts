@@ -62,7 +62,7 @@ const stored = async () => {
   return rows.map(({ report_id }) => report_id)
 }
 
-test('an aggregate report reaches the inbox of the postmaster, and the operator reads its rows', async () => {
+test('a DMARC aggregate report arrives in the postmaster inbox, and the operator can read the rows of the report', async () => {
   const operator = await service.newAgent({ emailName: 'operator' })
   await send({
     filename: `reporter.test!${D}!1!2.zip`,
@@ -99,7 +99,7 @@ test('an aggregate report reaches the inbox of the postmaster, and the operator 
   expect((await operator.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a TLS report to the address tlsrpt is counted, but a repeated report and a report about a foreign domain are not', async () => {
+test('a TLS report to the address tlsrpt is counted, but a repeated report or a report about a foreign domain is not counted', async () => {
   const xml = recent(dmarcXml(D, [PASSED]))
   await send({ filename: `a!${D}!1.xml.gz`, content: gzipped(xml) })
   await send({ filename: `b!x!1.xml.gz`, content: gzipped(dmarcXml('other.test', [PASSED], '18')) })
@@ -115,7 +115,7 @@ test('a TLS report to the address tlsrpt is counted, but a repeated report and a
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))
 })
 
-test('an aggregate report from a sender without a DMARC pass is counted separately', async () => {
+test('aggregate reports from senders without a DMARC pass are counted separately', async () => {
   const { days } = await reports()
   await send({
     from: 'noreply@liar.test',
@@ -126,7 +126,7 @@ test('an aggregate report from a sender without a DMARC pass is counted separate
   expect((await reports()).days).toEqual(days)
 })
 
-test('an aggregate report from a sender with an endless domain does not stay in the queue', async () => {
+test('an aggregate report from a sender with an endless domain name does not stay in the queue', async () => {
   const domain = `${'x'.repeat(60)}.`.repeat(5)
   await send({
     from: `noreply@${domain}example`,
@@ -136,7 +136,7 @@ test('an aggregate report from a sender with an endless domain does not stay in 
   await waitFor('the report', async () => (await stored()).includes('8'))
 })
 
-test('an aggregate report that is a decompression bomb does not stop the next report', async () => {
+test('an aggregate report that is a decompression bomb does not prevent the processing of the next report', async () => {
   const bomb = gzipped('<feedback>'.padEnd(60 * 1024 * 1024, ' '))
   await send({ filename: `a!${D}!9.xml.gz`, content: bomb })
   await send({

@@ -19,7 +19,7 @@ const headerOf = async (messageId: string) => {
   return (name: string) => email.headers.filter(({ key }) => key === name).map(({ value }) => value)
 }
 
-test('a sent mail or reply has the additional headers that the caller names', async () => {
+test('a sent mail or reply contains the additional headers from the send request', async () => {
   const agent = await service.newAgent()
   const headers = { 'X-Order': '5521; state=paid', 'List-Id': '<news.example.com>' }
   const { messageId } = await sendMail(agent, { headers })
@@ -65,7 +65,7 @@ test.each([
   },
 )
 
-test('the header List-Unsubscribe is refused if the field unsubscribe is also given', async () => {
+test('a send request with the header List-Unsubscribe and the field unsubscribe is refused', async () => {
   const agent = await service.newAgent()
   const { status, body } = await agent.post('/v0/messages/send', {
     to: ['a@example.com'],

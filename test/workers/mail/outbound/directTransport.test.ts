@@ -51,7 +51,7 @@ afterAll(async () => {
 const countAt = (sink: Sink, messageId: string) =>
   sink.mails.filter((mail) => mail.email.messageId === messageId).length
 
-test('each recipient gets a separate SMTP transaction, each domain gets one connection, and TLS is used if the host offers TLS', async () => {
+test('each recipient gets a separate SMTP transaction, each domain gets one connection, and TLS is used if the mail host offers TLS', async () => {
   zone.mx['one.test'] = [[10, 'mx1.test']]
   zone.mx['two.test'] = [[10, 'plain.test.']]
   const before = first.connections
@@ -76,7 +76,7 @@ test('each recipient gets a separate SMTP transaction, each domain gets one conn
   expect(one.raw).not.toContain('d@one.test')
 })
 
-test('the preferred mail exchanger gets the mail, or the next exchanger if the preferred exchanger cannot be reached', async () => {
+test('mail goes to the preferred mail exchanger, or to the next mail exchanger if the preferred one cannot be reached', async () => {
   zone.mx['order.test'] = [
     [20, 'mx2.test'],
     [10, 'mx1.test'],
@@ -94,7 +94,7 @@ test('the preferred mail exchanger gets the mail, or the next exchanger if the p
   expect(countAt(first, messageId)).toBe(0)
 })
 
-test('a domain without an MX record is its own mail host, and mail to a domain with a null MX or to a missing domain fails', async () => {
+test('a domain without an MX record is its own mail host, and mail to a domain with a null MX or to a nonexistent domain fails', async () => {
   zone.a['implicit.test'] = ['127.0.0.2']
   const { messageId } = await sendMail(agent, { to: ['a@implicit.test'] })
   await sunkAt(first, messageId)
@@ -117,7 +117,7 @@ test('a domain without an MX record is its own mail host, and mail to a domain w
   }
 })
 
-test('mail is deferred if a name server fails', async () => {
+test('outbound mail is deferred if a name server fails', async () => {
   zone.failing.push('flaky.test')
   const { messageId } = await sendMail(agent, { to: ['a@flaky.test'] })
   const { deliveryError } = await untilStatus(agent, messageId, 'deferred')
@@ -128,7 +128,7 @@ test('mail is deferred if a name server fails', async () => {
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a mail exchanger is skipped if the lookup of its addresses fails, and the mail is deferred if no exchanger is left', async () => {
+test('a mail exchanger without a successful address lookup is skipped, and the mail is deferred if no mail exchanger is left', async () => {
   zone.failing.push('unsaid.test')
   zone.mx['spare.test'] = [
     [10, 'unsaid.test'],
@@ -150,7 +150,7 @@ test('a mail exchanger is skipped if the lookup of its addresses fails, and the 
   zone.failing.length = 0
 })
 
-test('a reply of a mail host within the SMTP transaction is final for the attempt, and no other host is tried', async () => {
+test('a mail host’s reply within the SMTP transaction ends the attempt, and no other mail host is tried', async () => {
   zone.mx['strict.test'] = [
     [10, 'mx1.test'],
     [20, 'mx2.test'],
@@ -177,7 +177,7 @@ test('a reply of a mail host within the SMTP transaction is final for the attemp
   expect(countAt(second, messageId)).toBe(0)
 })
 
-test('if a host closes the connection while it receives a message, no other mail host gets the message', async () => {
+test('if a mail host closes the connection while receiving a message, no other mail host gets the message in this attempt', async () => {
   zone.mx['broken.test'] = [
     [10, 'cut.test'],
     [20, 'mx2.test'],
@@ -233,7 +233,7 @@ const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (c
     .on('close', () => outer.destroy())
 }
 
-test('a mail host that sends no greeting is tried only once and named in the error, and then the next mail host is tried', async () => {
+test('a mail host that sends no SMTP greeting is tried once and named in the error, and then the next mail host is tried', async () => {
   using busy = await startHost('127.0.0.6', (client) => client.end('421 4.3.2 busy\r\n'))
   using shut = await startHost('127.0.0.7', (client) => client.destroy())
   Object.assign(zone.a, { 'busy.test': ['127.0.0.6'], 'shut.test': ['127.0.0.7'] })
@@ -271,7 +271,7 @@ test('a mail host that offers TLS and then refuses TLS gets the mail in plain te
   expect(refusing.connections()).toBe(1)
 })
 
-test('a mail host that accepts some recipients gets the message for the accepted recipients only', async () => {
+test('if a mail host accepts only some recipients, only the accepted recipients get the message', async () => {
   zone.mx['some.test'] = [[10, 'mx1.test']]
   first.refuseRecipient = (address) =>
     address.startsWith('never') ? { code: 550, message: '5.1.1 unknown' } : null
@@ -281,7 +281,7 @@ test('a mail host that accepts some recipients gets the message for the accepted
   expect(deliveryError).toBe('never@some.test: 550 5.1.1 unknown')
 })
 
-test('a mail host that ends its connections after two messages gets the other messages over new connections', async () => {
+test('if a mail host ends each connection after two messages, the other messages are sent over new connections', async () => {
   using counting = await startHost('127.0.0.6', (client) => {
     let messages = 0
     const isTooMany = (chunk: Buffer) =>
@@ -299,7 +299,7 @@ test('a mail host that ends its connections after two messages gets the other me
   expect(counting.connections()).toBe(3)
 })
 
-test('a mail host that refuses one recipient and then closes the connection gets the copies for the other recipients over a new connection', async () => {
+test('if a mail host refuses one recipient and closes the connection, the other recipients get their copies over a new connection', async () => {
   using closing = await startHost('127.0.0.6', (client) => {
     forwardTo('127.0.0.4', (chunk) => {
       if (/^RSET/im.test(chunk.toString('latin1'))) client.destroy()
@@ -319,7 +319,7 @@ test('a mail host that refuses one recipient and then closes the connection gets
   expect(suppressions.map((one: any) => one.address)).not.toContain('now@leaving.test')
 })
 
-test('a message above the size limit of a mail host fails at once', async () => {
+test('a message that is larger than the size limit of a mail host fails at once', async () => {
   await using small = await startSink({ host: '127.0.0.8', port: first.port, bytesMax: 1_000 })
   zone.a['small.test'] = ['127.0.0.8']
   const { messageId } = await sendMail(agent, { to: ['a@small.test'], text: 'x'.repeat(2_000) })
@@ -332,7 +332,7 @@ test('a message above the size limit of a mail host fails at once', async () => 
   expect(small.mails).toEqual([])
 })
 
-test('after a failed TLS handshake the mail is sent in plain text', async () => {
+test('mail is sent in plain text after a failed TLS handshake', async () => {
   const before = first.connections
   using breaker = await startHost('127.0.0.6', (inner) => {
     const outer = connect(first.port, '127.0.0.2')
@@ -351,7 +351,7 @@ test('after a failed TLS handshake the mail is sent in plain text', async () => 
   expect([breaker.connections(), first.connections - before]).toEqual([2, 2])
 })
 
-test('a domain that hangs delays neither mail to other recipients nor the records of the outcomes for these recipients', async () => {
+test('a domain whose mail host hangs delays neither mail to other recipients nor the recording of their outcomes', async () => {
   zone.mx['slow.test'] = [[10, 'mx2.test']]
   zone.mx['quick.test'] = [[10, 'mx1.test']]
   const { promise, resolve: release } = Promise.withResolvers<void>()

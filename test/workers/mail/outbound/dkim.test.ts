@@ -48,7 +48,7 @@ function published(line: string): [name: string, record: string] {
   return [name, [...strings.matchAll(/"([^"]*)"/g)].map(([, text]) => text).join('')]
 }
 
-test('mail is unsigned without a DKIM key, and the DNS record that dkim:new prints verifies later mail', async () => {
+test('mail is unsigned without a DKIM key; the command dkim:new prints the DNS record that verifies mail signed afterwards', async () => {
   const agent = await service.newAgent()
   const plain = await sendMail(agent)
   expect((await sunkAt(sink, plain.messageId)).raw).not.toContain('DKIM-Signature')
@@ -94,7 +94,7 @@ test('the command dkim:new refuses invalid arguments and prints its usage', asyn
   }
 })
 
-test('the private DKIM key is stored encrypted, and a rotation of the master key encrypts it again', async () => {
+test('the private DKIM key is stored encrypted, and a change of the master key encrypts the DKIM key again', async () => {
   const { pool } = service.database
   const keys = masterKeys(service.config)
   const keyring = await createKeyringSource(keys)(pool)

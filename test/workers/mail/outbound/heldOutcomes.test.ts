@@ -71,7 +71,7 @@ const send = async (agent: Parameters<typeof sendMail>[0], count: number): Promi
   return ids
 }
 
-test(`mails that the smarthost accepted are not sent again after ${AWAY_MS} ms without a database`, async () => {
+test(`mails that the smarthost has accepted are not sent again if the database is away for ${AWAY_MS} ms`, async () => {
   await using scene = await startScene(2)
   const { sink, proxy, agent } = scene
   const replies = cutBeforeReplies(sink, proxy)
@@ -87,7 +87,7 @@ test(`mails that the smarthost accepted are not sent again after ${AWAY_MS} ms w
   )
 })
 
-test('a worker that gets SIGTERM waits until the outcome of a sent mail is recorded', async () => {
+test('a worker that gets the signal SIGTERM ends only after the outcome of a sent mail is recorded', async () => {
   await using scene = await startScene(1)
   const { sink, proxy, agent, processes, start } = scene
   const replies = cutBeforeReplies(sink, proxy)

@@ -19,7 +19,7 @@ const faultOf = async (...order: Parameters<typeof find>) => {
   return found.kind === 'hosts' ? 'no fault' : `${found.kind}: ${found.error}`
 }
 
-test('at most three addresses of a mail host and six addresses of a domain are tried', async () => {
+test('the sender tries at most three addresses of one mail host and six addresses of one domain', async () => {
   const many = (net: number) => Array.from({ length: 4 }, (_, n) => `8.8.${net}.${n + 1}`)
   const a = { 'x.test': many(1), 'y.test': many(2), 'z.test': many(3) }
   const mx: Zone['mx'] = {
@@ -32,14 +32,14 @@ test('at most three addresses of a mail host and six addresses of a domain are t
   expect(await addressesOf({ mx, a })).toEqual([...many(1).slice(0, 3), ...many(2).slice(0, 3)])
 })
 
-test('only the ten most preferred mail exchangers of a domain are looked up', async () => {
+test('the sender looks up the addresses of only the ten most preferred mail exchangers of a domain', async () => {
   const exchangers = Array.from({ length: 11 }, (_, n): [number, string] => [n, `x${n}.test`])
   const mx = { 'a.test': exchangers.toReversed() }
   expect(await faultOf({ mx, a: { 'x10.test': ['8.8.8.1'] } })).toMatch(/^none: 550 5.4.4/)
   expect(await addressesOf({ mx, a: { 'x9.test': ['8.8.8.1'] } })).toEqual(['8.8.8.1'])
 })
 
-test('only public addresses of a mail host are used, unless private addresses are allowed', async () => {
+test('the sender uses only public addresses of a mail host, unless private addresses are allowed', async () => {
   const zone: Zone = {
     mx: {
       'a.test': [
@@ -62,7 +62,7 @@ test('only public addresses of a mail host are used, unless private addresses ar
   expect(await faultOf(hidden)).toContain('no public address')
 })
 
-test('if the service itself is a mail exchanger of the domain, only mail exchangers that are preferred to the service are tried', async () => {
+test('if the service is a mail exchanger of the domain, the sender tries only mail exchangers with a better preference than the service', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'y.test': ['8.8.8.2'], 'z.test': ['8.8.8.3'] }
   const with_ = (own: [number, string]): Zone => ({
     mx: { 'a.test': [[10, 'x.test'], [20, 'y.test'], [30, 'z.test'], own] },
@@ -72,7 +72,7 @@ test('if the service itself is a mail exchanger of the domain, only mail exchang
   expect(await faultOf(with_([10, 'mx.own.test']))).toContain('lead back here')
 })
 
-test('a null MX is obeyed only if the domain has no other MX record', async () => {
+test('a null MX record takes effect only if the domain has no other MX record', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'a.test': ['8.8.8.2'] }
   expect(await faultOf({ mx: { 'a.test': [[0, '.']] }, a })).toContain('null MX')
   const beside: Zone['mx'] = {
@@ -85,7 +85,7 @@ test('a null MX is obeyed only if the domain has no other MX record', async () =
   expect(await addressesOf({ a })).toEqual(['8.8.8.2'])
 })
 
-test('the addresses of the DNS root are never looked up', async () => {
+test('the sender never looks up the addresses of the DNS root', async () => {
   const mx: Zone['mx'] = {
     'a.test': [
       [0, '.'],
@@ -95,7 +95,7 @@ test('the addresses of the DNS root are never looked up', async () => {
   expect(await faultOf({ mx, failing: [''] })).toStartWith('none: 550 5.4.4')
 })
 
-test('a failed DNS lookup is reported as the fault unknown, unless another mail exchanger has an address', async () => {
+test('a failed DNS lookup of a mail domain gives the fault unknown, unless another mail exchanger has a usable address', async () => {
   expect(await faultOf({ failing: ['a.test'] })).toStartWith('unknown: 450 4.4.3')
   const mx: Zone['mx'] = {
     'a.test': [
@@ -112,7 +112,7 @@ test('a failed DNS lookup is reported as the fault unknown, unless another mail 
   ])
 })
 
-test('the fault of a domain without a usable address tells whether its mail hosts have no address or no public address', async () => {
+test('the error for a mail domain tells whether its mail exchangers have no address at all or no public address', async () => {
   const mx: Zone['mx'] = { 'a.test': [[1, 'x.test']] }
   expect(await faultOf({ mx, a: {} })).toBe(
     'none: 550 5.4.4 The mail exchangers of the domain have no address',

@@ -86,14 +86,14 @@ const errorOf = async (messageId: string) =>
     return body.deliveryStatus === 'queued' ? null : String(body.deliveryError)
   })
 
-test('a mail host gets the mail if the MTA-STS policy names the host and the certificate is valid for the host name', async () => {
+test('mail is sent if the MTA-STS policy of the domain names the mail host and the certificate is valid for the host name', async () => {
   policies['mta-sts.right.test'] = policy('enforce', '*.right.test')
   const messageId = await send('right')
   await untilStatus(agent, messageId, 'sent')
   expect(trusted.mails.at(-1)).toMatchObject({ secure: true, servername: 'mx.right.test' })
 })
 
-test('a mail host that the MTA-STS policy does not name gets no mail, and the mail is deferred', async () => {
+test('mail is deferred, and not sent, if the MTA-STS policy of the domain does not name the mail host', async () => {
   policies['mta-sts.foreign.test'] = policy('enforce', 'mail.foreign.test')
   const messageId = await send('foreign')
   expect(await errorOf(messageId)).toContain(
@@ -101,7 +101,7 @@ test('a mail host that the MTA-STS policy does not name gets no mail, and the ma
   )
 })
 
-test('a mail host with a certificate for another name, or without TLS, gets no mail under an MTA-STS policy, not even in plain text', async () => {
+test('under an MTA-STS policy a mail host with a wrong certificate or without TLS gets no mail, not even in plain text', async () => {
   for (const [name, sink] of [
     ['untrusted', untrusted],
     ['plain', plain],
@@ -115,7 +115,7 @@ test('a mail host with a certificate for another name, or without TLS, gets no m
   }
 })
 
-test('a domain gets its mail if its MTA-STS policy has the mode testing or none, or if the domain has no policy', async () => {
+test('mail is sent if the MTA-STS policy of the domain has the mode testing or none, or if the domain has no policy', async () => {
   policies['mta-sts.testing.test'] = policy('testing', 'other.testing.test')
   await untilStatus(agent, await send('testing'), 'sent')
   // The web site of broken.test responds with 404.

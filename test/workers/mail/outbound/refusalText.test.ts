@@ -23,7 +23,7 @@ async function startOddRelay(sink: Sink) {
   return server
 }
 
-test('an SMTP refusal is shown without characters that PostgreSQL cannot store, and the message is not sent again', async () => {
+test('an SMTP refusal is shown without the characters that PostgreSQL cannot store, and the refused message is not sent again', async () => {
   await using sink = await startSink()
   const relay = await startOddRelay(sink)
   const { port } = relay.address() as { port: number }
@@ -46,7 +46,7 @@ test('an SMTP refusal is shown without characters that PostgreSQL cannot store, 
   relay.close()
 })
 
-test('a relay that refuses a mail about certificates ends the mail, because the refusal is not about TLS', async () => {
+test('if a relay refuses a mail with a text about certificates, the mail fails finally, because the refusal is not a TLS error', async () => {
   await using sink = await startSink()
   await using service = await startTestService({
     smtp: false,

@@ -72,7 +72,7 @@ async function sendUnder(env: Record<string, string>) {
   return { outcomes, lines }
 }
 
-test('if the credentials would go to a relay in plain text, the mail is deferred, and the log has the reason once', async () => {
+test('mail is deferred if the relay would get the password in plain text, and the log states the reason once', async () => {
   await using relay = await startRelay({ startTls: false })
   const { outcomes, lines } = await sendUnder({ SMTP_RELAY_URL: relay.url })
   expect(outcomes.map(({ state }) => state)).toEqual(['deferred', 'deferred'])
@@ -83,7 +83,7 @@ test('if the credentials would go to a relay in plain text, the mail is deferred
   expect(JSON.stringify(lines)).not.toContain('hunter2')
 })
 
-test('a relay with a self-signed certificate gets no credentials, unless the settings name the file of the certificate', async () => {
+test('a relay with a self-signed certificate gets no password, unless the settings name the certificate file', async () => {
   for (const offer of [{ startTls: true }, { startTls: false, implicit: true }]) {
     await using relay = await startRelay(offer)
     const strange = await sendUnder({ SMTP_RELAY_URL: relay.url })
@@ -105,7 +105,7 @@ test('a relay with a self-signed certificate gets no credentials, unless the set
   }
 })
 
-test('a relay on this machine gets credentials without TLS if SMTP_RELAY_TLS is off', async () => {
+test('a mail relay on this machine gets the password without TLS if SMTP_RELAY_TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const { outcomes } = await sendUnder({ SMTP_RELAY_URL: relay.url, SMTP_RELAY_TLS: 'off' })
   expect(outcomes.map(({ state }) => state)).toEqual(['sent', 'sent'])
@@ -117,7 +117,7 @@ test('a relay on this machine gets credentials without TLS if SMTP_RELAY_TLS is 
   }
 })
 
-test('mail without credentials needs trusted STARTTLS if the relay offers it, unless SMTP_RELAY_TLS is off', async () => {
+test('mail to a relay without a login needs trusted STARTTLS if the relay offers STARTTLS, unless SMTP_RELAY_TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const strange = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl })
   expect(strange.outcomes[0]!.error).toContain('the relay offers no trusted TLS')
@@ -128,7 +128,7 @@ test('mail without credentials needs trusted STARTTLS if the relay offers it, un
   }
 })
 
-test('the service does not start if the certificate file of the relay is unusable', () => {
+test('the service does not start if the certificate file for the mail relay is unusable', () => {
   const direct = { dns: createDns(), ownName: 'own.test', allowPrivate: true }
   for (const file of [join(TLS, 'none.crt'), join(TLS, 'first.key')]) {
     const config = parseConfig({ SMTP_RELAY_URL: 'smtp://relay.test', SMTP_RELAY_CA_FILE: file })

@@ -7,7 +7,7 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-test('if a worker dies after the SMTP reply 250 and before the commit, the message is sent once more, with the same bytes', async () => {
+test('if a worker dies after the SMTP reply 250 and before the database commit, the same bytes are sent once more', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const direct = new URL(service.database.url)

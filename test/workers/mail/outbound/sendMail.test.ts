@@ -26,7 +26,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('a send request gets its response at once, and the worker sends the composed message', async () => {
+test('a send request gets its response at once, and the worker later sends the composed message', async () => {
   const agent = await service.newAgent()
   const { status, body } = await agent.post('/v0/messages/send', {
     to: ['Ada@Example.COM', 'ada@example.com'],
@@ -69,7 +69,7 @@ test('a send request gets its response at once, and the worker sends the compose
   expect('extractedText' in whole).toBe(false)
 })
 
-test('a received mail, its reply and the response to the reply make one thread with correct References', async () => {
+test('a received mail, the reply, and the response to the reply form one thread with correct References headers', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -124,7 +124,7 @@ test('a received mail, its reply and the response to the reply make one thread w
   expect(again.body.subject).toBe('Re: Offer')
 })
 
-test('a reply keeps the full chain of the References header', async () => {
+test('a reply contains the complete chain of the References header', async () => {
   const agent = await service.newAgent()
   const chain = [
     ...Array.from({ length: 60 }, (_, n) => `<chain${n}.${'x'.repeat(40)}@example.com>`),
@@ -143,7 +143,7 @@ test('a reply keeps the full chain of the References header', async () => {
   expect(Math.max(...raw.split('\r\n').map((line) => line.length))).toBeLessThanOrEqual(998)
 })
 
-test('a reply with replyAll goes to the other recipients, but never to the inbox itself', async () => {
+test('a reply with the option replyAll goes to all other recipients, but never to the sending inbox', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -164,7 +164,7 @@ test('a reply with replyAll goes to the other recipients, but never to the inbox
   expect(email.cc?.map(({ address }) => address)).toEqual(['bob@example.com', 'carl@example.com'])
 })
 
-test('a mail that gets an SMTP reply 4xx is sent again later and arrives once', async () => {
+test('a mail that gets an SMTP reply 4xx is sent again later, and arrives only once', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)
@@ -182,7 +182,7 @@ test('a mail that gets an SMTP reply 4xx is sent again later and arrives once', 
   expect(sink.mails.filter((mail) => mail.email.messageId === messageId)).toHaveLength(1)
 })
 
-test('an SMTP reply 5xx to a mail is final and is shown in the message', async () => {
+test('an SMTP reply 5xx to a mail is final, and the message shows the reply', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 550, message: '5.1.1 no such user' })
   const { messageId } = await sendMail(agent)
@@ -195,7 +195,7 @@ test('an SMTP reply 5xx to a mail is final and is shown in the message', async (
   expect(rows).toEqual([{ state: 'done', attempt: 1 }])
 })
 
-test('only the deferred recipient of three recipients is tried again', async () => {
+test('if one of three recipients is deferred, only this recipient is tried again', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) => {
     if (address.startsWith('later')) return { code: 450, message: 'later' }
@@ -236,7 +236,7 @@ test('mail is deferred while the smarthost is unreachable, and fails after 24 h'
   expect(deliveryError).toContain('given up after 24 h')
 })
 
-test('mail to another inbox arrives in a thread of that inbox, and mail to an unknown inbox fails', async () => {
+test('mail to another inbox of the service arrives in a thread of that inbox, and mail to an unknown inbox fails', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   const sent = await sendMail(one, {
     to: [two.address.toUpperCase(), two.address.replace('@', '+tag@')],
@@ -267,7 +267,7 @@ test('mail to another inbox arrives in a thread of that inbox, and mail to an un
   expect(sink.mails.some((mail) => mail.email.messageId === sent.messageId)).toBe(false)
 })
 
-test('local inboxes get a message at once, and only once, while a remote mail host hangs', async () => {
+test('recipients on this service get a message at once, and only once, while a remote mail host hangs', async () => {
   const [writer, inbox] = [await service.newAgent(), await service.newAgent()]
   const { promise, resolve: release } = Promise.withResolvers<null>()
   let transactions = 0
@@ -302,7 +302,7 @@ test('local inboxes get a message at once, and only once, while a remote mail ho
   }
 })
 
-test('an outbound mail counts as finished if a bounce arrives for the last recipient that was still deferred', async () => {
+test('an outbound mail counts as finished if its last deferred recipient bounces', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)
@@ -323,7 +323,7 @@ test('an outbound mail counts as finished if a bounce arrives for the last recip
   })
 })
 
-test('no field of a send request can inject a recipient or a header', async () => {
+test('no field of a send request can add a recipient or a header by injection', async () => {
   const agent = await service.newAgent()
   const base = { to: ['a@example.com'], subject: 's', text: 't' }
   const many = (count: number) => Array.from({ length: count }, (_, n) => `a${n}@example.com`)
@@ -372,7 +372,7 @@ test('no field of a send request can inject a recipient or a header', async () =
   expect(raw.split('\r\n\r\n')[0]).not.toMatch(/^bcc/im)
 })
 
-test('the service cannot reply to a message without a sender', async () => {
+test('a reply to a message without a sender is refused', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     envelope: { from: '', to: agent.address },
@@ -383,7 +383,7 @@ test('the service cannot reply to a message without a sender', async () => {
   expect([status, body.message]).toEqual([400, 'The message has no sender that can be replied to'])
 })
 
-test("mail of a project to the postmaster reaches the inbox in the operator's setting, as mail from outside does", async () => {
+test('mail of a project to the postmaster address reaches the inbox from the operator’s setting, like mail from outside', async () => {
   await using own = await startTestService({ smtp: false, env: { POSTMASTER: 'ops@mail.test' } })
   const agent = await own.newAgent()
   const early = await sendMail(agent, { to: ['postmaster@mail.test'] })

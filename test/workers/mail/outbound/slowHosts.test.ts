@@ -38,7 +38,7 @@ beforeEach(async () => {
 })
 afterEach(() => service[Symbol.asyncDispose]())
 
-test('mail domains that begin to hang delay neither other domains nor local mail', async () => {
+test('mail domains whose hosts hang do not delay other domains or local mail', async () => {
   const [writer, other, inbox] = [
     await service.newAgent(),
     await service.newAgent(),
@@ -77,7 +77,7 @@ test('mail domains that begin to hang delay neither other domains nor local mail
   }
 })
 
-test('mail domains that never send a greeting do not delay mail of another project to a new domain', async () => {
+test('mail hosts that never send a greeting do not delay another project’s mail to a new domain', async () => {
   const [one, two, third] = [
     await service.newAgent(),
     await service.newAgent(),
@@ -93,7 +93,7 @@ test('mail domains that never send a greeting do not delay mail of another proje
   for (const socket of waiting) socket.destroy()
 })
 
-test('a smarthost that hangs does not delay local mail', async () => {
+test('a smarthost that hangs does not delay mail between inboxes of the service', async () => {
   const [sink] = hanging as [Sink]
   await using relayed = await startTestService({ env: { SMTP_RELAY_URL: sink.url } })
   const [writer, inbox] = [await relayed.newAgent(), await relayed.newAgent()]

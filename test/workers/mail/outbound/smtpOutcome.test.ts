@@ -13,7 +13,7 @@ const failure = (more: Partial<SmtpFailure>): SmtpFailure =>
 const stateOf = (more: Partial<SmtpFailure>) =>
   outcomesOfFailure(['a@x.test'], failure(more))[0]!.state
 
-test('an SMTP reply 5xx fails a message, and a reply 4xx or no reply defers the message', () => {
+test('a message fails after an SMTP reply 5xx, and is deferred after an SMTP reply 4xx or without any reply', () => {
   expect(stateOf({ responseCode: 550, command: 'RCPT TO' })).toBe('failed')
   expect(stateOf({ responseCode: 500, command: 'DATA' })).toBe('failed')
   expect(stateOf({ responseCode: 554 })).toBe('failed')
@@ -26,7 +26,7 @@ test('an SMTP reply 5xx fails a message, and a reply 4xx or no reply defers the 
   }
 })
 
-test('a message is deferred if the mail host refuses the greeting, the login or TLS', () => {
+test('a message is deferred if the mail host refuses the connection greeting, the login or TLS', () => {
   for (const command of ['CONN', 'EHLO', 'HELO', 'AUTH PLAIN', 'STARTTLS']) {
     expect([command, stateOf({ responseCode: 554, command })]).toEqual([command, 'deferred'])
   }
@@ -35,7 +35,7 @@ test('a message is deferred if the mail host refuses the greeting, the login or 
   }
 })
 
-test('each recipient of a message gets its own outcome and its own SMTP reply', () => {
+test('each recipient of a message has a separate outcome and a separate SMTP reply', () => {
   const rejectedErrors = [
     {
       ...failure({ responseCode: 550, command: 'RCPT TO', response: '550 5.1.1 no such user' }),
@@ -59,7 +59,7 @@ test('each recipient of a message gets its own outcome and its own SMTP reply', 
   ])
 })
 
-test('a missing mailbox is recognised only in the SMTP reply to RCPT', () => {
+test('only the SMTP reply to RCPT can report a missing mailbox', () => {
   const said = { responseCode: 550, response: '550 5.1.1 no such user' }
   expect(outcomesOfFailure(['a@x.test'], failure({ ...said, command: 'DATA' }))[0]).toEqual({
     address: 'a@x.test',
@@ -68,7 +68,7 @@ test('a missing mailbox is recognised only in the SMTP reply to RCPT', () => {
   })
 })
 
-test('an SMTP reply is stored as one line of limited length, and is never cut within a character', () => {
+test('an SMTP reply is stored as one line of limited length, and the limit never cuts a character in two', () => {
   const [told] = allOf(['a@x.test'], 'failed', ` a\r\n\tb\0c ${'x'.repeat(600)}`)
   expect(told?.error).toBe(`a b c ${'x'.repeat(494)}`)
   expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(
@@ -76,7 +76,7 @@ test('an SMTP reply is stored as one line of limited length, and is never cut wi
   )
 })
 
-test('a mail host that refused a message keeps the connection open, unless it ends the connection with the reply 421', () => {
+test('the connection to a mail host stays open after the refusal of a message, unless the mail host replies 421', () => {
   const cases: [code: string, responseCode: number | undefined, isOpen: boolean][] = [
     ['EENVELOPE', 550, true],
     ['EMESSAGE', 552, true],

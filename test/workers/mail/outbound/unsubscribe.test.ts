@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('a message with the field unsubscribe has List-Unsubscribe headers for unsubscribing with one click', async () => {
+test('a message with the field unsubscribe has List-Unsubscribe headers for one-click unsubscribing', async () => {
   const agent = await service.newAgent()
   const url = 'https://news.example.com/leave?who=42'
   const both = await sendMail(agent, { unsubscribe: { url, mailto: 'leave@example.com' } })
@@ -28,7 +28,7 @@ test('a message with the field unsubscribe has List-Unsubscribe headers for unsu
   expect(plain.raw).not.toMatch(/^list-/im)
 })
 
-test('an invalid unsubscribe value is refused with the name of the wrong field', async () => {
+test('the error for an invalid unsubscribe value names the wrong field', async () => {
   const agent = await service.newAgent()
   for (const [unsubscribe, message] of [
     [{}, 'unsubscribe must hold url or mailto'],

@@ -131,7 +131,7 @@ const wrong = (findings: readonly Finding[]) =>
 const of = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-test('the doctor makes every mail check, and finds no fault in a correct installation', async () => {
+test('the command `bun run doctor` makes every mail check, and reports no fault of a correct installation', async () => {
   const findings = await lookAt()
   // The test installation has two intended faults: its certificate expires in two days, and its addresses are private.
   expect(wrong(findings)).toEqual([`address of ${MX}`, 'certificate of the listener'])
@@ -191,7 +191,7 @@ test.each([
   },
 )
 
-test('an SPF record with more than ten lookups is reported as broken', async () => {
+test('`bun run doctor` reports an SPF record with more than ten DNS lookups as broken', async () => {
   without(D, 'TXT')
   records.push(txt(D, `v=spf1 include:spf0.${D} a:${MX} -all`))
   for (let n = 0; n < 11; n++) {
@@ -204,7 +204,7 @@ test('an SPF record with more than ten lookups is reported as broken', async () 
   })
 })
 
-test('a DMARC record that sends reports to another domain needs the consent of the other domain', async () => {
+test('a DMARC record that sends reports to another domain needs a DNS record in which the other domain agrees', async () => {
   without(`_dmarc.${D}`, 'TXT')
   records.push(txt(`_dmarc.${D}`, 'v=DMARC1; p=none; rua=mailto:x@reports.test'))
   const line = `${D}._report._dmarc.reports.test`
@@ -218,7 +218,7 @@ test.each([
   ['MTA-STS', `_mta-sts.${D}`, 'v=STSV1; id=1'],
   ['TLS-RPT', `_smtp._tls.${D}`, `v=tlsrptv1; rua=mailto:tlsrpt@${D}`],
 ])(
-  'a %s record at %s counts as missing if its version has wrong case',
+  'the %s record at %s counts as missing if the version is in the wrong letter case',
   async (kind, name, text) => {
     without(name, 'TXT')
     records.push(txt(name, text))
@@ -226,7 +226,7 @@ test.each([
   },
 )
 
-test('a domain without a DMARC record has the policy of its organisation, and not of its nearest parent', async () => {
+test('a domain without a DMARC record has the policy of its organisational domain, and not of its nearest parent domain', async () => {
   const name = `deep.sub.${D}`
   records.push(txt(`_dmarc.sub.${D}`, 'v=DMARC1; p=quarantine'))
   const dmarc = async () => of(await lookAt({ mailDomain: name }), `DMARC of ${name}`).found
@@ -240,19 +240,19 @@ test('a domain without a DMARC record has the policy of its organisation, and no
   expect(await dmarc()).toBe(`p=reject, by ${D}`)
 })
 
-test('the version of a DMARC record may have blanks around its equals sign', async () => {
+test('a DMARC record may have blanks around the equals sign of its version', async () => {
   without(`_dmarc.${D}`, 'TXT')
   records.push(txt(`_dmarc.${D}`, 'v = DMARC1 ; p = reject'))
   expect(of(await lookAt(), `DMARC of ${D}`).found).toBe('p=reject')
 })
 
-test('a domain below a public suffix has the DMARC policy of the suffix, even of a top-level domain', async () => {
+test('a domain below a public suffix has the DMARC policy of the suffix, even if the suffix is a top-level domain', async () => {
   records.push(txt('_dmarc.suffix', 'v=DMARC1; p=quarantine; psd=y'))
   const found = of(await lookAt({ mailDomain: 'shop.suffix' }), 'DMARC of shop.suffix').found
   expect(found).toBe('p=quarantine, by suffix')
 })
 
-test('the DMARC tree walk of a long name continues at its last seven labels', async () => {
+test('the DMARC tree walk of a long domain name continues with its last seven labels', async () => {
   const name = `a.b.c.d.e.f.g.${D}`
   const labels = name.split('.')
   records.push(txt(`_dmarc.${labels.slice(-8).join('.')}`, 'v=DMARC1; p=reject; psd=n'))
@@ -262,7 +262,7 @@ test('the DMARC tree walk of a long name continues at its last seven labels', as
   expect(await dmarc()).toBe(`p=reject, by ${labels.slice(-7).join('.')}`)
 })
 
-test('a report host of another organisation below the same public suffix must give its consent', async () => {
+test('a report host of another organisation below the same public suffix must also agree to the DMARC reports', async () => {
   const name = 'shop.co.test'
   records.push(txt(`_dmarc.${name}`, 'v=DMARC1; p=none; rua=mailto:x@vendor.co.test'))
   const dmarc = async () => of(await lookAt({ mailDomain: name }), `DMARC of ${name}`)
@@ -272,7 +272,7 @@ test('a report host of another organisation below the same public suffix must gi
   expect((await dmarc()).verdict).toBe('ok')
 })
 
-test('the CAA records of the mail host are judged by the certificate of the listener, and not by that of BASE_URL', async () => {
+test('the CAA records of the mail host are compared with the certificate of the SMTP listener, and not of BASE_URL', async () => {
   // The issuer of a self-signed certificate has the first name of the certificate.
   const web = await serveTls(newCertificate('amazon.test'), (_request, response) => response.end())
   const { http } = service.config
@@ -291,7 +291,7 @@ test('the CAA records of the mail host are judged by the certificate of the list
   })
 })
 
-test('a missing reverse name, and a mail host that is an alias, are reported as broken', async () => {
+test('`bun run doctor` reports a missing reverse DNS name and a mail host name that is an alias as broken', async () => {
   records.push(
     { type: 'CNAME', name: MX, data: 'other.a.example' },
     address('other.a.example', '127.0.0.1'),
@@ -309,7 +309,7 @@ test('a missing reverse name, and a mail host that is an alias, are reported as 
   })
 })
 
-test('an MTA-STS policy for another host is reported as broken, because all mail would be lost', async () => {
+test('`bun run doctor` reports an MTA-STS policy for another mail host as broken, because all mail would be lost', async () => {
   policy = POLICY.replace(MX, 'mx.other.example')
   expect(of(await lookAt(), `policy of ${D}`)).toMatchObject({
     verdict: 'broken',
@@ -320,7 +320,7 @@ test('an MTA-STS policy for another host is reported as broken, because all mail
   expect(of(await lookAt(), `policy of ${D}`).found).toBe('it cannot be fetched: malformed')
 })
 
-test('if the MTA-STS policy is enforced, a listener without STARTTLS or a trusted certificate is broken', async () => {
+test('under an enforced MTA-STS policy, `bun run doctor` reports a listener without STARTTLS or a trusted certificate as broken', async () => {
   // A sender that follows an enforced policy delivers no mail to such a listener (RFC 8461 §5).
   const { ca } = newCertificate(MX)
   await using plain = await startSink()
@@ -336,7 +336,7 @@ test('if the MTA-STS policy is enforced, a listener without STARTTLS or a truste
   }
 })
 
-test('for an SMTP listener on another port than 25, the doctor names the settings that move the listener to port 25', async () => {
+test('if the SMTP listener does not use port 25, `bun run doctor` names the settings for port 25', async () => {
   const smtp = { ...service.config.smtp, host: '127.0.0.1', port: sink.port }
   // No process listens on port 1, so the doctor finds no SMTP listener.
   const findings = await lookAt({ smtp }, { ports: { smtp: 1, https } })
@@ -356,7 +356,7 @@ test('for an SMTP listener on another port than 25, the doctor names the setting
   })
 })
 
-test('a name server that fails causes a warning without a verdict, and hides no other finding', async () => {
+test('a name server that fails gives a warning of `bun run doctor` without a verdict, and hides no other finding', async () => {
   const findings = await lookAt({ mailDomain: 'broken.example' })
   const failed = findings.filter(({ found }) => found === 'the name servers did not answer')
   expect(failed.map(({ check }) => check)).toEqual([
@@ -369,7 +369,7 @@ test('a name server that fails causes a warning without a verdict, and hides no 
   expect(of(findings, 'DKIM of broken.example').fix).toBe('bun run dkim:new broken.example')
 })
 
-test('the doctor tries the login to a relay, and no finding contains the password of the relay', async () => {
+test('`bun run doctor` tries the login to the mail relay, and no finding contains the relay password', async () => {
   records.push(address('relay.a.example', '127.0.0.1'))
   const relayUrl = `smtp://user:hunter22@127.0.0.1:${sink.port}`
   const right = await lookAt({ relayUrl: `smtp://127.0.0.1:${sink.port}`, relayTls: 'off' })
@@ -389,7 +389,7 @@ test('the doctor tries the login to a relay, and no finding contains the passwor
   expect(JSON.stringify([right, untrusted, away])).not.toContain('hunter22')
 })
 
-test('a project with a reserved inbox name causes a finding of the doctor', async () => {
+test('`bun run doctor` reports a project whose inbox name is reserved', async () => {
   const agent = await service.newAgent({ emailName: 'abuse' })
   const finding = of(await lookAt(), `abuse@${D}`)
   expect(finding.verdict).toBe('warning')

@@ -50,7 +50,7 @@ function lookAt(
 const of = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-test('the doctor checks a service with its database, and reports the age of a recorded backup', async () => {
+test('`bun run doctor` checks a service and its database, and reports the age of the recorded backup', async () => {
   const before = await lookAt('service')
   expect(of(before, 'version').verdict).toBe('ok')
   expect(of(before, 'migrations').verdict).toBe('ok')
@@ -72,7 +72,7 @@ test('the doctor checks a service with its database, and reports the age of a re
   })
 })
 
-test('master keys that do not decrypt stored secrets are reported as broken and are not registered', async () => {
+test('`bun run doctor` reports master keys that cannot decrypt the stored secrets as broken, and does not register the keys', async () => {
   const seller = await till.newSeller()
   await seller.put('/v0/vault/n', { type: 'API_KEY', data: { key: 'k' } })
   const other = parseConfig({ MASTER_KEYS: `other:${Buffer.alloc(32, 9).toString('base64')}` })
@@ -85,7 +85,7 @@ test('master keys that do not decrypt stored secrets are reported as broken and 
   expect(rows).toEqual([{ id: 'development' }])
 })
 
-test('a service with an unreachable database still gets its other findings', async () => {
+test('`bun run doctor` still makes the other checks if the database is unreachable', async () => {
   const reason = 'DATABASE_URL: no database answers at 127.0.0.1:1 (ECONNREFUSED)'
   const findings = await lookAt('service', {}, { database: { pool: null, reason } })
   expect(of(findings, 'connection')).toMatchObject({
@@ -95,7 +95,7 @@ test('a service with an unreachable database still gets its other findings', asy
   expect(of(findings, 'answer at BASE_URL').verdict).toBe('ok')
 })
 
-test('a wrong clock, a certificate for another name and a blocked outbound connection are findings of the doctor', async () => {
+test('`bun run doctor` reports a wrong clock, a certificate for another name and a blocked outbound connection', async () => {
   const late = await serve((_request, response) => {
     response.setHeader('date', new Date(Date.now() - 60_000).toUTCString()).end('x')
   })
@@ -121,7 +121,7 @@ test('a wrong clock, a certificate for another name and a blocked outbound conne
   expect(of(shut, 'way to the outside').found).toContain('its address is not public')
 })
 
-test('the chain section of the doctor checks the contract, the fees, the receipt key and the gas wallets', async () => {
+test('the chain section of `bun run doctor` checks the token contract, the fees, the receipt key and the gas wallets', async () => {
   const findings = await lookAt('chain')
   expect(of(findings, 'USDC').verdict).toBe('ok')
   expect(of(findings, 'old state').verdict).toBe('ok')
@@ -144,7 +144,7 @@ test('the chain section of the doctor checks the contract, the fees, the receipt
   expect(of(broken, 'receipt key').verdict).toBe('broken')
 })
 
-test('an RPC node that is unreachable, busy or on another chain causes a finding, which does not show the API key of the node', async () => {
+test('`bun run doctor` reports an RPC node that is unreachable, busy or on another chain, and hides the node’s API key', async () => {
   const { chain } = till.service.config
   const at = (rpcUrl: string) => lookAt('chain', { chain: { ...chain, rpcUrls: [rpcUrl] } })
   const away = await at('http://127.0.0.1:1/v2/rpc-secret-key')
@@ -161,7 +161,7 @@ test('an RPC node that is unreachable, busy or on another chain causes a finding
   expect(of(await at(`http://127.0.0.1:${plain}/`), 'RPC').found).toBe('no answer: HTTP 429')
 })
 
-test('the doctor writes, reads and deletes an object in the object store, and reports a refusal', async () => {
+test('`bun run doctor` writes, reads and deletes a test object in the object store, and reports a refusal', async () => {
   await using bucket = await startBucket()
   const blobStore = parseConfig(bucket.env).blobStore
   const right = await lookAt('mail', { blobStore })

@@ -14,14 +14,14 @@ const RECEIPT = { transactionHash: '0x1', status: '0x1', blockNumber: '0x2', blo
 const LOG = { address: '0xAA', topics: ['0x1'], data: '0x', logIndex: '0x0' }
 const EVENT = { ...LOG, transactionHash: '0x1', blockNumber: '0x2' }
 
-test('a chain node that has not seen a block or a receipt casts the vote unseen', () => {
+test('if a chain node has not seen a block or a receipt, its answer counts as the vote “unseen”', () => {
   for (const method of ['eth_getBlockByNumber', 'eth_getTransactionReceipt']) {
     expect([method, keyOfAnswer(method, ok(null))]).toEqual([method, 'unseen'])
   }
   expect(keyOfAnswer('eth_call', ok(null))).not.toBe('unseen')
 })
 
-test('a fault of a chain node does not count as a vote, but a revert counts as a vote', () => {
+test('a fault of a chain node is no vote in the quorum, but a revert is a vote', () => {
   for (const [answer, isVote] of [
     [error(3, 'no word of it'), true],
     [error(-32000, 'execution reverted'), true],
@@ -35,7 +35,7 @@ test('a fault of a chain node does not count as a vote, but a revert counts as a
   expect(keyOfAnswer('eth_getLogs', ok(null))).toBeNull()
 })
 
-test('the answers of two chain nodes are the same vote if the fields that the till reads are equal', () => {
+test('the answers of two chain nodes count as the same vote if all fields that the till uses are equal', () => {
   for (const [method, one, other, isSame] of [
     ['eth_getBlockByNumber', ok(BLOCK), ok({ ...BLOCK, hash: '0xab', size: '0x9' }), true],
     ['eth_getBlockByNumber', ok(BLOCK), ok({ ...BLOCK, hash: '0xac' }), false],

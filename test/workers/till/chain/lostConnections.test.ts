@@ -59,7 +59,7 @@ for (const moment of some(MOMENTS)) {
     ['settle', () => payer.address],
     ['check', () => wallet],
   ] as const) {
-    test(`${task}: a payment gives access for only one transaction if the connection is cut ${moment} any round trip`, async () => {
+    test(`job ${task}: a payment grants access for only one transaction if the database connection is cut ${moment} any round trip`, async () => {
       const cuts = await cutEveryRoundTrip(proxy, moment, async () => {
         const before = await sentByGasWallet()
         const { header } = await pay({ from: from() })

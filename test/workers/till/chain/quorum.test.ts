@@ -77,7 +77,7 @@ const upTo = (head: number, hash = HASH): Answers => ({
   },
 })
 
-test('the head of the chain is the highest block that a quorum of nodes has, even if one node is far ahead or far behind', async () => {
+test('the newest block is the highest block that a quorum of chain nodes has, even if one node is far ahead or far behind', async () => {
   const cases: [string, Answers[], bigint | null][] = [
     ['all alike', [upTo(100), upTo(100), upTo(100)], 100n],
     ['one ahead', [upTo(999_999), upTo(100), upTo(100)], 100n],
@@ -95,7 +95,7 @@ test('the head of the chain is the highest block that a quorum of nodes has, eve
   }
 })
 
-test('a chain read without a quorum of nodes throws RpcTrouble, which names the nodes', async () => {
+test('a read from the chain without a quorum of nodes throws the error RpcTrouble, which names the nodes', async () => {
   for (const answers of [
     ['silent', 429, upTo(100)],
     [upTo(100, OTHER), 'silent', upTo(100)],
@@ -108,7 +108,7 @@ test('a chain read without a quorum of nodes throws RpcTrouble, which names the 
   }
 })
 
-test('a transaction receipt is accepted when a quorum of nodes has the same receipt', async () => {
+test('a transaction receipt is accepted only if a quorum of chain nodes returns the same receipt', async () => {
   const holds = (status: '0x0' | '0x1'): Answers => ({
     eth_getTransactionReceipt: () => receipt(status),
   })
@@ -132,14 +132,14 @@ test('a transaction receipt is accepted when a quorum of nodes has the same rece
   }
 })
 
-test('two nodes must agree with each other, and one node alone is never enough', async () => {
+test('two chain nodes must give the same answer, and the answer of one node alone is never enough', async () => {
   using both = await together([upTo(100), upTo(90)])
   expect((await readBlock(both.rpc, 'latest'))?.number).toBe(90n)
   using one = await together([upTo(100), 429])
   await expect(readBlock(one.rpc, 'latest')).rejects.toBeInstanceOf(RpcTrouble)
 })
 
-test('one lying node does not change the nonce and the balance that the service reads for a wallet', async () => {
+test('a single chain node with false answers does not change the nonce and the balance that the service reads for a wallet', async () => {
   const wallet = (nonce: string, balance: string): Answers => ({
     eth_getTransactionCount: () => nonce,
     eth_getBalance: () => balance,
@@ -153,7 +153,7 @@ test('one lying node does not change the nonce and the balance that the service 
   }
 })
 
-test('a transaction counts as sent if one node accepts it, and as refused only if a quorum of nodes refuses it', async () => {
+test('a transaction counts as sent if one chain node accepts the transaction, and as refused only if a quorum refuses', async () => {
   const takes: Answers = { eth_sendRawTransaction: () => HASH }
   const refuses: Answers = {
     eth_sendRawTransaction: () => ({ error: { code: -32000, message: 'nonce too low' } }),
@@ -164,12 +164,12 @@ test('a transaction counts as sent if one node accepts it, and as refused only i
   expect(await sendRaw(refused.rpc, ['0x01'])).toEqual(['nonce too low'])
 })
 
-test('a node that does not respond does not delay the answer of the other nodes', async () => {
+test('a chain node that does not respond does not delay the answer of the other nodes', async () => {
   using nodes = await together(['silent', upTo(100), upTo(100)], { silentMs: 60_000 })
   expect((await readBlock(nodes.rpc, 'latest'))?.number).toBe(100n)
 })
 
-test('the service records for each node whether its answer agrees with the others, even if the answer is late', async () => {
+test('the service records for each chain node whether its answer agrees with the other nodes, even if the answer comes late', async () => {
   const { promise: late, resolve: answerNow } = Promise.withResolvers<void>()
   using nodes = await together([
     upTo(100),
@@ -188,14 +188,14 @@ test('the service records for each node whether its answer agrees with the other
   expect(nodes.outcomes).toContainEqual(['a', 'agrees'])
 })
 
-test('a node that responds with 429 gets no request during the time that its response states', async () => {
+test('a chain node that responds with 429 gets no request during the time that its response states', async () => {
   using nodes = await together([429, upTo(100), upTo(100)])
   for (let look = 0; look < 5; look++) await readBlock(nodes.rpc, 'latest')
   expect(nodes.servers[0]!.requests).toBe(1)
   expect(nodes.servers[1]!.requests).toBeGreaterThan(4)
 })
 
-test('one node that lies about the chain, logs, code or a call is outvoted, but two nodes with the same lie win', async () => {
+test('one chain node that lies about the chain, logs, code or a call is outvoted, but two nodes with the same lie win', async () => {
   const says = (result: unknown): Answers =>
     Object.fromEntries(
       ['eth_chainId', 'eth_getLogs', 'eth_getCode', 'eth_call'].map((method) => [
@@ -224,7 +224,7 @@ test('one node that lies about the chain, logs, code or a call is outvoted, but 
   }
 })
 
-test('a revert counts as an answer of the chain, and any other error counts as a fault of the node', async () => {
+test('a revert counts as an answer of the chain, and any other error counts as a fault of the chain node', async () => {
   const reverts: Answers = {
     eth_call: () => ({ error: { code: 3, message: 'execution reverted: x', data: '0x08' } }),
   }

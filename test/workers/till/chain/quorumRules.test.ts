@@ -105,7 +105,7 @@ describe('a quorum of nodes rates each node', () => {
   })
 })
 
-test('each chain node is rated once, even if a node fails after the quorum has decided', async () => {
+test('each chain node’s answer is rated once, even if the node fails after the quorum has decided', async () => {
   const { promise, resolve } = Promise.withResolvers<'away'>()
   const client = clientOf([block('0x1'), block('0x1'), promise])
   await client.batch([{ method: BLOCK, params: [] }])
@@ -141,7 +141,7 @@ describe('a quorum of nodes decides a reply', () => {
     expect(answers).toEqual(wanted === 'trouble' ? wanted : [wanted])
   })
 
-  test('each JSON-RPC call of a request needs its own quorum', async () => {
+  test('each JSON-RPC call in a batch needs a separate quorum of chain nodes', async () => {
     const replies = [
       [one, one],
       [one, other],
@@ -150,27 +150,27 @@ describe('a quorum of nodes decides a reply', () => {
     expect(await decided([BLOCK], replies)).toEqual([one])
   })
 
-  test('a request without calls is decided without any chain node', async () => {
+  test('an empty batch of JSON-RPC calls is answered without asking any chain node', async () => {
     const client = clientOf([one, one])
     expect(await client.batch([])).toEqual([])
     expect(client.requests).toEqual([])
   })
 
-  test('two fast chain nodes with a fault do not decide before the nodes that know the reply', async () => {
+  test('faults of two fast chain nodes do not decide a call before the other nodes have replied', async () => {
     const { promise, resolve } = Promise.withResolvers<RpcAnswer>()
     const answers = decided([BLOCK], [FAULT, FAULT, promise, promise])
     queueMicrotask(() => resolve(one))
     expect(await answers).toEqual([one])
   })
 
-  test('a nonce is not decided before a slower node has replied, if this node replied to the last request', async () => {
+  test('the quorum for a nonce waits for a slower chain node if this node replied to the last request', async () => {
     const { promise, resolve } = Promise.withResolvers<RpcAnswer>()
     const answers = decided([NONCE], [ok('0x5'), ok('0x7'), promise])
     setTimeout(() => resolve(ok('0x7')), 1)
     expect(await answers).toEqual([ok('0x7')])
   })
 
-  test('a nonce is decided without a slow node if the node gave no reply to the last request', async () => {
+  test('the quorum for a nonce does not wait for a slow chain node that did not reply to the last request', async () => {
     const slow = Promise.withResolvers<RpcAnswer>()
     let reply: Promise<RpcAnswer> | 'away' = 'away'
     const client = clientOf([ok('0x5'), ok('0x7'), () => reply])
@@ -184,12 +184,12 @@ describe('a quorum of nodes decides a reply', () => {
     expect(await read()).toEqual([ok('0x7')])
   })
 
-  test('a nonce is decided without a chain node that does not reply soon', async () => {
+  test('the quorum for a nonce does not wait long for a chain node that does not reply', async () => {
     const never = new Promise<RpcAnswer>(() => {})
     expect(await decided([NONCE], [ok('0x5'), ok('0x7'), never])).toEqual([ok('0x5')])
   })
 
-  test('a refused transaction counts as sent if a node already knows the transaction', async () => {
+  test('a transaction that one chain node refuses counts as sent if another chain node already knows the transaction', async () => {
     for (const message of ['already known', 'already imported', 'Known transaction']) {
       expect(await decided([SEND], [error('no gas'), error(message)])).toEqual([error(message)])
     }
@@ -219,7 +219,7 @@ describe('a quorum of nodes names the newest block', () => {
     await expect(client.call(BLOCK, ['latest', false])).rejects.toBeInstanceOf(RpcTrouble)
   })
 
-  test('the newest block is not decided before a slower node has replied, if this node replied to the last request', async () => {
+  test('the quorum for the newest block waits for a slower chain node if this node replied to the last request', async () => {
     const { promise, resolve } = Promise.withResolvers<RpcAnswer>()
     const client = clientOf([block('0x5'), block('0x9'), promise])
     const found = client.call(BLOCK, ['latest', false]).catch(() => {})
@@ -228,7 +228,7 @@ describe('a quorum of nodes names the newest block', () => {
     expect(client.requests.at(-1)![0]!.params[0]).toBe('0x9')
   })
 
-  test('a block with a given number is read without asking for the newest block', async () => {
+  test('a block with a given number is read from the chain nodes without asking for the newest block', async () => {
     const client = clientOf([block('0x5'), block('0x5')])
     expect(await client.call(BLOCK, ['0x5', false])).toMatchObject({ number: '0x5' })
     expect(client.requests).toHaveLength(2)

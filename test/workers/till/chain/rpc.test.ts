@@ -36,7 +36,7 @@ const block = (number: number, hash: string) => ({
   timestamp: '0x1',
 })
 
-test('a response of a node that is not JSON-RPC throws RpcTrouble', async () => {
+test('a chain node’s response that is not JSON-RPC gives the error RpcTrouble', async () => {
   using elsewhere = node((messages) => results(messages, () => '0x1'))
   const good = [{ jsonrpc: '2.0', id: 0, result: '0x1' }]
   for (const answer of [
@@ -70,7 +70,7 @@ test.each<[name: string, reason: string, answer: (messages: Message[]) => Respon
   await expect(faulty.rpc.call('eth_chainId', [])).rejects.toThrow(new RpcTrouble(reason))
 })
 
-test('the error of a node that gives no reply tells whether the node was reached, and hides its URL', async () => {
+test('if a chain node does not reply, the error tells whether the node was reached, and does not contain the node’s URL', async () => {
   using silent = node(() => new Promise(() => {}))
   const patient = createRpc({ url: `${silent.url}/secret`, timeoutMs: 50 })
   await expect(patient.call('eth_chainId', [])).rejects.toThrow(new RpcTrouble('timed out'))
@@ -103,7 +103,7 @@ test.each<[number, header: string, Record<string, string>]>([
   },
 )
 
-test('a node gets no request before the date in Retry-After', async () => {
+test('a chain node gets no request before the date in its Retry-After header', async () => {
   // The header Retry-After holds a number of seconds or a date (RFC 9110 §10.2.3).
   const headers = { 'retry-after': new Date(Date.now() + 40_000).toUTCString() }
   using busy = node(() => new Response('', { status: 429, headers }))
@@ -112,7 +112,7 @@ test('a node gets no request before the date in Retry-After', async () => {
   expect(await call()).toMatch(/^HTTP 429: it wants to rest for (?:3[5-9]|40) s more$/)
 })
 
-test('an RPC batch is split into requests of fifty calls, and each call gets its own answer', async () => {
+test('the RPC client splits a batch into requests of fifty calls, and each call gets its own answer', async () => {
   using fifty = node((messages) => results(messages, ({ params }) => params[0]).toReversed())
   const calls = Array.from({ length: 101 }, (_, n) => ({ method: 'echo', params: [n] }))
   const answers = await fifty.rpc.batch(calls)
@@ -120,7 +120,7 @@ test('an RPC batch is split into requests of fifty calls, and each call gets its
   expect(fifty.requests.map((messages) => messages.length)).toEqual([50, 50, 1])
 })
 
-test('an RPC batch of large calls is split into requests of at most a megabyte', async () => {
+test('the RPC client splits a batch of large calls into requests of at most one megabyte', async () => {
   using large = node((messages) => results(messages, ({ id }) => id))
   const calls = Array.from({ length: 5 }, () => ({ method: 'echo', params: ['f'.repeat(400_000)] }))
   expect(await large.rpc.batch(calls)).toHaveLength(5)
@@ -131,7 +131,7 @@ test('an RPC batch of large calls is split into requests of at most a megabyte',
   expect(large.requests.slice(3).map((messages) => messages.length)).toEqual([2, 1, 1])
 })
 
-test('a transaction that the node already knows counts as sent', async () => {
+test('a transaction counts as sent if the chain node responds that it already knows the transaction', async () => {
   const messages = ['already known', 'transaction already imported', 'known transaction', 'nonce']
   using knowing = node((sent) =>
     sent.map(({ id }) => ({ jsonrpc: '2.0', id, error: { code: 1, message: messages[id] } })),
@@ -140,7 +140,7 @@ test('a transaction that the node already knows counts as sent', async () => {
   expect(outcome).toEqual([null, null, null, 'nonce'])
 })
 
-test('the RPC client searches for events in ranges of two thousand blocks, beginning at block 0 at the earliest', async () => {
+test('the RPC client searches for events in ranges of two thousand blocks, and never before block 0', async () => {
   using empty = node((messages) => results(messages, () => []))
   const { requests, rpc } = empty
   const authorization = { asset: SEPOLIA.usdcAddress, payer: payer.address, nonce: newHash() }
@@ -159,7 +159,7 @@ test('the RPC client searches for events in ranges of two thousand blocks, begin
   ])
 })
 
-test('a lower block does not replace the known head of the chain, but another block of the same height does', async () => {
+test('a lower block does not replace the stored newest block of the chain, but a different block of the same height does', async () => {
   let newest = block(7, '0x07')
   using lagging = node((messages) => results(messages, () => newest))
   const view: Parameters<typeof refreshHead>[0] = { rpc: lagging.rpc, head: null }

@@ -148,7 +148,7 @@ test.each(Object.entries(FAULTS))('payments settle while one node is %s', async 
   expect(receipt.logs.some(({ topics }) => topics[2] === nonce)).toBe(true)
 })
 
-test('a transaction receipt that one node invents gives no access', async () => {
+test('a transaction receipt that a single chain node invents gives no access', async () => {
   await till.client.setAutomine(false)
   try {
     const { authorization, header } = await pay()
@@ -185,7 +185,7 @@ test('a transaction receipt that one node invents gives no access', async () => 
   }
 })
 
-test('a chain node that follows another chain stops no payment, and is reported as a node that differs', async () => {
+test('a chain node on another chain stops no payment, and the service reports that the node’s answers differ', async () => {
   await using strange = await startTestTill({ worker: false })
   await strange.startWorker({
     rpcUrls: [other.rpcUrl, strange.devnet.rpcUrl, `${strange.devnet.rpcUrl}/`],
@@ -204,7 +204,7 @@ test('a chain node that follows another chain stops no payment, and is reported 
   await waitFor('the node to be named', () => observed.includes(`${host} differs`))
 })
 
-test('payments wait while fewer nodes than the quorum respond, and settle when a second node is back', async () => {
+test('payments wait while fewer chain nodes than the quorum respond, and settle when a second node responds again', async () => {
   await using lone = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '500' } })
   const [one, two] = [startRpcProxy(lone.devnet.rpcUrl), startRpcProxy(lone.devnet.rpcUrl)]
   await lone.startWorker({ rpcUrls: [lone.devnet.rpcUrl, one.url, two.url] })

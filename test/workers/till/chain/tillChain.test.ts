@@ -78,7 +78,7 @@ test('a transaction that the chain dropped is broadcast again, with the same byt
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('a stuck transaction is replaced by a transaction with a higher fee and the same nonce', async () => {
+test('a stuck transaction is replaced by a transaction with the same nonce and a higher fee', async () => {
   const before = await nonceOf()
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
@@ -94,7 +94,7 @@ test('a stuck transaction is replaced by a transaction with a higher fee and the
   expect((await redeemToEnd(seller, payment.header)).body.ok).toBe(true)
 })
 
-test('a payment becomes final when its block becomes final', async () => {
+test('a settled payment becomes final when its block becomes final', async () => {
   const { header } = await pay()
   const { body } = await redeemToEnd(seller, header)
   expect((await record(body.paymentId)).finalizedAt).toBeNull()
@@ -102,7 +102,7 @@ test('a payment becomes final when its block becomes final', async () => {
   await waitFor('finality', async () => (await record(body.paymentId)).finalizedAt)
 })
 
-test('a payment is settled by the transaction that a stranger broadcast first', async () => {
+test('a payment is settled by a stranger’s transaction if the stranger broadcasts the authorization first', async () => {
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
@@ -121,7 +121,7 @@ test('a payment is settled by the transaction that a stranger broadcast first', 
   expect(await deliveries(id)).toBe(1)
 })
 
-test('a payment authorization that was used before its claim is refused', async () => {
+test('a payment is refused if its authorization was used before the till claimed the payment', async () => {
   const payment = await pay()
   const { blockNumber } = await till.client.waitForTransactionReceipt({
     hash: await broadcastPayment(till.client, payment),
@@ -139,7 +139,7 @@ test('a payment authorization that was used before its claim is refused', async 
   expect(await nonceOf()).toBe(before)
 })
 
-test('a payment fails without giving access if its authorization is cancelled while the payment is pending', async () => {
+test('a pending payment fails without giving access if the payer cancels its authorization', async () => {
   const { payment, id } = await inPool()
   await cancelPayment(till.client, payer, payment.authorization.nonce)
   await till.client.mine({ blocks: 1 })
@@ -152,7 +152,7 @@ test('a payment fails without giving access if its authorization is cancelled wh
   expect(await deliveries(id)).toBe(0)
 })
 
-test('a payment fails if the payer moves the money away before the block', async () => {
+test('a payment fails if the payer moves the money away before the payment is in a block', async () => {
   const account = await newPayer(till.client, 10_000n)
   const { id } = await inPool({ account })
   await till.client.setBalance({ address: account.address, value: 10n ** 18n })
@@ -198,7 +198,7 @@ test('a payment that the token contract refuses fails before a transaction is se
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('an unused nonce of the gas wallet is filled, so that transactions with later nonces are mined', async () => {
+test('the gas wallet fills an unused nonce with an empty transaction, so that transactions with later nonces are mined', async () => {
   const { pool } = till.service.database
   const before = await nonceOf()
   await pool.query('update gas_wallets set next_nonce = next_nonce + 3')
@@ -211,7 +211,7 @@ test('an unused nonce of the gas wallet is filled, so that transactions with lat
   expect(await nonceOf()).toBe(before + 4)
 })
 
-test('a payment fails without giving access if its authorization expires before the block, and the next payment settles', async () => {
+test('a payment whose authorization expires before a block contains it fails without giving access, and the next payment settles', async () => {
   const before = await nonceOf()
   const { payment, id } = await inPool()
   await till.client.increaseTime({ seconds: 120 })

@@ -75,7 +75,7 @@ test.each<[string, boolean, Log[]]>([
   expect(found !== null).toBe(proved)
 })
 
-test('the gas limit of a transfer depends on its signer: an account, a wallet contract or a wallet to be deployed', () => {
+test('the gas limit of a transfer depends on the payer: a plain account, a wallet contract, or a wallet that must first be deployed', () => {
   const account = { signature: `0x${'11'.repeat(65)}`, deployment: null } as const
   const deployment = { factory: other, factoryData: '0x' } as const
   const bounds = [
@@ -86,7 +86,7 @@ test('the gas limit of a transfer depends on its signer: an account, a wallet co
   expect(bounds).toEqual([160_000n, 500_000n, 1_500_000n])
 })
 
-test('the call of a transfer goes to the token contract, or to Multicall3 if the wallet of the payer must first be deployed', () => {
+test('a transfer calls the token contract directly, or calls Multicall3 if the payer’s wallet must first be deployed', () => {
   const transfer = { ...payment, signature: `0x${'11'.repeat(65)}`, deployment: null } as const
   const data = transferData(transfer)
   expect(transferCall(transfer)).toEqual({ to: payment.asset, data, gas: 160_000n })

@@ -22,7 +22,7 @@ describe('the service confirms the refusal of a payment by the chain', () => {
   const confirm = async (id: string) => confirmRefusal(till.chain, await till.payment(id), refusal)
   const poor = async () => pay({}, { account: await newPayer(till.client, 1n) })
 
-  test('a refusal is confirmed only if the chain also refuses the payment for the same reason at the highest known block', async () => {
+  test('a refusal of a payment is confirmed only if the chain refuses the payment for the same reason at the highest known block', async () => {
     const id = await till.claim(await poor())
     expect(await confirm(id)).toBe(true)
     const other = 'execution reverted: Pausable: paused'
@@ -34,13 +34,13 @@ describe('the service confirms the refusal of a payment by the chain', () => {
     expect(await confirm(await till.claim(await pay()))).toBe(false)
   })
 
-  test('a refusal counts as confirmed if the highest known block is too early for the authorization', async () => {
+  test('a refusal of a payment is confirmed if the authorization is not yet valid at the highest known block', async () => {
     const { timestamp } = await till.client.getBlock()
     const early = await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n })
     expect(await confirm(await till.claim(early))).toBe(true)
   })
 
-  test('a refusal of a simulation that deploys the wallet is never confirmed if the wallet already has code', async () => {
+  test('if the payer’s wallet already has code, the refusal of a simulation that deploys the wallet is never confirmed', async () => {
     const from = await deployWallet(till.client, payer.address)
     const deployment = { factory: FACTORY, factoryData: '0x' } as const
     await fund(till.client, from, 10_000n)

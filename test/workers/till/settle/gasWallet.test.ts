@@ -93,14 +93,17 @@ test.each([
   ['exactly 100 gwei', 49n * GWEI, 2n * GWEI, CAP, 2n * GWEI],
   ['at most 100 gwei for a high base fee', 49n * GWEI + 1n, 2n * GWEI, CAP, 2n * GWEI],
   ['at most 100 gwei for a high tip', 1n, CAP + 1n, CAP, CAP],
-])('the fee of a new transaction is %s', (_name, baseFeePerGas, tipWei, maxFeeWei, tip) => {
-  const { baseFeePerGas: _, ...block } = blockAt(1n)
-  const head = baseFeePerGas === undefined ? block : { ...block, baseFeePerGas }
-  expect(marketFees({ head, tipWei })).toEqual({ maxFeeWei, tipWei: tip })
-})
+])(
+  'the gas wallet’s offered fee for a new transaction is %s',
+  (_name, baseFeePerGas, tipWei, maxFeeWei, tip) => {
+    const { baseFeePerGas: _, ...block } = blockAt(1n)
+    const head = baseFeePerGas === undefined ? block : { ...block, baseFeePerGas }
+    expect(marketFees({ head, tipWei })).toEqual({ maxFeeWei, tipWei: tip })
+  },
+)
 
 describe('a gas wallet sends payments', () => {
-  test('payments are sent one by one, each with the next nonce, the given gas limit and the market fee', async () => {
+  test('the gas wallet sends payments one by one, each with the next nonce, the given gas limit and the market fee', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [
       { payment: one, gas: 90_000n, code: null },
@@ -119,7 +122,7 @@ describe('a gas wallet sends payments', () => {
     expect(nudges).toBe(1)
   })
 
-  test('payments are not sent again while their transaction is open', async () => {
+  test('the gas wallet does not send a payment again while the transaction of the payment is open', async () => {
     const payment = await onePayment()
     const sending = { payment, gas: 90_000n, code: null }
     await Promise.all([
@@ -130,7 +133,7 @@ describe('a gas wallet sends payments', () => {
     expect(nudges).toBe(1)
   })
 
-  test('payments from wallets with the same contract code are sent one at a time if no wallet with this code has ever paid', async () => {
+  test('payments from wallets with the same contract code are sent one at a time until a wallet with this code has paid', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const sending = { gas: 90_000n, code: CODE }
     await sendPayments(chain, account, [{ ...sending, payment: one, isLone: true }])
@@ -141,7 +144,7 @@ describe('a gas wallet sends payments', () => {
     expect((await stored()).map((one) => one.payment_id)).toEqual([one.id, three.id, two.id])
   })
 
-  test('a batch of payments is sent after the previous batch, even if the previous batch failed', async () => {
+  test('the gas wallet sends a batch of payments after the batch before, even if the batch before failed', async () => {
     const broken = { ...chain, pool: null } as unknown as KnownChain
     const failed = sendPayments(broken, account, [
       { payment: await onePayment(), gas: 90_000n, code: null },
@@ -153,7 +156,7 @@ describe('a gas wallet sends payments', () => {
     expect(sent).toHaveLength(1)
   })
 
-  test('payments in a group share one transaction, which leaves out a payment that already has a transaction', async () => {
+  test('a group of payments shares one transaction, and the group leaves out payments that already have a transaction', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     await sendPayments(chain, account, [{ payment: two, gas: 90_000n, code: null }])
     await sendGroup(chain, account, [one, two, three])
@@ -165,7 +168,7 @@ describe('a gas wallet sends payments', () => {
     expect(rows.map((one) => one.payment_id)).toEqual([one.id, three.id].toSorted())
   })
 
-  test('if only one payment of a group is left, it is sent as a single transfer with the highest gas limit', async () => {
+  test('if only one payment of a group is left, the payment is sent as a single transfer with the highest gas limit', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [{ payment: two, gas: 90_000n, code: null }])
     await sendGroup(chain, account, [one, two])
@@ -174,7 +177,7 @@ describe('a gas wallet sends payments', () => {
     expect((await stored())[1]).toMatchObject({ payment_id: one.id, payer_code: null })
   })
 
-  test('payments with a signature that makes the transaction larger than 120,000 bytes are not stored', async () => {
+  test('the gas wallet does not store a transaction of more than 120,000 bytes for a payment with a long signature', async () => {
     const sign = async (bytes: number) => {
       const payment: Payment = { ...(await onePayment()), signature: `0x${'11'.repeat(bytes)}` }
       await sendPayments(chain, account, [{ payment, gas: 90_000n, code: null }])
@@ -186,7 +189,7 @@ describe('a gas wallet sends payments', () => {
 })
 
 describe('a gas wallet sends a contract call that belongs to no payment', () => {
-  test('a call that belongs to no payment is sent with the next nonce and with the gas limit of the call', async () => {
+  test('the gas wallet sends a call without a payment with the next nonce and with the gas limit of the call', async () => {
     const call = { to: GROUP, data: '0x1234', gas: 55_000n } as const
     await sendCall(chain, account, call)
     await sendCall(chain, account, call)
@@ -197,7 +200,7 @@ describe('a gas wallet sends a contract call that belongs to no payment', () => 
     expect((await stored())[0]).toMatchObject({ payment_id: null, payer_code: null })
   })
 
-  test('if an assigned nonce has no transaction, the gas wallet fills the gap with an empty transfer to itself', async () => {
+  test('if an assigned nonce has no transaction, the gas wallet fills the nonce with an empty transfer to itself', async () => {
     await syncWallet(pool, WALLET, 9n)
     await fillGap(chain, account, 8n)
     const [filler] = sentCalls()
@@ -213,7 +216,7 @@ describe('a gas wallet sends a contract call that belongs to no payment', () => 
 describe('a gas wallet broadcasts its transactions', () => {
   const newStored = () => storeCall(pool, WALLET, async (nonce) => signedFor(null, nonce))
 
-  test('a broadcast records that a transaction was sent, and whether the chain node refused the transaction', async () => {
+  test('a broadcast records that a transaction was sent, and records the refusal of the chain node if there is one', async () => {
     const [one, two] = [await newStored(), await newStored()]
     const raws = [
       { hash: one.hash, raw: '0x01' },
@@ -237,7 +240,7 @@ describe('a gas wallet broadcasts its transactions', () => {
     expect(nudges).toBe(1)
   })
 
-  test('a broadcast records that the chain node did not respond, and does not throw', async () => {
+  test('if the chain node does not respond, a broadcast records this and throws no error', async () => {
     const { hash } = await newStored()
     answer = () => new Response('', { status: 503 })
     const errors = await broadcast(chain, [{ hash, raw: '0x01' }])
@@ -245,7 +248,7 @@ describe('a gas wallet broadcasts its transactions', () => {
     expect((await row(pool, 'chain_transactions', hash)).send_error).toContain('503')
   })
 
-  test('a broadcast throws an error that is not a fault of the chain node, and records nothing', async () => {
+  test('a broadcast throws an error that does not come from the chain node, and records nothing', async () => {
     const { hash } = await newStored()
     const batch = () => Promise.reject(new TypeError('a fault of ours'))
     const faulty: KnownChain = { ...chain, rpc: { ...chain.rpc, batch } }
@@ -253,7 +256,7 @@ describe('a gas wallet broadcasts its transactions', () => {
     expect((await row(pool, 'chain_transactions', hash)).send_count).toBe(0)
   })
 
-  test('a broadcast without transactions sends the chain node no request', async () => {
+  test('a broadcast of no transactions sends no request to the chain node', async () => {
     expect(await broadcast(chain, [])).toEqual(new Map())
     expect([sent.length, nudges]).toEqual([0, 0])
   })
@@ -276,7 +279,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     maxPriorityFeePerGas,
   })
 
-  test('a replacement offers a quarter more than the stuck transaction, or the market fee if this fee is higher', async () => {
+  test('the replacement of a stuck transaction offers a quarter more than before, or the market fee if the market fee is higher', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id])
     expect(await reprice(chain, account, { stuck, payments: [payment] })).toBe(true)
@@ -289,7 +292,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect(sentCalls()[1]).toMatchObject({ nonce: 7, ...fees(44n * GWEI, 4n * GWEI) })
   })
 
-  test('a stuck transaction gets no replacement if another transaction has taken the nonce meanwhile', async () => {
+  test('a stuck transaction is not replaced if another transaction has taken its nonce meanwhile', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id])
     const other = { ...stuck, hash: pad('0x77') }
@@ -297,7 +300,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect(sent).toHaveLength(0)
   })
 
-  test('a replacement offers at most 100 gwei, and a stuck transaction that already offers this fee gets no replacement', async () => {
+  test('a replacement offers at most 100 gwei, and a stuck transaction that already offers 100 gwei is not replaced', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id], { maxFeeWei: CAP - 1n, tipWei: CAP - 1n })
     expect(await reprice(chain, account, { stuck, payments: [payment] })).toBe(true)
@@ -312,7 +315,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     ['the highest gas of its transfer if more was measured', 160_001n, 160_000n],
     ['the highest gas of its transfer if none is known', null, 160_000n],
   ])(
-    'a replacement of a single payment has %s, and keeps the stored contract code of the payer',
+    'the replacement for the stuck transaction of one payment has as gas limit %s, and keeps the stored contract code of the payer',
     async (_name, gasLimit, gas) => {
       const payment = await onePayment()
       const stuck = await newStuck([payment.id], { gasLimit, payerCode: CODE })
@@ -322,7 +325,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     },
   )
 
-  test('a replacement is an empty transfer if none of the payments of the stuck transaction still waits', async () => {
+  test('the replacement is an empty transfer if no payment of the stuck transaction still waits', async () => {
     const payment = { ...(await onePayment()), state: 'failed' } as Payment
     const stuck = await newStuck([payment.id])
     await reprice(chain, account, { stuck, payments: [payment] })
@@ -331,7 +334,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect((await stored())[1].payment_id).toBeNull()
   })
 
-  test('a replacement of a group contains only the payments that still wait, with a gas limit for these payments', async () => {
+  test('the replacement for the stuck transaction of a group contains only the payments that still wait, with a matching gas limit', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const stuck = await newStuck([one.id, two.id, three.id])
     const gone = { ...two, state: 'settled' } as Payment

@@ -82,7 +82,7 @@ for (const { step, hold } of some(
   ] as const,
   0,
 )) {
-  test(`a group of payments settles once although its worker is killed ${step}`, async () => {
+  test(`a group of payments (one shared transaction) settles once although its worker is killed ${step}`, async () => {
     const payments = await claimAll(seller, 6)
     proxy.held = 0
     proxy.hold = hold
@@ -94,7 +94,7 @@ for (const { step, hold } of some(
   })
 }
 
-test('a group of payments settles once although its worker is killed before the receipt is read', async () => {
+test('a group of payments (one shared transaction) settles once although its worker is killed before the receipt is read', async () => {
   await till.client.setAutomine(false)
   const payments = await claimAll(seller, 6)
   const doomed = await startWorkerProcess()

@@ -41,7 +41,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const PRICE_ATOMIC = 10_000n
 const three: readonly Order[] = [{}, {}, {}]
 
-test('a payment that a stranger broadcast settles by the stranger’s transaction, and the other payments by their group transaction', async () => {
+test('if a stranger broadcasts one payment of a group, the stranger’s transaction settles this payment, and the group settles the others', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool([...three, {}])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -93,7 +93,7 @@ test('payments in a group fail if they are cancelled, blacklisted, unfunded or e
   }
 })
 
-test('a payment counts as paid if its payer is blacklisted after a stranger broadcast the transfer', async () => {
+test('a payment counts as paid if a stranger broadcast the transfer before the payer was blacklisted', async () => {
   const barred = await newPayer(till.client)
   const { payments } = await scene.groupInPool([{}, { account: barred }])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -102,7 +102,7 @@ test('a payment counts as paid if its payer is blacklisted after a stranger broa
   expect(await scene.settledBy(payments[1]!)).toBe(foreign)
 })
 
-test('if the code of one payer burns all gas, the group reverts, the other payments settle, and this payer gets separate transactions', async () => {
+test('if one payer’s code burns all gas, the group reverts, the other payments settle, and this payer gets separate transactions', async () => {
   const { pool } = till.service.database
   const before = await scene.received()
   const spoiler = await newPayer(till.client)
@@ -159,7 +159,7 @@ for (const [refusals, fate, members] of [
   [5, 'waits for the next group', [2]],
   [6, 'goes alone', [2, 1]],
 ] as const) {
-  test(`a payment that made ${refusals} settlement groups fail ${fate}`, async () => {
+  test(`after ${refusals} refusals in settlement groups (several payments in one transaction), a payment ${fate}`, async () => {
     const { pool } = till.service.database
     // The payer’s balance is enough for only one of its two payments. The simulation of each single payment succeeds,
     // but the simulation of the second payment in a group fails.

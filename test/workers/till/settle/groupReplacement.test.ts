@@ -31,7 +31,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const PRICE_ATOMIC = 10_000n
 const three: readonly Order[] = [{}, {}, {}]
 
-test('the transaction of a group of payments is broadcast again with the same bytes if the chain dropped it', async () => {
+test('if the chain dropped the transaction of a payment group, the same bytes are broadcast again', async () => {
   const before = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool(three)
   await till.client.dropTransaction({ hash })
@@ -78,7 +78,7 @@ async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   return (await seller.get(`/v0/payments/${id}`)).body.status === 'failed'
 }
 
-test('the stuck transaction of a group is replaced by a transaction with the same nonce and without the payments that have ended', async () => {
+test('the stuck transaction of a payment group is replaced by a transaction with the same nonce and without the ended payments', async () => {
   const nonce = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool([{}, await scene.expiring(), {}])
   await till.client.increaseTime({ seconds: 120 })
@@ -100,7 +100,7 @@ test('the stuck transaction of a group is replaced by a transaction with the sam
   expect(await scene.nonceOf()).toBe(nonce + 1)
 })
 
-test('the stuck transaction of a group is replaced by an empty transfer if no payment of the group waits any more', async () => {
+test('the stuck transaction of a payment group is replaced by an empty transfer if no payment of the group still waits', async () => {
   const nonce = await scene.nonceOf()
   const late = await scene.expiring()
   const { payments } = await scene.groupInPool([late, late])
@@ -144,7 +144,7 @@ test('after a reorganisation the same transaction settles the payments of its gr
   expect(await scene.received()).toBe(before + 3n * PRICE_ATOMIC)
 })
 
-test('after a reorganisation one payment settles by a transaction of a stranger, and the others by their group', async () => {
+test('after a reorganisation a stranger’s transaction settles one payment of a group, and the group’s transaction settles the others', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool(three)
   await till.client.mine({ blocks: 1 })

@@ -42,7 +42,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const allSettle = (payments: readonly WaitingPayment[]) =>
   Promise.all(payments.map(({ id }) => reaches(seller, id, 'settled')))
 
-test('waiting payments settle in one transaction, and each payment gets its own receipt and event', async () => {
+test('waiting payments settle in one shared transaction, and each payment gets its own receipt and event', async () => {
   const [nonce, balance] = [await scene.nonceOf(), await scene.received()]
   const payments = await claimAll(seller, 5)
   await scene.start()
@@ -64,7 +64,7 @@ test('waiting payments settle in one transaction, and each payment gets its own 
   }
 })
 
-test('a payment that waits alone is sent to the USDC contract itself, not to the Multicall3 contract for groups', async () => {
+test('a single waiting payment is sent directly to the USDC contract, and not to the Multicall3 contract for groups', async () => {
   const [payment] = await claimAll(seller, 1)
   await scene.start()
   const { txHash } = await reaches(seller, payment!.id, 'settled')
@@ -72,7 +72,7 @@ test('a payment that waits alone is sent to the USDC contract itself, not to the
   expect(to?.toLowerCase()).toBe(SEPOLIA.usdcAddress.toLowerCase())
 })
 
-test('a hundred payments settle in two groups of at most 64 payments, within the limits of gas and size', async () => {
+test('a hundred payments settle in two groups of at most 64 payments, within the limits of gas and transaction size', async () => {
   const nonce = await scene.nonceOf()
   const payments = await claimAll(seller, 100)
   await scene.start()
@@ -87,7 +87,7 @@ test('a hundred payments settle in two groups of at most 64 payments, within the
   }
 })
 
-test('a payment from an account with contract code has its own transaction outside of the group', async () => {
+test('a payment from an account with contract code gets a separate transaction outside of the group', async () => {
   const wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 1_000_000n)
   const coded = await newPayer(till.client)
@@ -104,7 +104,7 @@ test('a payment from an account with contract code has its own transaction outsi
 })
 
 describe('the service settles a group with a payment that the token contract refuses', () => {
-  test('a payment that the token refuses fails alone, and the other payments of its group settle', async () => {
+  test('if the token refuses one payment of a group, only this payment fails, and the others settle', async () => {
     const poor = await newPayer(till.client, 9_999n)
     const barred = await newPayer(till.client)
     const payments = await claimAll(seller, [{}, { account: poor }, {}, { account: barred }, {}])
@@ -124,7 +124,7 @@ describe('the service settles a group with a payment that the token contract ref
     expect(groups.map(({ members }) => members)).toEqual([3])
   })
 
-  test('if a payer has money for only three of its five payments in a group, three payments settle', async () => {
+  test('if a payer has money for only three of its five payments in a group, three payments settle and two do not', async () => {
     const before = await scene.received()
     const account = await newPayer(till.client, 30_000n)
     const payments = await claimAll(
@@ -143,7 +143,7 @@ describe('the service settles a group with a payment that the token contract ref
     expect(ends.filter(({ reason }) => reason === 'insufficient_funds')).toHaveLength(2)
   })
 
-  test('a payment settles by the transaction that used its authorization, but fails if the authorization was cancelled', async () => {
+  test('a payment is settled by the transaction that used its authorization, and fails if the authorization was cancelled', async () => {
     const payments = await claimAll(seller, 4)
     const foreign = await broadcastPayment(till.client, payments[1]!)
     await till.client.waitForTransactionReceipt({ hash: foreign })
@@ -159,7 +159,7 @@ describe('the service settles a group with a payment that the token contract ref
   })
 })
 
-test('on a chain without Multicall3 each payment has its own transaction', async () => {
+test('on a chain without Multicall3 each payment gets a separate transaction', async () => {
   const code = await till.client.getCode({ address: MULTICALL3_ADDRESS })
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: '0x' })
   const payments = await claimAll(seller, 3)
@@ -169,7 +169,7 @@ test('on a chain without Multicall3 each payment has its own transaction', async
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: code! })
 })
 
-test('the projects with payments in a group share the gas cost of the group in proportion to their payments', async () => {
+test('the projects with payments in a group share the gas cost in proportion to their payments', async () => {
   const [one, two] = [await till.newSeller(), await till.newSeller()]
   const payments = [...(await claimAll(one, 2)), ...(await claimAll(two, 1))]
   await scene.start()

@@ -82,7 +82,7 @@ const LATE_MS = 250
 const AWAY = 'the node is away'
 
 describe('a settlement job', () => {
-  test('a settlement job of a waiting payment ends after an attempt to settle the payment', async () => {
+  test('a settlement job ends after one attempt to settle its payment', async () => {
     const lanes = createSettlementLanes(chain)
     const ids = [await payment(), await payment()]
     await Promise.all([...ids, ids[0]!].map((id) => lanes.settle(id)))
@@ -90,7 +90,7 @@ describe('a settlement job', () => {
     await lanes.drain()
   })
 
-  test('a settlement job also settles payments that wait without a job', async () => {
+  test('a settlement job also settles waiting payments that have no job', async () => {
     const lanes = createSettlementLanes(chain)
     const [id, other] = [await payment(), await payment()]
     await lanes.settle(id)
@@ -98,7 +98,7 @@ describe('a settlement job', () => {
     expect(await troubleOf(other)).toBe(AWAY)
   })
 
-  test('a settlement job ends without a request to the chain node if the payment has ended, is sent or is unknown', async () => {
+  test('a settlement job sends no request to the chain node if its payment has ended, was already sent, or is unknown', async () => {
     const lanes = createSettlementLanes(chain)
     const [failed, sent] = [await payment(), await payment()]
     await failPayment(pool, {
@@ -112,7 +112,7 @@ describe('a settlement job', () => {
     expect(await queuedPayments(pool)).toEqual([])
   })
 
-  test('a settlement job of a postponed payment queues the payment for the time to which it was postponed', async () => {
+  test('the settlement job of a postponed payment queues the payment again for the time of the postponement', async () => {
     const lanes = createSettlementLanes(chain)
     const id = await payment()
     await set(id, `settle_after = clock_timestamp() + interval '1 hour'`)
@@ -125,7 +125,7 @@ describe('a settlement job', () => {
     expect(rows).toEqual([{ late: true }])
   })
 
-  test('a settlement job waits while another process has locked the row of its payment', async () => {
+  test('a settlement job waits while another process has a lock on its payment', async () => {
     const lanes = createSettlementLanes(chain)
     const id = await payment()
     const client = await pool.connect()
@@ -151,7 +151,7 @@ describe('a settlement job', () => {
     expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('a settlement job waits for an earlier settlement run of the same payment, and then requests another run', async () => {
+  test('if two settlement jobs have the same payment, the second job waits for the first run and then requests another run', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const id = await payment()
@@ -164,7 +164,7 @@ describe('a settlement job', () => {
     expect((await row(pool, 'payments', id)).trouble_count).toBe(1)
   })
 
-  test('a settlement job postpones the payment while the chain is unknown', async () => {
+  test('a settlement job postpones its payment while the state of the chain is unknown', async () => {
     const unknown: ChainView = { ...chain, network: null, head: null }
     const lanes = createSettlementLanes(unknown)
     const id = await payment()
@@ -175,7 +175,7 @@ describe('a settlement job', () => {
 })
 
 describe('a fault of the service', () => {
-  test('a bug that affects one payment does not stop the other payments of the settlement lane', async () => {
+  test('if a bug stops the settlement of one payment, the other payments are still settled', async () => {
     const lanes = createSettlementLanes(chain)
     const [broken, fine] = [await payment(), await payment()]
     await set(broken, `goes_alone = true`)
@@ -192,7 +192,7 @@ describe('a fault of the service', () => {
     await lanes.drain()
   })
 
-  test('a payment is settled at once by the same process if its settlement job failed before', async () => {
+  test('after a settlement job has failed, the same process can try to settle the payment again at once', async () => {
     const lanes = createSettlementLanes(chain)
     const id = await payment()
     answer = () => Promise.reject(new TypeError('a bug'))
@@ -202,7 +202,7 @@ describe('a fault of the service', () => {
     expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('all waiting settlement jobs fail if the database refuses to list the waiting payments', async () => {
+  test('all waiting settlement jobs fail if the query for the waiting payments fails', async () => {
     const broken = { ...chain, pool: { query: () => Promise.reject(new Error('no database')) } }
     const lanes = createSettlementLanes(broken as never)
     const ends = await Promise.allSettled([lanes.settle('pay_1'), lanes.settle('pay_2')])
@@ -214,7 +214,7 @@ describe('a fault of the service', () => {
 })
 
 describe('the lanes limit how many payments run at once', () => {
-  test('a second payment group begins when the first group is late, and a third group begins when a group ends', async () => {
+  test('a second payment group begins while the first group is late, and a third group begins only when a group ends', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const ids = [await payment()]
@@ -236,7 +236,7 @@ describe('the lanes limit how many payments run at once', () => {
     for (const id of ids) expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('a second payment group begins even if the first group becomes late while the waiting payments are read', async () => {
+  test('a second payment group begins even if the first group becomes late during the reading of the waiting payments', async () => {
     const release = hold()
     let reads = 0
     let begunMs = Number.POSITIVE_INFINITY
@@ -266,7 +266,7 @@ describe('the lanes limit how many payments run at once', () => {
     await lanes.drain()
   })
 
-  test('sixteen payments with separate transactions run at once, and further payments are postponed', async () => {
+  test('sixteen payments with separate transactions are settled at once, and further payments are postponed', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const ids: string[] = []

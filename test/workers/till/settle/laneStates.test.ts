@@ -13,20 +13,20 @@ const draw = (states: Record<string, Record<string, string>>) =>
       .map(([event, to]) => `${from} --> ${to}: ${event}`),
   )
 
-test('the diagram in ARCHITECTURE.md shows the same settlement states as the tables, for queue reads and for payment groups', () => {
+test('the diagram in ARCHITECTURE.md shows the same states for queue reads and payment groups as the tables in the code', () => {
   const text = readFileSync(join(import.meta.dir, '../../../../ARCHITECTURE.md'), 'utf8')
   const drawn = text.match(/^ {4}\S.* --> .*(?:: (?:asked|looked|begun|ended))$/gm)!
   const tables = [LOOK_STATES, GROUP_STATES].flatMap((states) => draw(states as never))
   expect(drawn.map((line) => line.trim()).toSorted()).toEqual(tables.toSorted())
 })
 
-test('if a settlement request arrives while the queue is being read, the queue is read once more', () => {
+test('if a settlement request arrives while the payment queue is read, the queue is read once more', () => {
   const asked = after(LOOK_STATES, after(LOOK_STATES, 'idle', 'asked'), 'asked')
   expect(after(LOOK_STATES, asked, 'looked')).toBe('looking')
   expect(after(LOOK_STATES, 'looking', 'looked')).toBe('idle')
 })
 
-test('the settlement states throw an error for a third group, and for the end of a group that did not begin', () => {
+test('the settlement state tables throw an error if a third group begins, or if a group ends that has not begun', () => {
   expect(() => after(GROUP_STATES, 'two groups', 'begun')).toThrow('begun in the state two groups')
   expect(() => after(GROUP_STATES, 'free', 'ended')).toThrow('ended in the state free')
 })

@@ -2,13 +2,13 @@ import { expect, test } from 'bun:test'
 import { encodeFunctionResult, multicall3Abi } from 'viem'
 import { GROUP_MAX, groupGas, readGroup } from '../../../../workers/till/settle/paymentGroup.ts'
 
-test('the gas limit of a payment group grows with its payments, and a group has at most 64 payments', () => {
+test('the gas limit of a payment group grows with the number of payments, and a group has at most 64 payments', () => {
   expect([groupGas(0), groupGas(1), groupGas(GROUP_MAX)]).toEqual([80_000n, 160_000n, 5_200_000n])
   expect(GROUP_MAX).toBe(64)
   expect(() => groupGas(GROUP_MAX + 1)).toThrow('a group of 65 payments')
 })
 
-test('the result of a payment group is read only if the result has one entry for each payment', () => {
+test('the result of a payment group’s simulation is read only if the result has one entry for each payment', () => {
   const entries = [
     { success: true, returnData: '0x' },
     { success: false, returnData: '0xab' },

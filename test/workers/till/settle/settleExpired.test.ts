@@ -36,7 +36,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-test('a payment whose transfer is in a block does not fail, even if the node shows the receipt only after the expiry', async () => {
+test('a payment whose transfer is in a block does not fail, even if the chain node shows the receipt only after the expiry', async () => {
   const { pool } = till.service.database
   proxy.answers.set('eth_getTransactionReceipt', () => null)
   const { address } = DEVNET_ACCOUNTS.gasWallet

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterEach(() => scene.rest())
 afterAll(() => scene[Symbol.asyncDispose]())
 
-test('a payment that waits behind hundreds of payments of another project is in the first group', async () => {
+test('a payment that is queued behind hundreds of payments of another project is still in the first settlement group', async () => {
   const greedy = await claimAll(scene.seller, 300)
   const other = await till.newSeller()
   const [single] = await claimAll(other, 1)

@@ -45,7 +45,7 @@ const expired = async () => {
 }
 
 describe('the settler sends a payment', () => {
-  test('a payment is sent only once, and only on the chain for which it was made', async () => {
+  test('the settler sends a payment only once, and only on the chain of the payment', async () => {
     const before = await sent()
     const here = await till.claim(await pay())
     const elsewhere = await till.claim(await pay(), { chainId: OTHER_CHAIN_ID })
@@ -56,7 +56,7 @@ describe('the settler sends a payment', () => {
     expect(await till.payment(elsewhere)).toMatchObject({ state: 'verified', txHash: null })
   })
 
-  test('a payment is sent again with the same bytes if its transaction was stored but not sent', async () => {
+  test('if the transaction of a payment was stored but not sent, the settler sends the same bytes', async () => {
     const id = await till.claim(await pay())
     till.proxy.fault = { status: 503 }
     await run(id)
@@ -71,7 +71,7 @@ describe('the settler sends a payment', () => {
     expect((await till.payment(id)).txHash).toBe(txHash)
   })
 
-  test('a payment is sent only by a gas wallet that can pay the gas', async () => {
+  test('the settler uses only a gas wallet that has enough ether for the gas of the payment', async () => {
     const poor = privateKeyToAccount(generatePrivateKey())
     await syncWallet(till.pool, { ...WALLET, address: poor.address }, 0n)
     const before = await sent()
@@ -102,7 +102,7 @@ test('a gas wallet signs only as many payments as its ether covers, and the othe
 })
 
 describe('the settler ends a payment', () => {
-  test('a payment ends if its authorization has expired unused, even while another payment has a problem', async () => {
+  test('a payment fails if its authorization has expired unused, even while the chain node cannot answer about another payment', async () => {
     const troubled = await expired()
     const { nonce } = await till.payment(troubled)
     const id = await expired()
@@ -120,7 +120,7 @@ describe('the settler ends a payment', () => {
     expect(await queuedPayments(till.pool)).toEqual([troubled])
   })
 
-  test('a payment ends only when the chain node tells whether its authorization was used, and is not sent before', async () => {
+  test('an expired payment is not sent, and fails only after the chain node has told whether its authorization was used', async () => {
     const id = await till.claim(await pay())
     const before = await sent()
     till.chain.head = { ...till.chain.head, timestamp: (await till.payment(id)).validBefore + 1n }
@@ -135,7 +135,7 @@ describe('the settler ends a payment', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   })
 
-  test('a payment whose transaction was sent fails 30 s after its expiry, because a reorganisation may change the newest blocks', async () => {
+  test('a payment with a sent transaction fails 30 s after its expiry, because a reorganisation may still change the newest blocks', async () => {
     await till.client.setAutomine(false)
     const { id } = await till.send()
     const { validBefore } = await till.payment(id)
@@ -149,7 +149,7 @@ describe('the settler ends a payment', () => {
     await till.look()
   })
 
-  test('a payment ends if its authorization was used, even after its expiry', async () => {
+  test('a payment ends if a transaction has used its authorization, even after the expiry of the payment', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await till.client.waitForTransactionReceipt({
@@ -169,7 +169,7 @@ describe('the settler ends a payment', () => {
     await till.look()
   })
 
-  test('a payment ends after three reverted transactions, and not before', async () => {
+  test('a payment fails after three reverted transactions, and not before', async () => {
     const reverted = async (times: number) => {
       const id = await till.claim(await pay())
       await till.pool.query('update payments set revert_count = $2 where id = $1', [id, times])
@@ -186,7 +186,7 @@ describe('the settler ends a payment', () => {
     })
   })
 
-  test('if the transaction of a payment was sent before, the failed payment has the failure stage settle', async () => {
+  test('a failed payment has the failure stage settle if its transaction was sent before the failure', async () => {
     const id = await till.claim(await pay())
     await till.client.setAutomine(false)
     await run(id)
@@ -206,21 +206,21 @@ describe('the settler postpones a payment', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   }
 
-  test('a payment is postponed while the state of the chain is unknown', async () => {
+  test('the settler postpones a payment while the state of the chain is unknown', async () => {
     const id = await till.claim(await pay())
     const unknown: ChainView = { ...till.chain, network: null, head: null }
     await settlePayments(unknown, [id])
     await waits(id)
   })
 
-  test('a payment is postponed while the chain node cannot simulate the payment', async () => {
+  test('the settler postpones a payment while the chain node cannot simulate the payment', async () => {
     const id = await till.claim(await pay())
     till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
     await run(id)
     await waits(id)
   })
 
-  test('a payment is postponed until its authorization is valid', async () => {
+  test('the settler postpones a payment until its authorization becomes valid', async () => {
     const { timestamp } = await till.client.getBlock()
     const id = await till.claim(
       await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n }),
@@ -229,7 +229,7 @@ describe('the settler postpones a payment', () => {
     await waits(id)
   })
 
-  test('a payment is postponed while no gas wallet can pay for the gas', async () => {
+  test('the settler postpones a payment while no gas wallet can pay the gas', async () => {
     const id = await till.claim(await pay())
     till.chain.balances.set(WALLET.address.toLowerCase(), 1n)
     await run(id)
@@ -239,7 +239,7 @@ describe('the settler postpones a payment', () => {
     expect((await till.payment(id)).txHash).not.toBeNull()
   })
 
-  test('a payment is postponed while another payment deploys the wallet of the same payer', async () => {
+  test('the settler postpones a payment while another payment deploys the same payer’s wallet', async () => {
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 1_000_000n)
     const claim = async () => {
@@ -267,7 +267,7 @@ describe('the settler postpones a payment', () => {
   })
 })
 
-test('a failed payment is not sent, even if its transaction is stored', async () => {
+test('the settler does not send a failed payment, even if a transaction of the payment is stored', async () => {
   const payment = await pay()
   const id = await till.claim(payment)
   await storeSigned(till.pool, WALLET, [[id]], new Map(), async (_, nonce) => ({

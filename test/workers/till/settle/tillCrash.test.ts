@@ -84,7 +84,7 @@ for (const { step, hold } of some([
     hold: { method: 'eth_getTransactionReceipt', when: 'before' },
   },
 ] as const)) {
-  test(`a payment settles only once, although its worker is killed ${step}`, async () => {
+  test(`a payment settles only once, although the worker process is killed ${step}`, async () => {
     const before = await sent()
     const doomed = await startWorkerProcess()
     proxy.held = 0
@@ -129,7 +129,7 @@ testWhole(
   },
 )
 
-test('a redeem request gets the response pending if its API process stops, and the payment still settles', async () => {
+test('if the API process stops during a redeem request, the request gets the response pending, and the payment still settles', async () => {
   await startWorkerProcess()
   await till.client.setAutomine(false)
   const { header } = await pay()

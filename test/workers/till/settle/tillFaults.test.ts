@@ -107,7 +107,7 @@ testWhole('a payment outlives a node without receipts', async () => {
   await settled(first.body.paymentId)
 })
 
-test('a payment is not refused if a node that lags behind shows that the payer has no funds', async () => {
+test('a payment is not refused if a chain node that lags behind reports that the payer has no money', async () => {
   // A chain node that lags behind answers a request for the block "latest" from an old state. If a request names the
   // newest block by number, the lagging node answers that it does not have this block.
   proxy.errors.set('eth_call', ([, block]) =>
@@ -124,14 +124,14 @@ testWhole('a payment outlives a gas wallet without gas', async () => {
   await outlives(() => till.client.setBalance({ address: gasWallet, value: balance }))
 })
 
-test('the service refuses to start with an unsupported chain', async () => {
+test('the service does not start if the settings name an unsupported chain', async () => {
   proxy.answers.set('eth_chainId', () => '0x1')
   await expect(till.startWorker()).rejects.toThrow(
     'RPC_URL: its chain id must be 8453 (base) or 84532 (base-sepolia), not 1',
   )
 })
 
-test('the service refuses to start with the public keys of the devnet on the chain base', async () => {
+test('the service does not start with the publicly known private keys of the devnet on the chain base', async () => {
   proxy.answers.set('eth_chainId', () => '0x2105')
   await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
 })

@@ -35,7 +35,7 @@ const NO_MONEY: ChainRefusal = {
 }
 
 describe('a payment that must wait', () => {
-  test('a payment that must wait waits twice as long after each attempt, and at most five seconds', async () => {
+  test('a payment that must wait for settlement waits twice as long after each attempt, and at most five seconds', async () => {
     const id = await claimed()
     const outside: unknown[] = []
     for (const [troubles, delayMs] of [
@@ -58,7 +58,7 @@ describe('a payment that must wait', () => {
     expect(outside).toEqual([])
   })
 
-  test('a payment that must wait keeps the reason of its last failure, and stays verified', async () => {
+  test('a payment that must wait for settlement stays in the state verified and stores the reason of the last failure', async () => {
     const id = await claimed()
     await postpone(till.chain, [await till.payment(id)], 'the node is away')
     expect(await stored(id)).toMatchObject({
@@ -68,7 +68,7 @@ describe('a payment that must wait', () => {
     })
   })
 
-  test('a payment must wait if the chain node gives no answer, and other errors reach the caller', async () => {
+  test('a payment must wait if the chain node gives no answer, and any other error is thrown to the caller', async () => {
     const id = await claimed()
     const payment = await till.payment(id)
     const work = (error: Error) => () => Promise.reject(error)
@@ -79,7 +79,7 @@ describe('a payment that must wait', () => {
 })
 
 describe('a refusal by the chain', () => {
-  test('a refusal by the chain fails the payment if the newest block confirms the refusal', async () => {
+  test('if the chain refuses a payment, the payment fails if the newest block confirms the refusal', async () => {
     const id = await poor()
     await judge(id, NO_MONEY)
     expect(await stored(id)).toMatchObject({
@@ -88,19 +88,22 @@ describe('a refusal by the chain', () => {
     })
   })
 
-  test('a refusal by the chain lets the payment wait if the newest block does not confirm the refusal', async () => {
+  test('if the chain refuses a payment, the payment waits if the newest block does not confirm the refusal', async () => {
     const id = await claimed()
     await judge(id, NO_MONEY)
     expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
   })
 
-  test.each(['early', 'expired'] as const)('the refusal %s lets the payment wait', async (kind) => {
-    const id = await poor()
-    await judge(id, { ...NO_MONEY, kind })
-    expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
-  })
+  test.each(['early', 'expired'] as const)(
+    'a payment waits if its settlement is refused with the reason %s',
+    async (kind) => {
+      const id = await poor()
+      await judge(id, { ...NO_MONEY, kind })
+      expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
+    },
+  )
 
-  test('a refusal because of a suspended payer fails the payment without a request to the chain', async () => {
+  test('a payment of a suspended payer fails without a request to the chain', async () => {
     const id = await claimed()
     till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'no calls' }))
     await judge(id, {
@@ -111,14 +114,14 @@ describe('a refusal by the chain', () => {
     expect((await stored(id)).state).toBe('failed')
   })
 
-  test('a refusal because of a used authorization settles the payment by the transaction that used the authorization', async () => {
+  test('if a payment is refused because its authorization was used, the transaction that used the authorization settles the payment', async () => {
     const { id, txHash } = await till.send()
     await till.client.waitForTransactionReceipt({ hash: txHash })
     await judge(id, { ...NO_MONEY, kind: 'used' })
     expect(await stored(id)).toMatchObject({ state: 'settled', tx_hash: txHash })
   })
 
-  test('a refusal of a payer who was blacklisted after the transfer settles the payment', async () => {
+  test('a payment is settled if its payer was blacklisted only after the transfer', async () => {
     const { id, txHash } = await till.send()
     await till.client.waitForTransactionReceipt({ hash: txHash })
     await till.look()
@@ -144,7 +147,7 @@ describe('a payment whose authorization has expired', () => {
     })
   })
 
-  test('a payment with an expired authorization is settled if its transaction came in time', async () => {
+  test('a payment with an expired authorization is settled if a transaction used the authorization in time', async () => {
     const { id, txHash } = await till.send()
     await till.client.waitForTransactionReceipt({ hash: txHash })
     await till.look()
@@ -153,7 +156,7 @@ describe('a payment whose authorization has expired', () => {
   })
 })
 
-test('a failed payment names the stage verify if no transaction was sent for it, and otherwise the stage settle', async () => {
+test('a failed payment has the failure stage verify if no transaction was sent for the payment, and otherwise settle', async () => {
   const before = await claimed()
   await fail(till.chain, await till.payment(before), NO_MONEY)
   const { id: after } = await till.send()

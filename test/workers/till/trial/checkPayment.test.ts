@@ -56,7 +56,7 @@ const isQueued = async (checkId: string) => {
 }
 
 describe('the service checks a payment by a simulation', () => {
-  test('a check passes if the wallet is already deployed and accepts the signature, and the payment then contains no deployment', async () => {
+  test('a payment check passes without a deployment if the wallet is already deployed and accepts the signature', async () => {
     const id = await newCheck(await pay({ from: wallet }), {
       factory: FACTORY,
       factoryData: '0x1234',
@@ -68,13 +68,13 @@ describe('the service checks a payment by a simulation', () => {
     expect((await till.payment(paymentId)).txHash).not.toBeNull()
   })
 
-  test('a check passes for a wallet that was deployed after this process last read the head of the chain', async () => {
+  test('a payment check passes for a wallet that was deployed after this process last read the newest block', async () => {
     const fresh = await deployWallet(till.client, payer.address)
     await fund(till.client, fresh, 10_000n)
     expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
   })
 
-  test('a check is refused if the wallet does not exist, unless an allowed factory deploys the wallet', async () => {
+  test('a payment check is refused if the payer’s wallet does not exist, unless an allowed factory deploys the wallet', async () => {
     const future = futureWallet(payer.address)
     await fund(till.client, future.address, 10_000n)
     const payment = await pay({ from: future.address })
@@ -89,7 +89,7 @@ describe('the service checks a payment by a simulation', () => {
     })
   })
 
-  test('a check is refused for a used, an expired or a forged authorization', async () => {
+  test('a payment check is refused if the authorization is used, expired or forged', async () => {
     const used = await pay({ from: wallet })
     const broadcast = await broadcastPayment(till.client, used)
     await till.client.waitForTransactionReceipt({ hash: broadcast })
@@ -105,7 +105,7 @@ describe('the service checks a payment by a simulation', () => {
     }
   })
 
-  test('a check is retried while the state of the chain is unknown or the chain node has a fault', async () => {
+  test('a payment check is tried again while the state of the chain is unknown or the chain node has a fault', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     const { network } = till.chain
     Object.assign(till.chain, { network: null })
@@ -129,7 +129,7 @@ describe('the service checks a payment by a simulation', () => {
     expect(await run(id)).toMatchObject({ state: 'passed' })
   })
 
-  test('a check that has ended is not retried', async () => {
+  test('a payment check that has ended is not tried again', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     await refuseCheck(till.pool, id, 'unexpected_verify_error')
     till.proxy.fault = { status: 503 }
@@ -137,7 +137,7 @@ describe('the service checks a payment by a simulation', () => {
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('if an authorization is too early for the newest block, its check uses the pending block', async () => {
+  test('a payment check simulates the pending block if the authorization is not yet valid in the newest block', async () => {
     const { timestamp } = await till.client.getBlock()
     const soon = await pay({ from: wallet, validAfter: timestamp, validBefore: timestamp + 600n })
     await till.client.increaseTime({ seconds: 10 })

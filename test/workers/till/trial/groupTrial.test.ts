@@ -98,14 +98,14 @@ async function divide(count: number, { on, coded = [], hasMulticall = true }: Sc
   }
 }
 
-test('a simulated group keeps the payments that succeed together, and refuses the other payments', async () => {
+test('the simulation of a payment group keeps the payments that succeed together, and refuses the other payments', async () => {
   expect(await divide(3, { on: { latest: ['passes', 'poor', 'passes'] } })).toEqual({
     parts: [[0, 2], [], [1]],
     asked: [['latest', [0, 1, 2]]],
   })
 })
 
-test('payments of payers with contract code are separated, and the other payments are simulated again without these payments', async () => {
+test('a group simulation separates payments of payers with contract code, and simulates the other payments again without these', async () => {
   const on = { latest: ['passes', 'passes', 'passes', 'poor'] } as const
   expect(await divide(4, { on: { latest: [...on.latest] }, coded: [1] })).toEqual({
     parts: [[0, 2], [1], [3]],
@@ -125,7 +125,7 @@ test('no payment group is formed of fewer than two payments, or without the cont
   expect((await divide(2, { on })).parts).toEqual([[0, 1], [], []])
 })
 
-test('a payment that seems not valid yet is simulated again on the pending block, without the refused payments', async () => {
+test('a payment that is not yet valid is simulated again on the pending block, without the refused payments of its group', async () => {
   const on = {
     latest: ['passes', 'early', 'poor', 'early'],
     pending: ['passes', 'passes', 'passes', 'early'],
@@ -139,7 +139,7 @@ test('a payment that seems not valid yet is simulated again on the pending block
   })
 })
 
-test('all payments of a group are separated if the chain node cannot simulate the group', async () => {
+test('all payments of a group get separate transactions if the chain node cannot simulate the group', async () => {
   expect((await divide(2, { on: {} })).parts).toEqual([[], [0, 1], []])
   expect((await divide(2, { on: { latest: ['passes', 'early'] } })).parts).toEqual([[], [0, 1], []])
 })

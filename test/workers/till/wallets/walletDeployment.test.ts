@@ -25,7 +25,7 @@ const charge = (functionName: 'totalSupply' | 'nothing') => ({
 })
 const codeOf = (address: `0x${string}`) => till.client.getCode({ address })
 
-test('if the charge fails, the deployment of the wallet in the same transaction is undone', async () => {
+test('if the payment transfer fails, the deployment of the payer’s wallet in the same transaction is undone', async () => {
   const { address, deployment } = futureWallet(payer.address)
   const failing = deployAndCharge(deployment, charge('nothing'), { trial: false })
   expect(await run(failing)).toBe('reverted')
@@ -35,7 +35,7 @@ test('if the charge fails, the deployment of the wallet in the same transaction 
   expect(await codeOf(address)).toBeDefined()
 })
 
-test('if the deployment of the wallet fails, the charge in the same transaction still succeeds', async () => {
+test('if the deployment of the payer’s wallet fails, the payment transfer in the same transaction still succeeds', async () => {
   const { deployment } = futureWallet(payer.address)
   // No contract can have code that starts with the byte 0xef (EIP-3541).
   const factoryData = concat([

@@ -75,21 +75,21 @@ async function newGroup(count: number): Promise<{ ids: string[]; txHash: Hex }> 
 }
 
 describe('the service watches for chain reorganisations', () => {
-  test('the watch sends the node no request while no settlement of its chain waits for finality', async () => {
+  test('the watch for reorganisations sends no request to the chain node while no settlement on its chain waits for finality', async () => {
     await settle(pool, await newPayment(pool, { chainId: OTHER_CHAIN_ID }), OTHER_HASH)
     await watch()
     expect(hand.asked).toEqual([])
     expect(memory).toMatchObject({ lastNumber: 12n, suspicious: false })
   })
 
-  test('the watch reads no receipts while the block of the newest settlement is not replaced', async () => {
+  test('the watch for reorganisations reads no receipts while the block of the newest settlement is unchanged', async () => {
     await newSettled(pool)
     hand.blocks.set(7n, SETTLED_IN)
     await watch()
     expect([readReceipts(), memory.suspicious]).toEqual([false, false])
   })
 
-  test('if the node does not have the block, the watch reads no receipts unless the head of the chain became lower', async () => {
+  test('if the chain node lacks the block, the watch for reorganisations reads receipts only after the newest block number became lower', async () => {
     const { id } = await newSettled(pool)
     for (const [number, isSuspicious] of [
       [12n, false],
@@ -107,7 +107,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(await stateOf(id)).toBe('settled')
   })
 
-  test('the watch undoes a settlement although a newer one, after the reorganisation, is in its block', async () => {
+  test('the watch for reorganisations undoes a lost settlement, although a later settlement is still in its block', async () => {
     const [gone, newer] = [await newSettled(pool), await newSettled(pool)]
     const block = blockAt(9n)
     await pool.query('update payments set block_number = 9, block_hash = $2 where id = $1', [
@@ -121,7 +121,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(await Promise.all([gone.id, newer.id].map(stateOf))).toEqual(['verified', 'settled'])
   })
 
-  test('the watch undoes the newest settlement however many older ones wait for finality', async () => {
+  test('the watch for reorganisations undoes the newest settlement, even if thousands of older settlements wait for finality', async () => {
     const older = await newSettled(pool)
     await mine(older.txHash, [older.id])
     const newest = await newSettled(pool)
@@ -143,7 +143,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(memory.suspicious).toBe(false)
   })
 
-  test('the watch records the block to which the transaction of a settlement moved', async () => {
+  test('the watch for reorganisations records the new block if the transaction of a settlement moved to another block', async () => {
     const { ids, txHash } = await newGroup(2)
     const moved = blockAt(8n)
     await mine(txHash, ids, moved)
@@ -157,7 +157,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(hand.chain.head.number).toBe(10n)
   })
 
-  test('the watch keeps a settlement that is in its block, even if the check began because of another settlement', async () => {
+  test('the watch for reorganisations keeps a settlement that is still in its block, even if another settlement caused the check', async () => {
     const stays = await newSettled(pool)
     await mine(stays.txHash, [stays.id])
     memory.suspicious = true
@@ -166,7 +166,7 @@ describe('the service watches for chain reorganisations', () => {
     expect([memory.suspicious, hand.asked]).toEqual([false, ['eth_getTransactionReceipt']])
   })
 
-  test('the watch undoes a settlement if its transaction is missing in two checks, and then accepts the new head', async () => {
+  test('the watch for reorganisations undoes a settlement after two checks without its transaction, and then accepts the new head', async () => {
     const { id } = await newSettled(pool)
     replaceBlock()
     await watch()
@@ -179,7 +179,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(memory.goneLooks.size).toBe(0)
   })
 
-  test('the watch keeps a settlement that is missing in two checks if it is found in a check between them', async () => {
+  test('the watch for reorganisations keeps a settlement that is missing in two checks but was found in a check between', async () => {
     const settlements = [await newSettled(pool), await newSettled(pool)]
     const missing = async (n: number) => {
       for (const [m, { id, txHash }] of settlements.entries()) {
@@ -198,7 +198,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(await stateOf(settlements[0]!.id)).toBe('verified')
   })
 
-  test('the watch undoes a settlement whose transaction failed, in the same block or in another', async () => {
+  test('the watch for reorganisations undoes a settlement if its transaction failed, in the same block or in another block', async () => {
     for (const block of [SETTLED_IN, blockAt(8n)]) {
       const { id, txHash } = await newSettled(pool)
       await mine(txHash, [id], block, 0)
@@ -209,7 +209,7 @@ describe('the service watches for chain reorganisations', () => {
     }
   })
 
-  test('the watch undoes only those payments of a group whose transfer is missing in the new block', async () => {
+  test('after a reorganisation only those payments of a group are undone whose transfer is missing in the new block', async () => {
     const { ids, txHash } = await newGroup(2)
     await mine(txHash, ids.slice(0, 1), blockAt(8n))
     replaceBlock()
@@ -218,7 +218,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
   })
 
-  test('the watch keeps its suspicion of a reorganisation while another settlement is missing for the first time', async () => {
+  test('the watch still suspects a reorganisation if another settlement is missing for the first time', async () => {
     const [first, second] = [await newSettled(pool), await newSettled(pool)]
     await mine(second.txHash, [second.id])
     memory.suspicious = true
@@ -231,7 +231,7 @@ describe('the service watches for chain reorganisations', () => {
     expect([await stateOf(second.id), memory.suspicious]).toEqual(['verified', false])
   })
 
-  test('the watch begins to count missed checks again after a check that finds every settlement', async () => {
+  test('a check that finds every settlement resets the count of checks with a missing settlement', async () => {
     const { id, txHash } = await newSettled(pool)
     for (let n = 0; n < 3; n++) {
       hand.drop(txHash)
@@ -248,12 +248,12 @@ describe('the service records the finality of a settlement', () => {
   const setFinal = (number: bigint) => hand.blocks.set('finalized', blockAt(number))
   const look = () => finalize(hand.chain, memory)
 
-  test('the service does not ask the node for the final block while no settlement waits for finality', async () => {
+  test('the service does not ask the chain node for the final block while no settlement waits for finality', async () => {
     await look()
     expect(hand.asked).toEqual([])
   })
 
-  test('a settlement becomes final with the final block of its number, and not one block earlier', async () => {
+  test('a settlement becomes final when the final block number reaches its block, and not one block earlier', async () => {
     const { id, txHash } = await newSettled(pool)
     await mine(txHash, [id])
     await look()
@@ -281,7 +281,7 @@ describe('the service records the finality of a settlement', () => {
     }
   })
 
-  test('the finality of one settlement does not wait for another settlement in the same final block', async () => {
+  test('one settlement becomes final even if another settlement in the same final block is missing', async () => {
     setFinal(8n)
     const [sound, gone] = [await newSettled(pool), await newSettled(pool)]
     await mine(sound.txHash, [sound.id])
@@ -290,7 +290,7 @@ describe('the service records the finality of a settlement', () => {
     expect(memory.suspicious).toBe(true)
   })
 
-  test('one look makes all settlements of a busy minute final, and a missing one does not hold back later ones', async () => {
+  test('one finality check covers hundreds of settlements, and a missing settlement does not delay later settlements', async () => {
     setFinal(8n)
     const { ids, txHash } = await newGroup(401)
     await mine(txHash, ids)
@@ -307,7 +307,7 @@ describe('the service records the finality of a settlement', () => {
     expect([await hasFinality(gone.ids[0]!), await hasFinality(later.id)]).toEqual([false, true])
   })
 
-  test('the finality of a settlement does not end an earlier suspicion of a reorganisation', async () => {
+  test('a settlement that becomes final does not end an earlier suspicion of a reorganisation', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
     await mine(txHash, [id])

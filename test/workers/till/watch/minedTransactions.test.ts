@@ -76,7 +76,7 @@ const payersOf = async (ids: string[]) =>
   (await Promise.all(ids.map(payment))).map(({ payer }) => payer.toLowerCase())
 
 describe('a transaction of one payment', () => {
-  test('a transaction of one payment settles the payment if the receipt contains its transfer', async () => {
+  test('the transaction of a single payment settles the payment if the receipt contains the transfer', async () => {
     const { ids, open } = await stored(1)
     await mine(open, ids)
     expect(await resolve([open])).toBe(true)
@@ -100,7 +100,7 @@ describe('a transaction of one payment', () => {
 })
 
 describe('a transaction of a group', () => {
-  test('a group transaction settles its payments, and a payment without a transfer gets a separate transaction', async () => {
+  test('the transaction of a group settles its payments, and a payment without a transfer later gets a separate transaction', async () => {
     const { ids, open } = await stored(3)
     await mine(open, ids.slice(1))
     await dropJobs(pool)
@@ -112,7 +112,7 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([])
   })
 
-  test('a payer with a failed transfer in a group later gets separate transactions if the payer now has code', async () => {
+  test('if a payer’s transfer in a group fails and the payer has contract code, the payer’s later payments get separate transactions', async () => {
     const { ids, open } = await stored(3)
     const [coded] = await payersOf(ids)
     hand.codes.set(coded!, '0x60')
@@ -121,7 +121,7 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([coded!])
   })
 
-  test('after a group reverted, its payments get separate transactions, and a payer with code also later', async () => {
+  test('after a group reverts, its payments get separate transactions, and payers with contract code also for later payments', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     hand.codes.set(coded!, '0x60')
@@ -132,14 +132,14 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([coded!])
   })
 
-  test('after a group without any payer with code reverted, all its payers also later get separate transactions', async () => {
+  test('if a group without contract code reverts, all its payers also get separate transactions for later payments', async () => {
     const { ids, open } = await stored(2)
     await mine(open, [], 0)
     await resolve([open])
     expect(await loners()).toEqual((await payersOf(ids)).toSorted())
   })
 
-  test('a reverted group is recorded even if one payer has many payments in the group', async () => {
+  test('a reverted group is recorded even if many payments of the group have the same payer', async () => {
     const payer = newPayer()
     const { ids, open } = await stored(20, () => payer)
     await mine(open, [], 0)
@@ -149,7 +149,7 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([payer])
   })
 
-  test('after a group settled all its payments, no payer gets separate transactions', async () => {
+  test('if a group settles all its payments, none of its payers must use separate transactions later', async () => {
     const { ids, open } = await stored(2)
     for (const payer of await payersOf(ids)) hand.codes.set(payer, '0x60')
     await mine(open, ids)
@@ -165,7 +165,7 @@ describe('a transaction without a receipt', () => {
     timing: { ...hand.chain.timing, displacedMs },
   })
 
-  test('a transaction counts as displaced once its receipt has been missing for too long', async () => {
+  test('a transaction counts as displaced by another transaction if its receipt is missing for too long', async () => {
     const { ids, open } = await stored(1)
     const chain = patient(60_000)
     expect(await resolve([open], chain)).toBe(false)
@@ -178,7 +178,7 @@ describe('a transaction without a receipt', () => {
     expect(chain.missingSinceMs.size).toBe(0)
   })
 
-  test('a late receipt settles the payment, and ends the count of the time without a receipt', async () => {
+  test('a receipt that comes late settles the payment, and the waiting time for the receipt is no longer counted', async () => {
     const { ids, open } = await stored(1)
     const chain = patient(60_000)
     await resolve([open], chain)
@@ -189,7 +189,7 @@ describe('a transaction without a receipt', () => {
     expect((await payment(ids[0]!)).state).toBe('settled')
   })
 
-  test('a transaction without a receipt does not count as missing if another transaction with the same nonce is in a block', async () => {
+  test('a transaction without a receipt does not count as missing if a block contains another transaction with the same nonce', async () => {
     const { ids, open } = await stored(1)
     const rival = { ...signedFor(ids, open.nonce), maxFeeWei: 200n }
     await storeForNonce(pool, WALLET, rival, open.hash)
@@ -204,7 +204,7 @@ describe('a transaction without a receipt', () => {
   })
 })
 
-test('receipts are read for at most 256 payments at once, and transactions with the same nonce stay together', async () => {
+test('the receipts of at most 256 payments are read at once, and transactions with the same nonce are read together', async () => {
   const reads: number[] = []
   const { rpc } = hand.chain
   const counting: KnownChain = {

@@ -83,7 +83,7 @@ async function take(payment: Payment, block: bigint): Promise<Hex> {
 }
 
 describe('the service follows an open payment of a purse (the wallet that pays sellers)', () => {
-  test('an open payment is released when the time of a final block reaches its expiry, and not one second earlier', async () => {
+  test('a buyer’s unused payment is released when the time of a final block reaches its expiry, and not one second earlier', async () => {
     const { id } = await sign()
     expect(await openSum()).toBe(PRICE)
     await look()
@@ -96,7 +96,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(await openSum()).toBe(0n)
   })
 
-  test('an open payment counts as spent when the chain shows its transfer, both before and after its expiry', async () => {
+  test('a buyer’s open payment counts as spent when the chain shows its transfer, before or after its expiry', async () => {
     for (const timestamp of [0n, VALID_BEFORE]) {
       const payment = await sign()
       const txHash = await take(payment, 850n)
@@ -113,14 +113,14 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     }
   })
 
-  test('an open payment counts as spent even while no block is final', async () => {
+  test('a buyer’s open payment counts as spent even if no block is final', async () => {
     const payment = await sign()
     await take(payment, HEAD.number)
     await look()
     expect(await moneyOf(payment.id)).toBe('spent')
   })
 
-  test('the search for an open payment starts five blocks before its signature, or at the first block if the block of the signature is unknown', async () => {
+  test('the search for a buyer’s payment begins five blocks before its signature, or at the first block if the signing block is unknown', async () => {
     const cases = [
       [100n, 94n, 'open'],
       [100n, 95n, 'spent'],
@@ -136,7 +136,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     }
   })
 
-  test('the search for open payments starts at the earliest signature of all payments whose authorizations are used', async () => {
+  test('the search for buyers’ payments begins at the earliest signature of all payments whose authorizations are used', async () => {
     const payments = [await sign(900n), await sign(99n), await sign(100n)]
     await take(payments[0]!, 900n)
     await take(payments[1]!, 95n)
@@ -146,7 +146,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(states).toEqual(['spent', 'spent', 'spent'])
   })
 
-  test('a payment stays open until a successful transaction contains the transfer of this payment', async () => {
+  test('a buyer’s payment stays open until a successful transaction contains the transfer of this payment', async () => {
     const payment = await sign()
     const other = await transferOf(await sign())
     const own = await transferOf(payment)
@@ -167,7 +167,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     }
   })
 
-  test('other payments of a purse are not delayed if the chain node reports one payment as used but does not show its event', async () => {
+  test('if the chain node reports a payment of a purse as used but hides its event, the other payments of the purse are not delayed', async () => {
     const [hidden, shown] = [await sign(500n), await sign(500n)]
     addEvent(hidden, 10n)
     await take(shown, 850n)
@@ -175,7 +175,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect([await moneyOf(hidden.id), await moneyOf(shown.id)]).toEqual(['open', 'spent'])
   })
 
-  test('an open payment that the payer cancelled is released only when the block of the cancellation is final', async () => {
+  test('a cancelled payment of a buyer is released only when the block of the cancellation is final', async () => {
     const payment = await sign()
     addEvent(payment, 850n, 'canceled')
     const seen = async () => (await purchase(payment.id)).cancel_seen_at !== null
@@ -191,7 +191,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(await openSum()).toBe(0n)
   })
 
-  test('a cancellation that a reorganisation removed is sent again', async () => {
+  test('if a reorganisation removed the cancellation of a buyer’s payment, the cancellation is sent again', async () => {
     const payment = await sign()
     await pool.query(
       `update purchases set cancel_signature = '0x00', valid_before = 9000000000 where id = $1`,
@@ -206,7 +206,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect(await due()).toEqual([payment.id])
   })
 
-  test('an open payment on another chain is left unchanged', async () => {
+  test('a buyer’s open payment on another chain is left unchanged', async () => {
     const payment = await sign()
     await take(payment, 850n)
     await pool.query(`update purchases set network = 'base'`)
@@ -233,7 +233,7 @@ describe('the service reads a list of more than 200 open payments', () => {
     return rows
   }
 
-  test('a long list of open payments is read in parts, one part in each check, and again from the start after the last part', async () => {
+  test('a long list of buyers’ open payments is checked in parts, one part in each check, and then again from the start', async () => {
     const first = await sign()
     const last = (await copy(first, 200)).at(-1)!
     await take(last, 850n)
@@ -263,7 +263,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
   }
   const replaceBlock = () => hand.blocks.set(850n, blockAt(850n, { hash: pad('0xdead') }))
 
-  test('a transfer of a purse becomes final when its block is final, and not one block earlier', async () => {
+  test('a transfer from a purse (agent’s wallet) becomes final when its block is final, and not one block earlier', async () => {
     setFinal(849n)
     await look()
     expect(await isFinal()).toBe(false)
@@ -272,21 +272,21 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('a payment of a purse counts as open again if the final chain does not have its transfer in the recorded block', async () => {
+  test('a payment from a purse counts as open again if its transfer is missing in the final recorded block', async () => {
     setFinal(850n)
     vanish()
     await look()
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['open', false])
   })
 
-  test('a transfer of a purse is open again if its transaction failed in its block', async () => {
+  test('a transfer from a purse (agent’s wallet) is open again if its transaction failed in its block', async () => {
     setFinal(850n)
     hand.mine(txHash, blockAt(850n), [], 0)
     await look()
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['open', false])
   })
 
-  test('a transfer of a purse is found again in the block to which it moved', async () => {
+  test('if a transfer from a purse moved to another block, the new block is recorded', async () => {
     setFinal(850n)
     hand.drop(txHash)
     await take(payment, 851n)
@@ -296,7 +296,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect(await purchase(payment.id)).toMatchObject({ money: 'spent', block_number: '851' })
   })
 
-  test('a transfer of a purse is open again after two consecutive checks that show another block at its height', async () => {
+  test('a transfer from a purse is open again after two consecutive checks find another block at the same height', async () => {
     vanish()
     replaceBlock()
     await look()
@@ -313,7 +313,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect(await moneyOf(payment.id)).toBe('open')
   })
 
-  test('a transfer is open again after a reorganisation although a newer one, after the reorganisation, is in its block', async () => {
+  test('a transfer that a reorganisation removed is open again, although a later transfer is still in its block', async () => {
     const [gone, newer] = [await sign(), await sign()]
     await take(gone, 860n)
     await take(newer, 870n)
@@ -326,7 +326,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect([await moneyOf(gone.id), await moneyOf(newer.id)]).toEqual(['open', 'spent'])
   })
 
-  test('the newest transfer is open again after a reorganisation however many older ones wait for finality', async () => {
+  test('the newest transfer is open again after a reorganisation, even if many older transfers wait for finality', async () => {
     const [older, newest] = [await sign(), await sign()]
     await take(older, 850n)
     await take(newest, 860n)
@@ -347,7 +347,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect([await moneyOf(older.id), await moneyOf(newest.id)]).toEqual(['spent', 'open'])
   })
 
-  test('a transfer of a purse in an unchanged block stays recorded, but is not final, if a later block was replaced', async () => {
+  test('a transfer in an unchanged block stays recorded, but does not become final, if a later block was replaced', async () => {
     const later = await sign()
     await take(later, 860n)
     await look()
@@ -386,7 +386,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     hand.mine(made.txHash, blockAt(block), [transfer])
   }
 
-  test('a refund by hand becomes final when its block is final', async () => {
+  test('a refund that the seller paid by hand becomes final when its block is final', async () => {
     const made = await newRefund(850n)
     await mine(made, 850n)
     setFinal(849n)
@@ -397,7 +397,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('many claims of transactions that no node knows do not delay the proof of another refund', async () => {
+  test('many claimed refund transactions that no chain node knows do not delay the proof of another refund', async () => {
     const made: Awaited<ReturnType<typeof newRefund>>[] = []
     for (let n = 0; n < 51; n++) made.push(await newRefund(850n))
     await pool.query(
@@ -415,7 +415,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
   })
 
   test.each(['sale', 'purchase'])(
-    'a transfer for a %s of which no settlement is recorded yet proves no refund by hand',
+    'a transfer does not prove a refund by hand if the transfer may belong to a %s whose settlement is not yet recorded',
     async (kind) => {
       const made = await newRefund(850n)
       await checkAnew(pool, [made.id])
@@ -441,7 +441,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     },
   )
 
-  test('a refund by hand that moved to another block is recorded there, and one that disappeared is checked again', async () => {
+  test('if a refund by hand moved to another block, the new block is recorded, and a refund that disappeared is checked again', async () => {
     const [moved, gone] = [await newRefund(850n), await newRefund(850n)]
     await mine(moved, 851n)
     setFinal(850n)
@@ -450,7 +450,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     expect(await refund(gone)).toMatchObject({ state: 'claimed', block_number: null })
   })
 
-  test('a refund by hand in the newest block with transfers is checked again after two checks that show another block', async () => {
+  test('a refund by hand in the newest block with transfers is checked again after two checks find another block there', async () => {
     const made = await newRefund(850n)
     hand.blocks.set(850n, blockAt(850n, { hash: pad('0xdead') }))
     await look()
@@ -466,7 +466,7 @@ describe('the service reads the balance of a purse (the wallet that pays sellers
     return [balanceAtomic, balanceBlock]
   }
 
-  test('the balance of a purse is read at the head of the chain, and is read again only when it is outdated', async () => {
+  test('the balance of a purse (agent’s wallet) is read at the newest block, and is read again only if the stored balance is outdated', async () => {
     const address = await addressOf(purse)
     hand.balances.set(address, 42n)
     await look()
@@ -481,7 +481,7 @@ describe('the service reads the balance of a purse (the wallet that pays sellers
     expect(await balance()).toEqual([43n, 1_000n])
   })
 
-  test('each purse has a separate balance', async () => {
+  test('each purse (agent’s wallet) has a separate balance', async () => {
     const other = await newPurse(pool, keyring)
     hand.balances.set(await addressOf(purse), 1n)
     hand.balances.set(await addressOf(other), 2n)
@@ -491,7 +491,7 @@ describe('the service reads the balance of a purse (the wallet that pays sellers
   })
 })
 
-test('the purse balance with the oldest last reading is read first', async () => {
+test('the purse whose balance was read longest ago is read first', async () => {
   const others = [await newPurse(pool, keyring), await newPurse(pool, keyring)]
   const [recent, old, never] = [purse, ...others]
   for (const [{ projectId }, age] of [

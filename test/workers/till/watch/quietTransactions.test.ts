@@ -40,7 +40,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
   const sendsOf = async (hash: Hex) => (await transactionOf(hash)).send_count
   beforeEach(() => till.client.setAutomine(false))
 
-  test('a quiet transaction is broadcast again while its nonce is unused', async () => {
+  test('a quiet transaction (not sent recently) is broadcast again while its nonce is unused', async () => {
     const { txHash } = await till.send()
     await look()
     expect(await sendsOf(txHash)).toBe(2)
@@ -71,7 +71,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect([await sendsOf(txHash), await sendsOf(raised!)]).toEqual([4, 2])
   })
 
-  test('the fee of a transaction does not rise while the chain node refuses the transaction because the gas wallet has too little ether', async () => {
+  test('the transaction fee does not rise while the chain node reports that the gas wallet has too little ether', async () => {
     const [first, second] = [await till.send(), await till.send()]
     const message = 'insufficient funds for gas * price + value: balance 1, tx cost 2, overshot 1'
     const { raw } = await transactionOf(first!.txHash)
@@ -101,7 +101,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect(rows).toHaveLength(1)
   })
 
-  test('a quiet transaction gets a higher market fee, but never above 100 gwei', async () => {
+  test('the replacement of a quiet transaction offers a higher market fee, but never more than 100 gwei', async () => {
     const refuse = () => ({ code: -32000, message: 'transaction underpriced' })
     const { id } = await till.send()
     till.proxy.errors.set('eth_sendRawTransaction', refuse)
@@ -122,7 +122,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect(rows).toHaveLength(4)
   })
 
-  test('if the payer’s wallet was deployed meanwhile, a transaction without the deployment replaces the quiet transaction', async () => {
+  test('if the payer’s wallet was deployed meanwhile, a quiet transaction is replaced by a transaction without the deployment', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)
@@ -152,7 +152,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect(await targetOf()).toBe(SEPOLIA.usdcAddress.toLowerCase() as Hex)
   })
 
-  test('only one of two processes raises the fee of a quiet transaction, and the other process sends nothing', async () => {
+  test('if two processes raise the fee of a quiet transaction at once, only one process sends a replacement', async () => {
     const { id } = await till.send()
     const [stuck] = await findOpenTransactions(till.pool, [id])
     const raise = async () =>
@@ -199,14 +199,14 @@ describe('the service broadcasts a transaction again that the pool of the node h
   }
   beforeEach(() => till.client.setAutomine(false))
 
-  test('a dropped transaction is broadcast again at once, because later nonces wait for it', async () => {
+  test('a transaction that the chain node dropped is broadcast again at once, because transactions with later nonces wait', async () => {
     const hashes = await sendThree()
     await passASecond()
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, true, true])
   })
 
-  test('a dropped transaction is not broadcast again before the chain node has had time to count it', async () => {
+  test('a dropped transaction is broadcast again only after the chain node has had time to count the transaction', async () => {
     const hashes = await sendThree()
     // On a busy machine, the time that the chain node gets for counting could end before the test looks at the pool.
     await till.pool.query(`update chain_transactions set sent_at = sent_at + interval '1 minute'`)
@@ -214,7 +214,7 @@ describe('the service broadcasts a transaction again that the pool of the node h
     expect(await minedOf(hashes)).toEqual([true, false, false])
   })
 
-  test('a dropped transaction is broadcast again once, and then waits until it counts as quiet', async () => {
+  test('a dropped transaction is broadcast again once, and after another drop only when the transaction counts as quiet (not sent recently)', async () => {
     const { txHash } = await till.send()
     for (let drops = 0; drops < 2; drops++) {
       await till.client.dropTransaction({ hash: txHash })

@@ -40,7 +40,7 @@ const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
 describe('the service undoes a settlement that the chain no longer shows', () => {
-  test('a settlement is undone after two checks miss the settlement, even if its block reappeared between the checks', async () => {
+  test('a settlement is undone if two checks miss its transaction, even if its block reappeared between the two checks', async () => {
     await look()
     const { id } = await sendAndSettle()
     await till.client.setAutomine(false)
@@ -52,7 +52,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(till.chain.head.hash).toBe((await till.client.getBlock()).hash)
   })
 
-  test('a settlement is never undone if every second check finds the settlement', async () => {
+  test('a settlement is never undone if every second check finds its transaction', async () => {
     const { id } = await sendAndSettle()
     for (let n = 0; n < 3; n++) {
       memory.suspicious = true
@@ -71,7 +71,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(await stateOf(id)).toBe('verified')
   })
 
-  test('the first check of a process undoes a lost settlement even if a later settlement is still on the chain', async () => {
+  test('the first check of a process undoes a lost settlement, even if the chain still has a later settlement', async () => {
     const { id, txHash } = await sendAndSettle()
     const later = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', ([hash]) =>
@@ -81,7 +81,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect([await stateOf(id), await stateOf(later.id)]).toEqual(['verified', 'settled'])
   })
 
-  test('a settlement is undone if the chain no longer reaches its block', async () => {
+  test('a settlement is undone if the chain has become too short for the block of the settlement', async () => {
     const { id } = await sendAndSettle()
     await look()
     await till.client.setAutomine(false)
@@ -91,7 +91,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(till.chain.head.number).toBe(await till.client.getBlockNumber({ cacheTime: 0 }))
   })
 
-  test('a settlement is not undone if its block is missing only at a chain node that lags behind', async () => {
+  test('a settlement is not undone if its block is missing only because a chain node lags behind', async () => {
     await look()
     const { id } = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', () => null)
@@ -138,7 +138,7 @@ test('a settlement with a wrong block hash becomes final only after a further ch
   expect([final, finalized_at === null]).toEqual([block_hash, false])
 })
 
-test('a lower head of the chain is accepted after eight consecutive checks', async () => {
+test('a lower newest block of the chain is accepted after eight consecutive checks', async () => {
   const { head } = till.chain
   await look(7)
   till.chain.head = { ...head, number: head.number + 100n }
@@ -171,7 +171,7 @@ describe('the service fills a gap in the nonces of a gas wallet', () => {
   const next = () =>
     till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 
-  test('a gap in the nonces is filled after two checks of the chain find it', async () => {
+  test('an unused nonce of the gas wallet is filled after two chain checks have found the gap', async () => {
     await till.pool.query('update gas_wallets set next_nonce = next_nonce + 1')
     const before = await next()
     await look()
@@ -180,7 +180,7 @@ describe('the service fills a gap in the nonces of a gas wallet', () => {
     expect(await next()).toBe(before + 1)
   })
 
-  test('if a reorganisation removed the transaction of a nonce, the same transaction fills the gap again', async () => {
+  test('if a reorganisation removed the transaction of a nonce, the same transaction is sent again to fill the gap', async () => {
     const { txHash } = await sendAndSettle()
     await till.client.setAutomine(false)
     await reorganise()

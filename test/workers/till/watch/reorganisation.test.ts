@@ -57,7 +57,7 @@ const announced = async (id: string) => {
   return rows[0].n
 }
 
-test('after a reorganisation the same transaction settles a payment again, with one receipt', async () => {
+test('after a reorganisation the same transaction settles a payment again, and the payment still has one receipt', async () => {
   const { header } = await pay()
   const { body } = await redeemToEnd(seller, header)
   expect(body.ok).toBe(true)
@@ -75,7 +75,7 @@ test('after a reorganisation the same transaction settles a payment again, with 
   expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
 })
 
-test('a payment that a chain reorganisation undid gives access only after the payment settles again', async () => {
+test('a payment that a reorganisation undid grants access only after the payment has settled again', async () => {
   await till.client.setAutomine(false)
   const { header } = await pay()
   const { body: pending } = await redeem(seller, header)
@@ -91,7 +91,7 @@ test('a payment that a chain reorganisation undid gives access only after the pa
   expect((await redeem(seller, header)).body.ok).toBe(true)
 })
 
-test('a payment with an outdated block hash becomes final only after its block hash is corrected', async () => {
+test('a settled payment with an outdated block hash becomes final only after the hash is corrected', async () => {
   const { pool } = till.service.database
   const stale = await redeemToEnd(seller, (await pay()).header)
   const sound = await redeemToEnd(seller, (await pay()).header)

@@ -54,7 +54,7 @@ const find = async (...ids: string[]) => findReverted(hand.chain, await findPaym
 const isFound = async (id: string) => (await find(id)).size === 1
 const deploying = { deployment: DEPLOYMENT as NewClaim['deployment'] }
 
-test('a payment ends if the transaction of its contract wallet reverted, and no other payment ends', async () => {
+test('a payment fails if its contract wallet made the transaction revert, and no other payment ends', async () => {
   const ids = [
     await newPayment(pool),
     await reverted(),
@@ -66,7 +66,7 @@ test('a payment ends if the transaction of its contract wallet reverted, and no 
   expect((await find(ids[0]!)).size).toBe(0)
 })
 
-test('a payment is sent once more if another party deployed the wallet of its payer first', async () => {
+test('a payment is sent once more if the transaction reverted because another party had deployed the payer’s wallet', async () => {
   expect(await isFound(await reverted(deploying))).toBe(true)
   hand.codes.set(WALLET_PAYER.toLowerCase(), '0x60')
   expect(await isFound(await reverted(deploying))).toBe(false)
@@ -74,7 +74,7 @@ test('a payment is sent once more if another party deployed the wallet of its pa
   expect(await isFound(await reverted())).toBe(true)
 })
 
-test('the end of a reverted payment fails the payment, and suspends its wallet', async () => {
+test('if the transaction of a payment reverted, the payment fails and the payer’s wallet is suspended', async () => {
   const id = await reverted()
   const [end] = (await find(id)).values()
   await end!()
@@ -88,7 +88,7 @@ test('the end of a reverted payment fails the payment, and suspends its wallet',
   expect(await findSuspended(pool, WALLET.chainId, payers)).toEqual([true])
 })
 
-test('the end of a reverted payment settles the payment if another party settled its authorization', async () => {
+test('a reverted payment is settled if another party’s transaction used its authorization', async () => {
   const id = await reverted()
   const payment = (await findPayment(pool, id))!
   const txHash = pad('0xabc')

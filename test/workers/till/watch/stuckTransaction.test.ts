@@ -34,7 +34,7 @@ async function passBy(): Promise<void> {
   await till.client.mine({ blocks: 1 })
 }
 
-test('the transaction of a failed payment is replaced by an empty transfer with the same nonce', async () => {
+test('the stuck transaction of a failed payment is replaced by an empty transfer with the same nonce', async () => {
   const before = await nonceOf()
   await till.client.setAutomine(false)
   const { authorization, header } = await pay()

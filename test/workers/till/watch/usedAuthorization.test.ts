@@ -44,7 +44,7 @@ const blockIn = async (seconds: number) => {
 }
 
 describe('the service refuses an authorization that was used before the claim', () => {
-  test('an authorization that was used many blocks before the claim is refused', async () => {
+  test('a payment is refused if its authorization was used many blocks before the till claimed the payment', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     await till.client.mine({ blocks: 20, interval: 0 })
@@ -53,7 +53,7 @@ describe('the service refuses an authorization that was used before the claim', 
     expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
   })
 
-  test('an authorization used before the claim is refused even if the node cannot search for its transaction', async () => {
+  test('a payment whose authorization was used before the claim is refused, even if the chain node cannot search for the transaction', async () => {
     const payment = await pay()
     await used(payment)
     const id = await till.claim(payment)
@@ -66,7 +66,7 @@ describe('the service refuses an authorization that was used before the claim', 
   })
 
   for (const blocks of [1, 5]) {
-    test(`an authorization used ${blocks} blocks before the claim is refused even if the node no longer has the state of that time`, async () => {
+    test(`an authorization that was used ${blocks} blocks before the claim is refused, even if the chain node no longer has the old state`, async () => {
       const payment = await pay()
       await blockIn(3)
       const { transactionHash } = await used(payment)
@@ -78,7 +78,7 @@ describe('the service refuses an authorization that was used before the claim', 
     })
   }
 
-  test('an authorization is refused if it was used in a block after the stored head of its claim, but earlier than the claim', async () => {
+  test('a payment is refused if its authorization was used before the claim, in a block after the stored newest block', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -100,7 +100,7 @@ describe('the service handles an authorization that was used after the claim', (
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('a payment is settled by a transfer in the same second as its claim', async () => {
+  test('a payment is settled by a transfer in the same second in which the till claimed the payment', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash, blockNumber } = await used(payment)
@@ -113,7 +113,7 @@ describe('the service handles an authorization that was used after the claim', (
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('after a chain reorganisation, a payment that was sent can settle in a block below the stored head of its claim', async () => {
+  test('after a reorganisation a sent payment can settle in a lower block than the newest block at the time of its claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)
@@ -132,7 +132,7 @@ describe('the service handles an authorization that was used after the claim', (
     expect((await row(till.pool, 'chain_transactions', transactionHash)).state).toBe('mined')
   })
 
-  test('a payment fails if its authorization was used for a transfer to another recipient', async () => {
+  test('a payment fails if its authorization was used to pay another recipient', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await used(await pay({ nonce: payment.authorization.nonce, to: stranger }))
@@ -143,7 +143,7 @@ describe('the service handles an authorization that was used after the claim', (
     })
   })
 
-  test('a payment fails if its authorization was used for a smaller transfer', async () => {
+  test('a payment fails if its authorization was used for a smaller amount', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await used(await pay({ nonce: payment.authorization.nonce, value: 9_999n }))
@@ -151,7 +151,7 @@ describe('the service handles an authorization that was used after the claim', (
     expect((await till.payment(id)).state).toBe('failed')
   })
 
-  test('a payment fails if its authorization was cancelled', async () => {
+  test('a payment fails if its payer cancelled the authorization on the chain', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const hash = await cancelPayment(till.client, payer, payment.authorization.nonce)
@@ -168,7 +168,7 @@ describe('the service handles an authorization that was used after the claim', (
     ['eth_getTransactionReceipt', null],
     ['eth_getBlockByNumber', null],
   ] as const) {
-    test(`a payment with a used authorization stays undecided while ${method} finds nothing`, async () => {
+    test(`a payment with a used authorization is neither settled nor failed while the node call ${method} finds nothing`, async () => {
       const payment = await pay()
       const id = await till.claim(payment)
       await used(payment)

@@ -41,7 +41,7 @@ for (const [name, edit] of [
     (receipt: any) => receipt && { ...receipt, status: '0x0' },
   ],
 ] as const) {
-  test(`a settlement transaction ${name} settles nothing`, async () => {
+  test(`a settlement transaction ${name} settles no payment`, async () => {
     proxy.edits.set('eth_getTransactionReceipt', edit)
     // The proxy hides the true transfer events until the watcher has decided about the changed transaction receipt.
     proxy.answers.set('eth_getLogs', () => [])
@@ -57,7 +57,7 @@ for (const [name, edit] of [
   })
 }
 
-test('a transaction receipt that the chain node shows late settles the payment, without a second transaction', async () => {
+test('a receipt that the chain node shows late settles the payment, and no second transaction is sent', async () => {
   const before = await sent()
   const asked = new Set<string>()
   proxy.edits.set('eth_getTransactionReceipt', (receipt, [hash]) => {
@@ -79,7 +79,7 @@ test('a transaction receipt that the chain node shows late settles the payment, 
   expect(await sent()).toBe(before + 1)
 })
 
-test('a transaction is displaced if a stranger used its nonce, and its payment gets another transaction', async () => {
+test('a transaction is displaced if another transaction used its nonce, and its payment then gets a new transaction', async () => {
   await till.client.setAutomine(false)
   const before = await sent()
   const { header } = await pay()
@@ -104,7 +104,7 @@ test('a transaction is displaced if a stranger used its nonce, and its payment g
   expect((await redeem(seller, header)).body.ok).toBe(true)
 })
 
-test('a transaction that only fills a nonce and contains no payment ends once it is mined', async () => {
+test('a transaction without a payment, which only fills a nonce, ends when a block contains the transaction', async () => {
   const { rows } = await pool().query(
     'update gas_wallets set next_nonce = next_nonce + 1 returning *',
   )
