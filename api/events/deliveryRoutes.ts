@@ -32,7 +32,7 @@ import {
 
 const missing = () => notFound('Delivery not found')
 
-/** Matches the event types whose subject is a message. */
+/** Matches the types of events that belong to a message. */
 const OF_MESSAGE = /^(?:message|attachment)\./
 
 /** Returns a webhook delivery in the form that the delivery log shows. */

@@ -43,8 +43,8 @@ const { fetch: serve } = createMcpHandler(
 )
 
 /**
- * Answers one request of MCP 2026-07-28. If the `_meta` or the headers of the request are wrong, the response names the
- * error.
+ * Answers one HTTP request of an MCP 2026-07-28 client. If the `_meta` or the headers of the request are wrong, the
+ * response names the error.
  */
 export async function answerModern(
   request: Request,

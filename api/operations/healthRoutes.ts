@@ -21,8 +21,8 @@ const Asked = t.Object({
 })
 
 /**
- * Limits in milliseconds the age of a report on the RPC node. Payment workers report every two seconds, and a slow RPC
- * node delays the report by its time-out.
+ * Limits the age in milliseconds of a worker's report on the RPC node. Payment workers report every two seconds, and a
+ * slow RPC node delays the report by its time-out.
  */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 

@@ -79,7 +79,7 @@ async function begin(
 }
 
 /**
- * Waits until a company sign-in has reached the given state, or a state that comes after it.
+ * Waits until a sign-in with the identity provider has reached the given state or a later state.
  * @throws {ApiError} 400 if the identity provider refuses the sign-in, 503 if the service cannot reach the identity
  * provider.
  */

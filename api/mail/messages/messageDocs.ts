@@ -338,8 +338,8 @@ export function toSingle(
 }
 
 /**
- * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. For a
- * message without stored codes, each read searches the subject and the text for codes.
+ * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. If a
+ * message has no stored codes, each read of the message searches its subject and its text for codes.
  */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>
   codes ?? findCodes({ subject, text, html: null })
