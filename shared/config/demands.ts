@@ -1,4 +1,6 @@
-/** Checks the rules that depend on other settings, on production, or on the process that reads the settings. */
+/**
+ * Checks the rules whose result depends on other settings, on production, or on the process that reads the settings.
+ */
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import type { Fault } from './configError.ts'

@@ -18,7 +18,7 @@ export type Filter =
        */
       options: readonly (readonly [value: string, label: string])[]
       /**
-       * Returns the request parameters that belong to a value of the filter. By default the request has one parameter
+       * Returns the request parameters that belong to a value of this filter. By default the request has one parameter
        * with the filter's name and value.
        */
       toQuery?: (value: string) => Record<string, string>

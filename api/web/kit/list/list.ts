@@ -25,7 +25,7 @@ type Listed<Name extends string, Item> = {
   fixed?: Record<string, string>
   /** Makes the content that an empty list shows when no filter is set. */
   none: () => Child
-  /** Receives all fields of a response except the list's items. */
+  /** Receives the fields of a response, except the field with the list's items. */
   also?: (answer: Page<Name, Item>) => void
   everyMs?: number
   signal: AbortSignal
