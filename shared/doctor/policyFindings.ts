@@ -1,4 +1,7 @@
-/** Makes the doctor's findings about MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
+/**
+ * Makes the findings of the doctor (the service's self-check) about MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC
+ * 8659).
+ */
 import { counted, type Finding, findingsIn, shown } from './finding.ts'
 import { tagOf } from './mailOutFindings.ts'
 import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } from './zone.ts'
@@ -14,7 +17,7 @@ export type SeenPolicy = { failure: string } | { mode: string; maxAgeS: number; 
 const ID = /^[a-z0-9]{1,32}$/i
 const DAY_S = 24 * 60 * 60
 
-/** x lists the TXT records that begin with v=STSv1. */
+/** The parameter `records` lists the TXT records that begin with v=STSv1. */
 export function judgeSts({
   domain,
   records,
@@ -70,8 +73,8 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
 }
 
 /**
- * Makes the doctor's finding about the TXT record of TLS-RPT. @param records lists the TXT records that begin with
- * v=TLSRPTv1.
+ * Makes the finding of the doctor (the service's self-check) about the TXT record of TLS-RPT. @param records lists the
+ * TXT records that begin with v=TLSRPTv1.
  */
 export function judgeTlsReports(
   domain: string,
@@ -91,7 +94,7 @@ export function judgeTlsReports(
 
 /**
  * Maps each organisation that issues certificates to the names in CAA records that allow the organisation. The doctor
- * suggests the first name.
+ * (the service's self-check) suggests the first of these names.
  */
 const AUTHORITIES: readonly [organisation: RegExp, names: readonly string[]][] = [
   [/let's encrypt|internet security research group/i, ['letsencrypt.org']],

@@ -1,8 +1,8 @@
 import { type Finding, findingsIn } from './finding.ts'
 
 /**
- * Maps each section of a doctor's report to the worker pool that checks the section. The mapped worker pool has the
- * settings for the check.
+ * Maps each section of a doctor's report (the result of the self-check) to the worker pool that checks the section. The
+ * mapped worker pool has the settings for the check.
  */
 export const SECTION_RUNNER = {
   service: 'webhooks',
@@ -13,7 +13,7 @@ export const SECTION_RUNNER = {
 export type Section = keyof typeof SECTION_RUNNER
 export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 
-/** Holds the findings of the already checked sections of a doctor's report. */
+/** Holds the findings for the sections of a doctor's report that are already checked. */
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**
@@ -29,8 +29,8 @@ const AREA: Record<Section, Finding['area']> = {
 }
 
 /**
- * Makes the finding for an unchecked section of a doctor's report if no worker process of the responsible pool is
- * alive.
+ * Makes the finding for a section of a doctor's report that nobody has checked, because no worker process of the
+ * responsible pool is alive.
  */
 export const withoutRunner = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(

@@ -18,7 +18,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   NODE_ENV: 'production',
 }
 
-/** Makes the doctor's findings about the environment variables of a process. */
+/** Makes the findings of the doctor (the service's self-check) about the environment variables of a process. */
 export function judgeEnvironment({
   faults,
   misspelt,
@@ -103,8 +103,8 @@ export const judgeMasterKeys = (fault: string | null): Finding =>
       )
 
 /**
- * Sets the clock difference in seconds at which the doctor warns. Beyond CLOCK_BROKEN_S, signatures with a time stamp
- * fail.
+ * Sets the number of seconds by which two clocks may differ before the doctor (the service's self-check) warns. If the
+ * difference is more than CLOCK_BROKEN_S, signatures with a time stamp fail.
  */
 const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30

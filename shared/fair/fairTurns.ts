@@ -7,21 +7,24 @@ export class NoTurnError extends Error {}
 type Waiter = { enter: () => void; refuse: () => void }
 
 /**
- * Divides a limited number of simultaneous turns fairly among sharers, such as networks or callers. The next free turn
- * goes to the waiting sharers by rotation. So a sharer with a thousand waiting callers delays another sharer by only
- * one turn.
+ * Divides a limited number of simultaneous turns fairly among sharers, such as networks or callers. The waiting sharers
+ * (such as networks) get the free turns in rotation. Therefore a sharer (such as a network) with a thousand waiting
+ * callers delays another sharer by only one turn.
  */
 export class FairTurns {
   readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }
   readonly #running = new Map<string, number>()
-  /** Holds the waiting callers of each sharer. The map holds the sharers in the order of their next turns. */
+  /**
+   * Holds the waiting callers of each sharer (such as a network). The order of the sharers in the map is the order in
+   * which they get their next turns.
+   */
   readonly #waiting = new Map<string, Waiter[]>()
   #taken = 0
 
   /**
    * Sets the limits on turns. @param limits holds three numbers. The field `total` limits the turns of all sharers at
    * once, and `perSharer` limits the turns of one sharer (such as a network) at once. The field `waitingPerSharer`
-   * limits the waiting callers of one sharer.
+   * limits how many callers of one sharer may wait.
    */
   constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }

@@ -1,7 +1,7 @@
 /**
- * Finds one-time codes in a mail. The function judges a number or word with the shape of a code by its surroundings:
- * the nearest words, the lines above, and the kind of the mail. The function reads only the first characters of each
- * mail part and a few dozen candidates, so that the search takes limited time.
+ * Finds one-time codes in a mail. The function judges a number or word with the shape of a code by the nearest words,
+ * the lines above, and the kind of the mail. The function reads only the first characters of each mail part and a few
+ * dozen candidates, so that the search takes limited time.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
