@@ -1,7 +1,7 @@
 /**
- * Recognises the purpose of a link by pairs of ideas in the link's text. The pairs are mail and settings, mail and its
- * end, a registration and its completion, or a password and its absence. Each list contains the word stems for one idea
- * in some fifty languages, in lower case.
+ * Recognises the purpose of a link by pairs of ideas in the link's text. The pairs of ideas are mail and settings, mail
+ * and its end, a registration and its completion, and a password and its absence. Each list contains the word stems for
+ * one idea in some fifty languages, in lower case.
  */
 import { PASSWORD, VERIFY } from './linkStems.ts'
 
@@ -60,7 +60,7 @@ const DEVICE = anyOf(
 )
 
 /**
- * Matches the infinitive or the imperative of verbs that mean to complete something. The pattern excludes past forms,
+ * Matches infinitives and imperatives of verbs that mean to complete something. The pattern excludes past forms,
  * because a past form, as in `registration completed`, reports a completion and requests nothing.
  */
 const COMPLETE = anyOf(

@@ -24,8 +24,7 @@ const UNWANTED = new RegExp(
 )
 
 /**
- * Matches link texts such as `disable`, which stop an action. A link that stops an action is for a person who did not
- * request the mail.
+ * Matches link texts such as `disable`, which stop an action. Such a link is for a person who did not request the mail.
  */
 const ENDS =
   /disable|cancel (?:this|the|your) request|deactivate|(?:delete|close|remove) (?:your|my|the|this) account|konto löschen|supprimer (?:votre|mon|le) compte|eliminar (?:tu|su|mi|la) cuenta|excluir (?:sua|minha|a) conta|elimina (?:il tuo )?account|account verwijderen|accept (?:the |your |this |an? )?invit|einladung annehmen|accepter l['’]invitation|aceptar (?:la )?invitación|aceitar (?:o )?convite|accetta (?:l['’])?invito|uitnodiging accepteren|acceptera inbjudan|przyjmij zaproszenie|принять приглашение|接受邀请|招待を承認|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
@@ -35,8 +34,8 @@ const VAGUE =
   /^(?:(?:please )?(?:click|tap|press)|(?:follow|use|open|visit) (?:this|the) (?:link|address|page)|here|continue|next|open|yes|go|start|klick|hier|weiter|ja(?!\p{L})|cliquez|ici|continuer|oui|haga clic|pulse|aquí|continuar|sí(?!\p{L})|clique|aqui|sim|clicca|qui(?!\p{L})|continua|klik|ga (?:verder|door)|här|fortsätt|her(?!\p{L})|fortsæt|fortsett|tästä|jatka|siia(?!\p{L})|kliknij|tutaj|dalej|tak(?!\p{L})|klikněte|zde|pokračovat|ano|kattints|ide|tovább|igen|apasă|aici|da(?!\p{L})|εδώ|πατήστε|ναι|tıkla|buraya|devam|evet|нажмите|здесь|сюда|продолжить|да(?!\p{L})|натисніть|тут|დააჭირეთ|こちら|はい|点击|點擊|这里|继续|여기|계속|هنا|اضغط|לחץ|לחצו|כאן|nhấn|klik di sini|คลิก)/u
 
 /**
- * Tells whether the text of a link says nothing about the link's purpose. For a vague link text, the words before the
- * link decide about the link's purpose.
+ * Tells whether the text of a link says nothing about the purpose of the link. For a vague link text, the words before
+ * the link decide about the link's purpose.
  */
 export const isVague = (text: string): boolean =>
   text.length <= 40 && VAGUE.test(text.trim().toLowerCase())
@@ -89,8 +88,8 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 }
 
 /**
- * Matches a query value that names the act of a link, as in `verify?type=recovery`. A query value that names the act
- * takes precedence over the link's path.
+ * Matches a value in the query of a URL that names the action of a link, as in `verify?type=recovery`. A query value
+ * that names the action takes precedence over the path of the link's URL.
  */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose|do)=(?<act>[\w-]{3,40})/
 

@@ -70,7 +70,7 @@ class RtfReader {
   }
   #charset = 1252
   #defaultFont = 0
-  /** Holds the font that the font table describes at the reader's position. */
+  /** Holds the font that the font table is describing at the reader's position. */
   #describedFont = 0
   /** Maps the number of a font to the code page of its bytes. */
   readonly #pages = new Map<number, number>()

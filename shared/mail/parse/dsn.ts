@@ -63,8 +63,8 @@ const RETURNED_HEADER =
  */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
 /**
- * Matches a quoted line. The pattern excludes `>>>` and a space, because some programs begin their own lines in a
- * bounce with this text.
+ * Matches a quoted line. The pattern excludes lines that begin with `>>>` and a space, because some programs begin
+ * their own lines in a bounce with this text.
  */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
 const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
