@@ -7,9 +7,9 @@
  * - A bounce and a forwarded message stay whole.
  * - An Outlook header block or an "original message" line ends the sender's own text.
  * - An attribution (`On …, Bob wrote:`) also ends the sender's own text, unless `>` lines follow. The `>` marks
- * themselves show the end of the quote.
+ *   themselves show the end of the quote.
  * - A header block or an attribution may begin after the sender's own text on the same line. The end of the mail may
- * cut off an attribution (`On …, Bob wrote:`).
+ *   cut off an attribution (`On …, Bob wrote:`).
  * - The entries of a ticket system, each with a time and a name, end the sender's own text.
  * - One block of `>` lines is history. Two or more blocks of `>` lines with text between the blocks are an inline reply
  *   and stay.

@@ -1,7 +1,7 @@
 /**
  * Reads the description of one URL's calls from a seller's OpenAPI 3 document.
  *
- * Standard: OpenAPI Specification 3.0 and 3.1. The code follows references inside the OpenAPI document, and leaves out
+ * Standard: OpenAPI Specification 3.0 and 3.1. The code follows references within the OpenAPI document, and ignores
  * references to other documents.
  */
 import { isStorable } from '../../storable.ts'
