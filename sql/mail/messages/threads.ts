@@ -44,8 +44,9 @@ export type ThreadPage = {
 
 /**
  * Returns one page of threads, the most recently updated first. A new message moves its thread to the top of the list,
- * so that the thread could vanish from later pages. Therefore the page token of a thread list holds the time of the
- * first page's reading. Later pages order the threads by their state at that time, so no thread is lost or repeated.
+ * so that the thread could vanish from later pages. Therefore the page token of a thread list holds the time at which
+ * the client read the first page. Later pages order the threads by their state at that time, so that no thread is
+ * missing or repeated.
  */
 export async function listThreads(
   db: Queryable,

@@ -75,8 +75,8 @@ export async function readLeaves(
 
 /**
  * Returns the messages that contain the given whole words, in a map by search segment id and then by the key of the
- * word. If no message of a segment contains a word, the result lacks the word. Only one block can contain a word: the
- * last block that begins with a term not after the word.
+ * word. If no message of a segment contains a word, the map has no entry for the word. Only one block can contain a
+ * given word: the last block whose first term is equal to the word or comes before the word.
  */
 export async function readWords(
   db: Queryable,
@@ -127,8 +127,8 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // Every word with a prefix sorts before the prefix followed by the byte 0xff, because the byte 0xff never occurs in
-    // UTF-8.
+    // Every word that begins with a prefix sorts before the prefix followed by the byte 0xff, because the byte 0xff
+    // never occurs in UTF-8.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
