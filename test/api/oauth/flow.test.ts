@@ -157,7 +157,7 @@ test('a token refresh may reduce the scopes of the access token, but never add s
   const { body: narrow } = await renew(refresh, 'mail:read')
   expect(narrow.scope).toBe('mail:read')
   expect((await callMcp(service.url, narrow.access_token, toolCall('mail_send'))).status).toBe(403)
-  // The next refresh may ask for the other scopes again (RFC 6749 §6).
+  // When the app refreshes its token the next time, the app may request the other scopes again (RFC 6749 §6).
   const { body: whole } = await renew(narrow.refresh_token, 'mail:read mail:send')
   expect(whole.scope).toBe('mail:read mail:send')
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
@@ -172,8 +172,8 @@ test('if a tool call needs another scope, the owner is asked for further consent
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // If a tool call with an API key lacks a scope, it gets only an error. A tool call with an API key does not ask the
-  // owner for consent, unlike a call of an OAuth client.
+  // If a tool call with an API key lacks a scope, the call gets only an error. A tool call with an API key does not ask
+  // the owner for consent, unlike a call of an OAuth client.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])

@@ -85,8 +85,9 @@ test('an SMTP client that sends single bytes slowly is disconnected, and delays 
 })
 
 /**
- * Sends the head of an HTTP request. @param text is sent again and again as the body, which never ends. An empty text
- * makes a silent client.
+ * Sends the head of an HTTP request.
+ * @param text is sent again and again as the request body, which never ends. If `text` is empty, the client sends
+ * nothing.
  */
 async function httpClient(port: number, text: string) {
   const socket = connect(port, '127.0.0.1')

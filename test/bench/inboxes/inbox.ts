@@ -33,7 +33,9 @@ const QUERIES: readonly [name: string, query: string][] = [
 
 type Inbox = { projectId: string; size: number; key: string }
 
-/** Compares the same requests to inboxes of 1 k, 100 k and 1 M messages. The inboxes are measured in turn. */
+/**
+ * Compares the same requests to inboxes of 1 k, 100 k and 1 M messages. The benchmark measures the inboxes in rotation.
+ */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes: Inbox[] = []
   await loadInBulk(setting, async (client) => {

@@ -1,6 +1,6 @@
 /**
- * Runs a separate Postfix that delivers to a maildir, and the load generator of Postfix. Both programs are from the
- * Debian package `postfix`. The Postfix configuration of the system is not changed.
+ * Runs a separate Postfix that delivers mail to a maildir, and also runs the load generator of Postfix. Both programs
+ * are from the Debian package `postfix`. The Postfix configuration of the system is not changed.
  */
 import { spawnSync } from 'node:child_process'
 import {

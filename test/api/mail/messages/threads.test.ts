@@ -76,7 +76,7 @@ test('a list read in pages neither repeats nor loses a thread while threads move
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest threads, which are on no page so far, move ahead of the page cursor, and new threads appear.
+    // The oldest threads, which no page has shown so far, move ahead of the page cursor, and new threads appear.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }
