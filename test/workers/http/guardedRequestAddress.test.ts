@@ -47,7 +47,8 @@ describe('guardedRequest checks the address to which it connects', () => {
     'metadata',
   ])('the literal address %s is refused before a connection is opened', async (host) => {
     const before = connections
-    // The resolver would answer with a public address, so only the check of the literal address can refuse the request.
+    // The resolver would answer with a public address. Therefore only the check of the IP address in the URL can refuse
+    // the request.
     const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
     expect(answer).toEqual({ ...blocked, detail: 'address is not public' })
     expect(connections).toBe(before)
