@@ -176,9 +176,9 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns which fraction of a job slot one mail of a batch takes. The fraction of a job slot follows from the number of
- * mails in the batch, or from the size of the mail if the size gives a larger fraction. Each fraction of a job slot is
- * a multiple of 1/1024, so that the sum of several fractions is exact.
+ * Returns which fraction of a job slot (place for a running job) one mail of a batch takes. The fraction of a job slot
+ * follows from the number of mails in the batch, or from the size of the mail if the size gives a larger fraction. Each
+ * fraction of a job slot is a multiple of 1/1024, so that the sum of several fractions is exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024

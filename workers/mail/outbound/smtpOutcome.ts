@@ -16,7 +16,7 @@ export type SmtpFailure = Error & {
 /**
  * Returns the outcome for each recipient of a mail that the mail host accepted. The mail host may have accepted a mail
  * and refused some of its recipients.
- * @param reply is the SMTP reply 250 of a relay. The SMTP reply 250 identifies the message in the reports that the
+ * @param reply is the reply 250 of a mail relay. The SMTP reply 250 identifies the message in the reports that the
  * relay sends later.
  */
 export function outcomesOfSuccess(

@@ -31,7 +31,8 @@ const POLL_MS = 100
 /**
  * `bun run doctor` examines everything that must be right before strangers can send mail and pay, and receive replies.
  * If workers run, the workers make the examination, because mail and payments use the network of the workers. The
- * doctor's own process examines each section that no worker examines. Exit code 1 means that something is broken.
+ * process of the command examines each section that no worker examines. The exit code 1 means that the examination
+ * found something broken.
  */
 async function examineAll(): Promise<void> {
   const isJson = readArguments()
