@@ -129,7 +129,7 @@ async function dropHalfBuilt(client: pg.Client, text: string): Promise<void> {
 
 /**
  * Limits the milliseconds that a migration waits for a table lock. While a migration waits for a table lock, every
- * later SQL statement on the table waits too.
+ * later SQL statement on the table also waits.
  */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'

@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
 /**
- * Limits the milliseconds of one test, so that a hanging test is ended. This time limit is high, because a test must
- * not fail only because the machine is busy.
+ * Limits the milliseconds of one test, so that a hanging test is ended. The time limit of a test is high, because a
+ * test must not fail only because the machine is busy.
  */
 const TEST_LIMIT_MS = 180_000
 

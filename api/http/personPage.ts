@@ -32,8 +32,8 @@ export const sayingHtml = (title: string, text: string): string =>
   pageHtml(title, `<p>${escaped(text)}</p>`)
 
 /**
- * Sets the Content-Security-Policy of the pages that a person opens without the console. These pages load only their
- * style and run no script, because a page may hold words of strangers.
+ * Sets the Content-Security-Policy of the pages that a person opens without the console. The pages that a person opens
+ * without the console load only their style and run no script, because a page may hold words of strangers.
  */
 const POLICY = [
   "default-src 'none'",

@@ -22,7 +22,9 @@ type Watch = {
  */
 export type Waiters = {
   watch(id: string): Watch
-  /** Ends every wait for a row change when the process stops. Each wait ends as if its deadline had passed. */
+  /**
+   * Ends every wait for a row change when the process stops. Each of these waits ends as if its deadline had passed.
+   */
   release(): void
   stop(): Promise<void>
 }

@@ -60,8 +60,9 @@ export const heldCalls = (connection: Connection): RequestStateCodec<HeldCall> =
 }
 
 /**
- * If the mail is held for approval and the MCP host can show a link, returns a response with the link for the owner.
- * Otherwise returns `null`, and the caller gets the tool's result as the response.
+ * If the mail is held for approval and the MCP host can show a link, returns a response with the link for the owner. If
+ * the mail is not held or the MCP host cannot show a link, returns `null`, and the caller gets the tool's result as the
+ * response.
  */
 export async function linkForOwner(
   connection: Connection,

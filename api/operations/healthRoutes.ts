@@ -27,8 +27,8 @@ const Asked = t.Object({
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
 /**
- * Names the health checks that examine other processes. This process can serve requests even if a health check of
- * another process fails.
+ * Names the health checks that examine other processes. The process that answers can serve requests even if a health
+ * check of another process fails.
  */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 

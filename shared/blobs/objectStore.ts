@@ -191,8 +191,8 @@ const isFinal = (status: number): boolean =>
   status >= 400 && status < 500 && ![404, 408, 429].includes(status)
 
 /**
- * Reports that an object in the object store is longer than its database row states. In this case another program must
- * have written the object.
+ * Reports that an object in the object store is longer than its database row states. If an object is too long, another
+ * program must have written the object.
  */
 export class TooLongError extends Error {}
 

@@ -19,8 +19,8 @@ export const holdsDevnetKey = (keys: readonly string[]): boolean =>
   keys.some((key) => devnetKeys.includes(key.toLowerCase()))
 
 /**
- * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix all of them
- * at once.
+ * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix all broken
+ * rules at once.
  * @param secrets lists the secrets that the process uses. In production, the operator must set every secret of the
  * process.
  */

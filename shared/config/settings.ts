@@ -173,8 +173,8 @@ export type Config = {
    */
   dnsServers: string[]
   /**
-   * Holds the URL of an internet page that the doctor (the service's self-check) requests. From the response, the
-   * doctor learns the time of the page's server and the public address of this service.
+   * Holds the URL of an internet page that the doctor (the service's self-check) requests. The doctor (the service's
+   * self-check) learns from the response the time of the page's server and the public address of this service.
    */
   outsideUrl: string
   /**

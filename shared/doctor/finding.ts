@@ -3,7 +3,7 @@
  * before strangers can send mail, pay and get replies.
  */
 
-/** Lists the areas of findings in the order of the doctor's table. */
+/** Lists the areas of findings in the order in which the table of the doctor (the self-check) shows them. */
 export const AREAS = [
   'settings',
   'database',

@@ -9,7 +9,8 @@ const SILENT_DNS = 'the name servers did not answer'
 const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
 
 /**
- * Reports that a DNS query got no response. Without a response, the doctor does not know whether the DNS record exists.
+ * Reports that a DNS query got no response. If DNS sends no response, the doctor (the self-check) does not know whether
+ * the DNS record exists.
  */
 export const dnsAway = (area: Finding['area'], check: string): Finding =>
   findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)

@@ -59,8 +59,8 @@ const isGeneric = (name: string, address: string): boolean => {
 const withoutZeros = (digits: string): string => digits.replace(/^0+(?=.)/, '')
 
 /**
- * Makes the doctor's finding about the reverse DNS name of an IP address from which the service sends mail (FCrDNS).
- * Large providers refuse mail from an address without a reverse name.
+ * Makes the finding of the doctor (the self-check) about the reverse DNS name of an IP address from which the service
+ * sends mail (FCrDNS). Large providers refuse mail from an address without a reverse name.
  * @param names lists the reverse names of the address. The field `forward` holds the IP addresses to which a reverse
  * name resolves.
  */

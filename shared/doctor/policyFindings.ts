@@ -9,8 +9,8 @@ import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } fr
 const { ok, warning, broken } = findingsIn('policies')
 
 /**
- * Holds the MTA-STS policy from the policy host. The field `failure` tells why the doctor could not read the MTA-STS
- * policy.
+ * Holds the MTA-STS policy from the policy host. The field `failure` tells why the doctor (the self-check) could not
+ * read the MTA-STS policy.
  */
 export type SeenPolicy = { failure: string } | { mode: string; maxAgeS: number; coversUs: boolean }
 
@@ -28,8 +28,8 @@ export function judgeSts({
   domain: string
   records: readonly string[]
   /**
-   * Holds the MTA-STS policy from the policy host. Null means that the doctor did not request the policy, because no
-   * DNS record announces an MTA-STS policy.
+   * Holds the MTA-STS policy from the policy host. Null means that the doctor (the self-check) did not request the
+   * policy, because no DNS record announces an MTA-STS policy.
    */
   policy: SeenPolicy | null
   settings: PolicySettings
@@ -115,8 +115,8 @@ export type CaaRecord = { tag: string; value: string }
  * Judges whether the CAA records allow the issuer of a certificate to renew the certificate.
  * @param set holds the CAA records that apply to the name. The CAA records that apply stand at the name itself, or at
  * the nearest parent domain with CAA records. Null means that neither the name nor a parent domain has CAA records.
- * @param issuer is the name of the organisation that issued the certificate. An empty `issuer` means that the doctor
- * has seen no certificate.
+ * @param issuer is the name of the organisation that issued the certificate. If `issuer` is empty, the doctor (the
+ * self-check) has seen no certificate.
  */
 export function judgeCaa(
   name: string,

@@ -110,9 +110,10 @@ const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 
 /**
- * Compares the clock of this machine with another clock, and makes the doctor's finding about the difference. @param
- * aheadMs is the time of this machine minus the time of the other clock. Null means that the doctor could not read the
- * other clock.
+ * Compares the clock of this machine with another clock, and makes the finding of the doctor (the self-check) about the
+ * difference.
+ * @param aheadMs is the time of this machine minus the time of the other clock. Null means that the doctor (the
+ * self-check) could not read the other clock.
  */
 export function judgeClock(other: string, aheadMs: number | null): Finding {
   const check = `clock, against ${other}`

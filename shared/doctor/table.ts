@@ -30,7 +30,7 @@ export function findingsSummary(findings: readonly Finding[]): string {
   return `${count('broken')} broken, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${count('ok')} ok`
 }
 
-/** Sorts the doctor's findings by area. Findings of one area keep their order. */
+/** Sorts the findings of the doctor (the self-check) by area. Findings of one area keep their order. */
 export const inOrder = (findings: readonly Finding[]): Finding[] =>
   findings.toSorted((one, other) => AREAS.indexOf(one.area) - AREAS.indexOf(other.area))
 

@@ -23,8 +23,9 @@ export class CostTurns {
   }
 
   /**
-   * Waits until a task of the given sharers (such as inboxes) may run. @returns a function with which the caller ends
-   * the turn. A second call of the returned function does nothing.
+   * Waits until a task of the given sharers (such as inboxes) may run.
+   * @returns a function that the caller calls when the task has ended, so that another task may run. If the caller
+   * calls the returned function a second time, nothing happens.
    */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++

@@ -3,8 +3,8 @@
  * largest part of the resource must give up one piece of work. Therefore a new sharer (such as a network) gets a part
  * of the resource, even if many sharers already use all of the resource.
  * @param held returns the total amount of the resource that the sharer of a piece of work holds.
- * @param rank returns the rank of a piece of work among the pieces of work of the same sharer. The function chooses the
- * piece of work with the highest rank.
+ * @param rank returns the rank of a piece of work among the pieces of work of the same sharer (such as a network). The
+ * function chooses the piece of work with the highest rank.
  * @returns null if `works` is empty.
  */
 export function workOfGreediest<Work>(

@@ -108,8 +108,8 @@ export type HostVerdict = 'public' | 'private' | 'name'
  *
  * @param url was parsed by `new URL()`. The URL parser turns 0x7f.1, 2130706433, 127.1 and full-width digits into
  * 127.0.0.1, and [::127.0.0.1] into groups of hexadecimal digits.
- * @returns `name` if the host is a name. In this case, the caller must resolve the name by DNS and judge the resulting
- * address.
+ * @returns `name` if the host is a name. If the host is a name, the caller must resolve the name by DNS and judge the
+ * resulting address.
  */
 export function judgeHost(url: URL): HostVerdict {
   const host = url.hostname

@@ -47,9 +47,9 @@ const ENVELOPE_LOCAL_PART = /^[!-;=?A-~]+$/
 const ADDRESS_LITERAL = /^\[(?:IPv6:)?[\da-f:.]{2,45}\]$/i
 
 /**
- * Tells whether a text can be an address of an SMTP envelope. Such an address may have a local part of more than 64
- * characters, because a forwarder puts whole addresses into the local part. RFC 5321 §4.5.3.1 asks a receiver to impose
- * no limit.
+ * Tells whether a text can be an address of an SMTP envelope. A valid envelope address may have a local part of more
+ * than 64 characters, because a forwarder puts whole addresses into the local part. RFC 5321 §4.5.3.1 asks a receiver
+ * to impose no limit.
  */
 export function isEnvelopeAddress(text: string): boolean {
   if (parseAddress(text) !== null) return true

@@ -8,8 +8,8 @@ import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
 /**
- * Lists the scopes that every owner may give to an OAuth client. These scopes do not allow an OAuth client to read
- * secrets in clear text or to make payments.
+ * Lists the scopes that every owner may give to an OAuth client. The scopes that every owner may give do not allow an
+ * OAuth client to read secrets in clear text or to make payments.
  */
 const ALWAYS_OFFERED = [
   'mail:read',

@@ -4,8 +4,8 @@ import { databaseOutage } from './outage.ts'
 import { workFields } from './workContext.ts'
 
 /**
- * Holds the log level of fatal errors, which the service always logs. For all other errors of an unavailable database,
- * the service logs one line for the whole outage.
+ * Holds the log level of fatal errors, which the service always logs. For an unavailable database, the service logs one
+ * line for the whole outage, except for fatal errors.
  */
 const FATAL = 60
 

@@ -7,7 +7,10 @@ type Write = (fields: object, message: string) => void
 
 /** Tracks a dependency of this process that can be unavailable. */
 export type Outage = {
-  /** Records that the dependency failed. The function `write` of the last failure logs the end of the outage. */
+  /**
+   * Records that the dependency failed. When the outage ends, the function `write` of the last recorded failure logs
+   * the end of the outage.
+   */
   missed(write: Write, reason: string): void
   /** Records a successful use of the dependency. */
   answered(): void

@@ -25,8 +25,8 @@ export function createPause(): Pause {
 
 /**
  * Runs work at once, and then again at intervals. If a run takes longer than the interval, the next runs are left out.
- * Otherwise runs would accumulate while the database does not respond, and a stop of the process would wait for all of
- * these runs.
+ * Without this rule, runs would accumulate while the database does not respond, and a stop of the process would wait
+ * for all of these runs.
  * @param work is a function whose promise never rejects.
  * @returns the first run, and a function that stops the repetition and waits for the present run.
  */

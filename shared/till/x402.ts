@@ -11,7 +11,7 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /**
- * Lists the reason codes for the refusal of a payment. The reason codes of x402 v1 §9 come first. The other reason
+ * Lists the reason codes for the refusal of a payment. The reason codes of x402 v1 §9 come first. The further reason
  * codes come from later facilitators, for cases that x402 v1 does not name.
  */
 export const X402_REASONS = [
@@ -122,7 +122,8 @@ const envelopeSchema = z
 
 /**
  * Describes one entry of the list `accepts` in an x402 challenge. This service sends the entries of `accepts` to
- * payers, and sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
+ * payers, and sellers send such entries to the facilitator. Clients of version 1 refuse entries without `mimeType` and
+ * `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),

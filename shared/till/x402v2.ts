@@ -33,7 +33,8 @@ const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().c
 
 /**
  * Describes the header `PAYMENT-SIGNATURE` after the decoding of base64 and JSON. The service reads only the scheme and
- * the network of the member `accepted`. The other members of `accepted` only repeat this service's challenge.
+ * the network of the member `accepted`. The members of `accepted` except the scheme and the network only repeat this
+ * service's challenge.
  */
 export const paymentPayloadV2Schema = z
   .object({

@@ -53,8 +53,8 @@ export type SecretContext = {
   projectId: string
   /**
    * Holds the unique name of the secret among the secrets of the same purpose. The name is a credential's name, the DNS
-   * name of a DKIM key, or a purse's address. For other secrets, the name is the id of an endpoint, webhook, use or
-   * purchase.
+   * name of a DKIM key, or a purse's address. For a secret that is no credential, DKIM key or purse key, the name is
+   * the id of an endpoint, webhook, use or purchase.
    */
   name: string
   version: number

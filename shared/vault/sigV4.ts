@@ -34,8 +34,8 @@ const encode = (text: string) =>
   )
 
 /**
- * Lists the services of S3. Only the services of S3 need the header `x-amz-content-sha256`, and sign the path as the
- * path stands in the URL.
+ * Lists the services of S3. Only requests to S3 need the header `x-amz-content-sha256`, and only their signatures cover
+ * the path exactly as the path stands in the URL.
  */
 const S3_SERVICES = new Set(['s3', 's3express', 's3-object-lambda', 's3-outposts'])
 

@@ -296,7 +296,8 @@ async function stopOrphan(cluster: string): Promise<void> {
 
 /**
  * Tells whether a process is the PostgreSQL server of a cluster, whose folder is its working directory. After a crash
- * of the machine, another program can have the same process id. This program can even be another PostgreSQL server.
+ * of the machine, another program can have the same process id. The program with the same process id can even be
+ * another PostgreSQL server.
  */
 function runsOn(pid: number, cluster: string): boolean {
   let folder: string

@@ -23,7 +23,7 @@ export type HealthReport = {
 
 const REPORTS_KEPT = 10
 
-/** Maps each section of a doctor's report to the task that checks the section. */
+/** Maps each section of a doctor's report (the result of the self-check) to the task that checks the section. */
 const TASK = {
   service: 'examine_service',
   mail: 'examine_mail',
@@ -35,7 +35,7 @@ const TASK = {
  * in progress.
  * @param sections lists the report sections that worker processes check.
  * @param given holds the findings of the report sections that this process has already checked.
- * @returns the id of the doctor's report.
+ * @returns the id of the report of the doctor (the self-check).
  */
 export async function requestReport(
   pool: Pool,
@@ -63,8 +63,9 @@ export async function requestReport(
 }
 
 /**
- * Finds a doctor's report in progress, which is a report that still lacks the findings of a section.
- * @returns null if no doctor's report is in progress.
+ * Finds a doctor's report (the result of the self-check) in progress. Such a report still lacks the findings of a
+ * section.
+ * @returns null if no report of the doctor (the self-check) is in progress.
  */
 async function findUnderWay(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>(
@@ -76,7 +77,9 @@ async function findUnderWay(db: Queryable): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Returns the sections of the doctor's report that a running worker process can check. */
+/**
+ * Returns those sections of the doctor's report (the result of the self-check) that a running worker process can check.
+ */
 export async function livingSections(db: Queryable): Promise<Section[]> {
   const pools = await listLivingPools(db)
   return SECTIONS.filter((section) => pools.includes(SECTION_RUNNER[section]))
@@ -90,7 +93,10 @@ async function deleteOldReports(db: Client): Promise<void> {
   )
 }
 
-/** Records the findings of one section of a doctor's report. A second result for the same section changes nothing. */
+/**
+ * Records the findings of one section of a doctor's report (the result of the self-check). A second result for the same
+ * section changes nothing.
+ */
 export async function recordSection(
   db: Queryable,
   { reportId, section, findings }: { reportId: string; section: Section; findings: Finding[] },

@@ -123,8 +123,8 @@ const NEXT_DUE = `
   from timed p order by row`
 
 /**
- * Holds the position before the first project in a retention run. At this position, the run processes the
- * organization's audit log.
+ * Holds the position before the first project in a retention run. When a retention run begins at this position, the run
+ * processes the organization's audit log.
  */
 export const WALK_START = -1n
 

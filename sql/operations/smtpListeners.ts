@@ -35,7 +35,7 @@ export async function forgetStaleListeners(db: Queryable): Promise<void> {
 type ListenersState = {
   /**
    * Holds `unused` if no SMTP listener has ever sent a report, and `away` if no SMTP listener has sent a report lately.
-   * In all other cases, the field `check` holds the first trouble of an SMTP listener, or `ok`.
+   * If SMTP listeners have sent reports lately, the field `check` holds the first trouble of a listener, or `ok`.
    */
   check: string
   /** Tells whether a living SMTP listener has no trouble, even if another SMTP listener has trouble. */

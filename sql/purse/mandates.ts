@@ -148,8 +148,8 @@ export function giveMandate(
 }
 
 /**
- * Changes a mandate (an owner's spending limit for a project). Earlier signed payments stay valid, and still count
- * against the limits of the mandate.
+ * Changes a mandate (an owner's spending limit for a project). Payments that were signed earlier stay valid, and still
+ * count against the limits of the mandate.
  * @param options.change is a function that gets the present terms and state of the mandate, and returns the new terms
  * and state. The row of the mandate is locked while the function `change` runs.
  * @param options.within is a function that runs in the same database transaction as the change of the mandate.
@@ -245,8 +245,9 @@ export async function listMandates(
 
 /**
  * Locks the currently valid mandates (spending limits) of a project, and all stopped mandates. When the validity of a
- * stopped mandate ends, the stop still applies. Otherwise another mandate would then pay the same host. All payments
- * lock the mandates in the order of their rows, so that two payments cannot deadlock.
+ * stopped mandate ends, the stop still applies. If the stop ended with the validity of its mandate, another mandate
+ * would then pay the same host. All payments lock the mandates in the order of their rows, so that two payments cannot
+ * deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({

@@ -323,8 +323,8 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
 
 /**
  * Writes the SQL condition under which the service accepts a balance that was read at the block $3. For a minute, the
- * service ignores a balance from an older block, because the chain node may lag behind. After this minute, the service
- * accepts the balance, because the chain itself must have become shorter.
+ * service ignores a balance from an older block, because the chain node may lag behind. After a minute, the service
+ * accepts a balance from an older block, because the chain itself must have become shorter.
  * @param row is the SQL alias of a row of the table purses or purse_keys.
  */
 const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance_block <= $3

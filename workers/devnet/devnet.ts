@@ -68,8 +68,9 @@ export class PortTaken extends Error {
 }
 
 /**
- * Starts the devnet from its state file. If the devnet has no state file, deploys the contracts anew. If a killed
- * service left its devnet process running, the function first saves the state of that devnet and ends its process.
+ * Starts the devnet from its state file. If the devnet has no state file, the function deploys the contracts again. If
+ * a killed service left its devnet process running, the function first saves the state of that devnet and ends its
+ * process.
  *
  * @throws {PortTaken}
  * @throws Error if anvil is not installed for this platform, another live process uses the state file, or the state

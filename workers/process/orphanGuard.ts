@@ -4,7 +4,8 @@
  *
  * The parent process limits the processor time and the memory of a child process. If the parent process is killed, it
  * can no longer limit its child processes. Without the guard thread, a hostile file kept a child process so busy that
- * the process did not notice that its parent had ended. In this case, the busy child process took 11 GB of memory.
+ * the process did not notice that its parent had ended. Without the guard thread, the busy child process took 11 GB of
+ * memory.
  */
 const CHECK_MS = 1_000
 const parent = process.ppid

@@ -13,12 +13,12 @@
 
 /**
  * Sets the limits of the lanes (queues for one receiver) for one kind of work, such as webhooks. Each cap limits the
- * concurrent requests of lanes.
+ * concurrent requests of lanes (queues for one receiver).
  */
 export type LaneLimits = {
   /**
-   * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane the limit is
-   * `slowLaneCap`.
+   * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane (a queue for one slow
+   * receiver), the limit is `slowLaneCap`.
    */
   laneCap: number
   slowLaneCap: number
@@ -26,12 +26,12 @@ export type LaneLimits = {
   slowSharerCap: number
   /**
    * Sets from how many milliseconds on a lane (the requests to one receiver) counts as slow. Both the average response
-   * time of a lane and the age of its oldest open request are compared with this limit.
+   * time of a lane (the requests to one receiver) and the age of its oldest open request are compared with this limit.
    */
   slowMs: number
   /**
-   * Sets from how many milliseconds on a lane (the requests to one receiver) counts as late. The age of the oldest open
-   * request of a lane is compared with this limit, because a receiver that was fast before may hang now.
+   * Sets from how many milliseconds on a lane (the requests to one receiver) counts as late. The age of a lane's oldest
+   * open request is compared with this limit, because a receiver that was fast before may hang now.
    */
   lateMs: number
   /**
@@ -76,13 +76,13 @@ export const MAIL_LIMITS: LaneLimits = {
 const WAIT_MAX_MS = 100
 /**
  * Limits how many jobs wait for a lane (the queue for one receiver) if its host has not responded yet. UNPROVEN_MS is
- * the assumed response time of a lane if its host has not responded yet.
+ * the assumed response time of a lane (the queue for one receiver) whose host has not responded yet.
  */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
 /**
  * The following constants limit the milliseconds between two retries of jobs that could not send in their lane (the
- * queue for one receiver). The delay between two retries applies to jobs of the same lane.
+ * queue for one receiver). The delay between two retries applies to jobs of the same lane (the queue for one receiver).
  */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
@@ -151,8 +151,8 @@ export class Lanes {
 
   /**
    * Asks for a job slot in a lane (the queue for one receiver), and waits at most about WAIT_MAX_MS.
-   * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the shared lane
-   * for mail to the smarthost. The shared lane has no limit of its own.
+   * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the lane (queue)
+   * that all mail to the smarthost shares. The lane that all mail to the smarthost shares has no limit of its own.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -238,7 +238,7 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // The mail of a whole hour may wait in the shared lane for the smarthost. When the smarthost works again, this
+    // The mail of a whole hour may wait in the lane (queue) for the smarthost. When the smarthost works again, this
     // waiting mail must be sent fast.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS

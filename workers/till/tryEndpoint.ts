@@ -28,8 +28,8 @@ import { askUnpaid, EMPTY_CALL, type EmptyCall } from './emptyCall.ts'
 
 const ASK_TIMEOUT_MS = 10_000
 /**
- * Limits in milliseconds how long a request with a payment to an endpoint may take. This timeout is long, because a
- * seller settles the payment on the chain before the seller responds.
+ * Limits in milliseconds how long a request with a payment to an endpoint may take. The timeout of a request with a
+ * payment is long, because a seller settles the payment on the chain before the seller responds.
  */
 const PAY_TIMEOUT_MS = 30_000
 

@@ -109,8 +109,8 @@ const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
 
 /**
- * Accepts the redirect with which the identity provider answers a sign-in. Then waits until a worker has exchanged the
- * authorization code for the person's identity.
+ * Accepts the redirect with which the identity provider answers a sign-in. The function then waits until a worker has
+ * exchanged the authorization code for the person's identity.
  */
 async function finish(
   services: Services,

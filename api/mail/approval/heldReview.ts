@@ -49,7 +49,8 @@ const ALL_PAGES = 0
 
 /**
  * Returns a page of the text of a held mail. The service shows a page of a held mail only to a person who has seen the
- * previous page. Any other request for a page of the held mail gets the first page.
+ * previous page. If a person has not seen the previous page of the held mail, the request for a page gets the first
+ * page.
  * @param seen is the seal (a cryptographic proof), which shows that the person has seen the previous page.
  * @throws {ApiError} 404 for an unknown approval request.
  */

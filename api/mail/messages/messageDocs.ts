@@ -263,8 +263,8 @@ export const RepliedMessage = t.Composite([
 ])
 
 /**
- * Names the scope that an API key needs to get the codes and links of messages. The API key needs the scope `mail:read`
- * too.
+ * Names the scope that an API key needs to get the codes and links of messages. The API key also needs the scope
+ * `mail:read`.
  */
 export const CODES_SCOPE = 'mail:codes' satisfies Scope
 

@@ -247,8 +247,8 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // A parallel call with the same idempotency key may meanwhile have stored its response and used up the project's
-  // daily limit of mails.
+  // In the meantime, a parallel call with the same idempotency key may have stored its response and used up the
+  // project's daily limit of mails.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)

@@ -162,8 +162,8 @@ const clean = (text: string, maxLength: number): string =>
     .trim()
 
 /**
- * Joins the lines of a text into one line. Otherwise a line break in a name could forge a line in the text of the
- * calendar event.
+ * Joins the lines of a text into one line. Without this step, a line break in a name could forge a line in the text of
+ * the calendar event.
  */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 

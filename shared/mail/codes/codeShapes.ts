@@ -199,8 +199,8 @@ function readGroups(shown: string): Shape | undefined {
 }
 
 /**
- * Tells whether a text has three groups, and one group mixes small letters and digits. The other two groups of the text
- * may be words, as in atlas-7f41-drop.
+ * Tells whether a text has three groups, and one group mixes small letters and digits. If one of the three groups mixes
+ * letters and digits, the other two groups may be words, as in atlas-7f41-drop.
  */
 function hasMixedGroup(value: string): boolean {
   const groups = value.split('-')
@@ -248,8 +248,8 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // A word with a number, such as WELCOME15, is probably a voucher. Such a word counts as a one-time code only if the
-  // mail names a sign-in code, and not just a `code`.
+  // A word with a number, such as WELCOME15, is probably a voucher. A word with a number counts as a one-time code only
+  // if the mail names a sign-in code, and not just a `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)

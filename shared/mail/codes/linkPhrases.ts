@@ -90,7 +90,7 @@ const WITHOUT_PASSWORD = new RegExp(
   'u',
 )
 
-/** Matches a verb that means to set something anew. */
+/** Matches a verb that means to set something again, as in `reset`. */
 const RESET = anyOf(
   `(?<!\\p{L})reset|zurücksetz|réinitialis|restablec|redefini|reimpost|reajust|zresetuj|zresetow|obnov|återställ|opnieuw inst|tilbakestill|nulstil|palaut|nollaa|sıfırla|visszaállít|reset(?:are|ează)|сброс|скинут|скидан|επαναφορ|リセット|重置|重設|재설정|إعادة (?:تعيين|ضبط)|איפוס|đặt lại|atur ulang`,
 )

@@ -125,8 +125,8 @@ function purposeOf(
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
-  // link's path. Examples are `To activate your account: https://…/login/…` and `Define your new password:
-  // https://…/verify?…`.
+  // link's path. Examples of such words before a link are `To activate your account: https://…/login/…` and `Define
+  // your new password: https://…/verify?…`.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify')
@@ -135,8 +135,8 @@ function purposeOf(
   // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
-  // A link such as `Open the forum` varies only in the number of a page. Such a link signs nobody in and confirms
-  // nothing.
+  // A link such as `Open the forum` varies only in the number of a page. A link such as `Open the forum` signs nobody
+  // in and confirms nothing.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))

@@ -63,7 +63,7 @@ export type CheckedSender = {
   authentication: Authentication
   /**
    * Tells whether the domain in From is proven by SPF or DKIM (RFC 7489 §3.1), or by an inbox of this service that sent
-   * the mail. This proof does not require the domain in From to have a DMARC policy.
+   * the mail. The proof of the domain in From does not require that the domain has a DMARC policy.
    */
   isAligned: boolean
 }

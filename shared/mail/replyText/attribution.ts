@@ -37,8 +37,8 @@ const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /**
- * Matches a line that may continue the sentence of the line above. Such a line starts with a time, a year, a lower-case
- * letter, a caseless letter, or an address.
+ * Matches a line that may continue the sentence of the line above. A line that may continue the line above starts with
+ * a time, a year, a lower-case letter, a caseless letter, or an address.
  */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
@@ -232,7 +232,7 @@ function withoutDevice(text: string): string {
 
 /**
  * Finds an attribution (`On …, Bob wrote:`) in a line that also holds the quoted text, and maybe the new text before
- * it. Relays and some phones join the new text, the attribution and the quoted text into one line. Such an attribution
+ * it. Relays and some phones join the new text, the attribution and the quoted text into one line. An attribution
  * inside a joined line must have a date, a time, an address in brackets and a verb.
  * @returns the new text before the attribution, or undefined if the line contains no attribution.
  */

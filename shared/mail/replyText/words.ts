@@ -12,8 +12,8 @@ const phrases = (text: string) =>
     .filter(Boolean)
 
 /**
- * Lists the words for "wrote" that count only as whole words. These words are the verbs of attribution lines such as
- * `On …, Bob wrote:`.
+ * Lists the words for "wrote" that count only as whole words. The listed words are the verbs of attribution lines such
+ * as `On …, Bob wrote:`.
  */
 export const WROTE_WORDS: ReadonlySet<string> = new Set(
   words(`

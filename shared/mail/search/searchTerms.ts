@@ -156,8 +156,8 @@ export function addressTerm(text: string): string | null {
 }
 
 /**
- * Tells whether a search term is a single letter from a script without spaces between words. Such a search term is the
- * end of a run of letters.
+ * Tells whether a search term is a single letter from a script without spaces between words. A search term that is a
+ * single letter is the end of a run of letters.
  */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')

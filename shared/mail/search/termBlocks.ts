@@ -1,8 +1,8 @@
 /**
  * Cuts a sorted list of search terms, each with its postings (the messages that hold the term), into blocks. Each block
  * fits into a quarter of a PostgreSQL page. For each search term, a block stores how many leading bytes the term has in
- * common with the previous term. After this number, the block stores the remaining bytes of the term and the term's
- * postings.
+ * common with the previous term. After the number of common bytes, the block stores the remaining bytes of the term and
+ * the term's postings (the messages that hold the term).
  *
  * A search term is a byte string: each character stands for one byte of the term's UTF-8. Therefore JavaScript sorts
  * the terms in the same order in which PostgreSQL sorts `bytea`.

@@ -14,9 +14,9 @@ type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
 /**
- * Sets the maximum number of characters of a mail's style sheets. The constants below limit the number of CSS selectors
- * and the steps of the matching. The limits protect the service, because a hostile sender can write style sheets of any
- * size.
+ * Sets the maximum number of characters of a mail's style sheets. The following constants limit the number of CSS
+ * selectors and the steps of the matching. The limits protect the service, because a hostile sender can write style
+ * sheets of any size.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000

@@ -24,7 +24,7 @@ export const holdsTags = (text: string): boolean =>
 
 /**
  * Sets the maximum number of words that the comparison reads of the plain text. The comparison reads at most twice as
- * many words of the HTML.
+ * many words of the HTML as of the plain text.
  */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000

@@ -257,8 +257,8 @@ function pointed(root: Json, reference: string): unknown {
 }
 
 /**
- * Returns the complete metadata and ever shorter forms of the metadata. An x402 challenge uses the first form that fits
- * into its header.
+ * Returns the complete metadata and ever shorter forms of the metadata. An x402 challenge uses the first form of the
+ * metadata that fits into the header of the challenge.
  */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata

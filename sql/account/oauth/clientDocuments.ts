@@ -19,8 +19,8 @@ export type ClientDocument =
 const DOCUMENTS_MAX = 5_000
 /**
  * If too many documents are stored, a new document replaces the oldest document, provided that this document is older
- * than IDLE_AFTER. Otherwise one stranger could fill the table, and nobody could connect an app with another document
- * for a week.
+ * than IDLE_AFTER. Without this replacement, one stranger could fill the table, and nobody could connect an app with
+ * another document for a week.
  */
 const IDLE_AFTER = '1 hour'
 /**

@@ -15,7 +15,8 @@ export type OAuthClient = ClientMetadata & { id: string; host: string | null }
 const UNUSED_MAX = 10_000
 /**
  * If too many clients are unused, a new client replaces the oldest unused client, provided that this client is older
- * than IDLE_AFTER. Otherwise one stranger could fill the table, and nobody could connect an app for a day.
+ * than IDLE_AFTER. Without this replacement, one stranger could fill the table, and nobody could connect an app for a
+ * day.
  */
 const IDLE_AFTER = '1 hour'
 

@@ -20,8 +20,8 @@ const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
  * Returns the stored hash of a sign-in link's token or of a console session's secret. For the first operator, the hash
- * has the same form as in release 0.2, so that an upgrade signs nobody out. For other people, the hash has another
- * form, because a process of release 0.2 knows no roles and would treat every person as an operator.
+ * has the same form as in release 0.2, so that an upgrade signs nobody out. For people other than the first operator,
+ * the hash has another form. A process of release 0.2 knows no roles and would treat every person as an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)

@@ -1,6 +1,6 @@
 /**
- * Stores mail that waits for the owner's approval. The functions below change the approval request and the held mail
- * together, after they have locked the row of the outbound mail.
+ * Stores mail that waits for the owner's approval. The following functions change the approval request and the held
+ * mail together, after they have locked the row of the outbound mail.
  */
 
 import { addressKey, domainOf } from '../../../shared/mail/address.ts'

@@ -7,8 +7,8 @@ import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
 import { deleteUnusedRawMails } from '../messages/rawMails.ts'
 
 /**
- * Describes the mail provider that handed over a mail. The service keeps the provider's SPF result, because it does not
- * know the IP address of the client that sent the mail.
+ * Describes the mail provider that delivered a mail to this service. The service keeps the provider's SPF result,
+ * because it does not know the IP address of the client that sent the mail.
  */
 export type MailProvider = { name: string; spf: AuthenticationWord | null }
 
@@ -37,7 +37,7 @@ export type SpooledMail = {
    */
   traceparent?: string | null
   /**
-   * Holds the mail provider that handed over the mail by HTTP. If `provider` is absent or null, the mail came by SMTP.
+   * Holds the mail provider that delivered the mail by HTTP. If `provider` is absent or null, the mail came by SMTP.
    */
   provider?: MailProvider | null
   /**
@@ -158,7 +158,7 @@ export type InboundMail = {
   helo: string | null
   receivedAt: Date
   traceparent: string | null
-  /** Holds the mail provider that handed over the mail by HTTP. Null means that the mail came by SMTP. */
+  /** Holds the mail provider that delivered the mail by HTTP. Null means that the mail came by SMTP. */
   provider: MailProvider | null
 }
 

@@ -126,7 +126,8 @@ export async function findThread(
  * Adds labels to every message of a thread and removes labels. If a label is in both lists, the function removes the
  * label from the messages.
  * @returns false if the project has no thread with the id.
- * @throws {TooManyLabelsError} if a message would have too many labels. In this case, the function changes no message.
+ * @throws {TooManyLabelsError} if a message would have too many labels. If the function throws this error, it changes
+ * no message.
  */
 export async function updateThreadLabels(
   pool: Pool,

@@ -60,8 +60,8 @@ export type AttemptOutcome = {
  * processes then do not wait for each other's commits.
  * @param outcomes holds at most one outcome for each message.
  * @returns a boolean for each outcome, in the order of `outcomes`. The boolean is false if another run of the sending
- * job began after this delivery attempt, or recorded the outcome first. In this case, the function records only the
- * recipients that have received the mail, because the other job run must not send the mail to these recipients again.
+ * job began after this delivery attempt, or recorded the outcome first. If another run has begun, the function records
+ * only the recipients that have received the mail, because the other run must not mail them again.
  */
 export async function recordMailAttempts(
   pool: Pool,

@@ -16,7 +16,7 @@ import type { Queryable } from '../../db.ts'
 export const MERGED_SEGMENTS = 16
 /**
  * Sets the maximum number of leaves (groups of messages) of the largest search segment. The largest search segment has
- * 256 leaves with 61,440 messages.
+ * 256 leaves (groups of messages) with 61,440 messages.
  */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
@@ -40,7 +40,7 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
 /** Describes a leaf (a group of messages) of the search index, without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
 
-/** Lists the leaves of the search index that have the given numbers, oldest first. */
+/** Lists those leaves (groups of messages) of the search index that have the given numbers, oldest first. */
 export async function listLeaves(
   db: Queryable,
   projectId: string,
@@ -261,8 +261,8 @@ export async function insertLeaf(
 }
 
 /**
- * Returns the positions of deleted messages in the given leaves of the search index, and tells whether all messages of
- * these leaves are deleted.
+ * Returns the positions of deleted messages in the given leaves (groups of messages) of the search index, and tells
+ * whether all messages of these leaves are deleted.
  */
 export async function deletedPlaces(
   db: Queryable,

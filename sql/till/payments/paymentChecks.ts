@@ -116,7 +116,7 @@ export async function passCheck(
   } catch (error) {
     if (!isBudgetRace(error)) throw error
     // The first attempt to claim the authorization may fail because a concurrent claim has used up the project's daily
-    // limit. In this case, the second attempt to claim the authorization sees that the daily limit is used up.
+    // limit. The second attempt to claim the authorization then sees that the daily limit is used up.
     await pass(pool, check, limits)
   }
 }

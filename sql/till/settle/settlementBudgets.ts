@@ -70,8 +70,8 @@ export const COUNTED = `
   )`
 
 /**
- * Tells whether an error means that a concurrent claim has used up the daily limit of a project. After this error, the
- * failed SQL statement has stored nothing.
+ * Tells whether an error means that a concurrent claim has used up the daily limit of a project. If an SQL statement
+ * fails with this error, the statement has stored nothing.
  */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'

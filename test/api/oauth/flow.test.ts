@@ -29,7 +29,7 @@ const get = async (path: string): Promise<{ status: number; headers: Headers; bo
   const response = await fetch(service.url + path)
   return { status: response.status, headers: response.headers, body: await response.json() }
 }
-/** Returns the newest entry of a project's audit log, which must be the end of an app's access. */
+/** Returns the newest entry of a project's audit log, which must record that the access of an app has ended. */
 async function endOf(own: Agent): Promise<any> {
   const { body } = await own.get('/v0/logs')
   expect(body.logs[0]).toMatchObject({ action: 'oauth_grant.revoke' })

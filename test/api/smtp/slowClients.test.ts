@@ -13,8 +13,9 @@ import {
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Holds the time of silence, in milliseconds, after which the listener ends a connection. This time is much longer than
- * the pause of the test client between two bytes, so the client does not count as silent even on a busy machine.
+ * Holds the time of silence, in milliseconds, after which the listener ends a connection. The allowed silence is much
+ * longer than the pause of the test client between two bytes, so even on a busy machine the client never counts as
+ * silent.
  */
 const SILENT_MS = 500
 const CONNECTION_MS = 2_000

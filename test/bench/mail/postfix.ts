@@ -94,7 +94,10 @@ maillog_file_prefixes = ${directory}
   }
 }
 
-/** Starts an SMTP server that discards mail. This server is the baseline, because it does the minimum work. */
+/**
+ * Starts an SMTP server that discards mail. The SMTP server that discards mail is the baseline, because it does the
+ * minimum work.
+ */
 export async function startSmtpSink(): Promise<AsyncDisposable & { port: number }> {
   const port = await freePort()
   const sink = startCommand(

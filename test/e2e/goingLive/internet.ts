@@ -11,7 +11,7 @@ const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
 /** Holds the path of the CA certificate that the test machine must trust. */
 export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
 export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
-/** Lists the mail hosts to whose port 25 the doctor command tries to connect. */
+/** Lists the mail hosts to whose port 25 the command `bun run doctor` tries to connect. */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 
 const ZONE = `

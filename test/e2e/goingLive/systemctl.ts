@@ -9,8 +9,8 @@ import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from '
 const FOLDERS = ['/etc/systemd/system', '/lib/systemd/system']
 const RUN = '/run/units'
 /**
- * Sets the interval in milliseconds at which all timers of systemd units run in this test. This interval is shorter
- * than the intervals in the systemd units.
+ * Sets the interval in milliseconds at which all timers of systemd units run in this test. The interval in this test is
+ * shorter than the intervals in the systemd units.
  */
 const TIMER_MS = 1000
 

@@ -25,7 +25,8 @@ const EVENTS = parseAbi([
 const RESOURCE_PATH = '/report'
 
 /**
- * Describes a gate. While the gate is closed, it holds back requests and messages. While the gate is open, they pass.
+ * Describes a gate. While the gate is closed, it holds back requests and messages. While the gate is open, requests and
+ * messages pass the gate.
  */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 

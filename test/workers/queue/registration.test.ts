@@ -105,8 +105,8 @@ test('a worker pool does not run a fetched job that still waits if another worke
     )
     return rows.length === 2
   })
-  // The first worker pool is cut off from the database for so long that it counts as dead. Then the jobs of the first
-  // worker pool go to the second worker pool.
+  // The first worker pool is cut off from the database for so long that it counts as dead. The jobs of the first worker
+  // pool then go to the second worker pool.
   proxy.refuse()
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)

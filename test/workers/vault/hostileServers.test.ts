@@ -90,8 +90,8 @@ const ENCODERS: Record<string, (text: string) => string> = {
 const hex2 = (one: number) => one.toString(16).padStart(2, '0')
 const NAMES = Object.keys(ENCODERS)
 /**
- * Holds encodings that the test never combines with other encodings. These encodings lose the letter case, and no
- * decoder can restore the letter case.
+ * Holds encodings that the test never combines with other encodings. Encodings in this list lose the letter case, and
+ * no decoder can restore the letter case.
  */
 const LOSSY = new Set(['base64 in lower case'])
 const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')

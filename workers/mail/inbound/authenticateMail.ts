@@ -152,7 +152,7 @@ function dkimWord(words: readonly (string | undefined)[]) {
 /**
  * Returns the part of a message that the library mailauth needs. Only the first `max` DKIM signatures stay in the
  * message. The function removes the body of a message without DKIM signatures, because hashing and cutting 4 KB of such
- * a body took 0.15 ms. If `max` is 0, the ARC fields of the message are removed too.
+ * a body took 0.15 ms. If `max` is 0, the function also removes the ARC fields of the message.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')

@@ -54,8 +54,8 @@ const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
  * Reads the attachments of a project. Each run reads one attachment in a child process. The attachments of the project
- * that has caused the least cost are read first. Only one attachment is read at a time, so that the worker can parse
- * mail meanwhile.
+ * that has caused the least cost are read first. The worker reads only one attachment at a time, so that it can parse
+ * mail at the same time.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,

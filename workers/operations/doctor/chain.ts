@@ -43,8 +43,8 @@ const TOKEN_ABI = parseAbi([
  */
 const OLD_BLOCKS = 600
 /**
- * Holds the gas for the settlement of one payment to a new recipient. The measured settlement took 102,856 gas, which
- * is rounded up here.
+ * Holds the gas for the settlement of one payment to a new recipient. The measured settlement took 102,856 gas, and the
+ * constant is rounded up.
  */
 const GAS_PER_PAYMENT = 105_000n
 

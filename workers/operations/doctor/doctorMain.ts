@@ -74,7 +74,7 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
   const tools = { config, database, ...freshDns(config), ports: PUBLIC_PORTS }
   const own = (section: Section) => examine(section, tools)
   const { pool } = database
-  // If the database does not have the tables of this service, no workers run either.
+  // If the database does not have the tables of this service, no workers run.
   if (pool === null || (await pendingMigrations(pool)).length > 0) {
     return (await Promise.all(SECTIONS.map(own))).flat()
   }

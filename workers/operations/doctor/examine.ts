@@ -18,7 +18,8 @@ export async function examine(section: Section, tools: DoctorTools): Promise<Fin
 
 /**
  * Holds the settings of the tasks that examine the service for the doctor (the self-check). The function `examine`
- * creates new tools for each report of the doctor, so that no report reuses the DNS lookups of an earlier report.
+ * creates new tools for each report of the doctor (the self-check), so that no report reuses the DNS lookups of an
+ * earlier report.
  */
 export type ExamineOptions = { examine: () => Omit<DoctorTools, 'database'> }
 

@@ -68,8 +68,8 @@ export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
 export type Look = { check: string; run: () => Promise<Finding | readonly Finding[]> }
 
 /**
- * Runs all checks of one area of the doctor's report at the same time. A failed check does not hide the findings of the
- * other checks.
+ * Runs all checks of one area of the doctor's report (the result of the self-check) at the same time. A failed check
+ * does not hide the findings of the other checks.
  */
 export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Finding[]> {
   const results = await Promise.all(

@@ -79,7 +79,7 @@ async function policyOf(tools: DoctorTools, domain: string): Promise<SeenPolicy>
 }
 
 /**
- * Judges the CAA records that apply to a host name. These records stand at the host name itself or at its nearest
+ * Judges the CAA records that apply to a host name. These CAA records stand at the host name itself or at its nearest
  * parent with CAA records (RFC 8659 §3).
  */
 async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Promise<Finding> {

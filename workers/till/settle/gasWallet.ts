@@ -66,8 +66,8 @@ export function marketFees({ head, tipWei }: Pick<KnownChain, 'head' | 'tipWei'>
 }
 
 /**
- * Returns the fees of a replacement transaction. These are the current market fees, but at least a quarter more than
- * the fees of the replaced transaction.
+ * Returns the fees of a replacement transaction. The new fees are the current market fees, but at least a quarter more
+ * than the fees of the replaced transaction.
  */
 function raisedFees(chain: KnownChain, before: Fees): Fees {
   const market = marketFees(chain)

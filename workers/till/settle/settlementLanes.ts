@@ -237,8 +237,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   return {
     async settle(paymentId) {
-      // The payment's transaction may have reverted while the earlier settlement run was in progress. In this case, the
-      // settlement job asks for another settlement run.
+      // The payment's transaction may have reverted while the earlier settlement run was in progress. If the
+      // transaction has reverted, the settlement job asks for another settlement run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)

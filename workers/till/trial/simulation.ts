@@ -61,14 +61,14 @@ export function readSimulation(
     return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole call of Multicall3
-  // reverts, the call ran out of gas.
+  // The contract Multicall3 catches a revert of the deployment, and a revert of the payment from the wallet. If the
+  // whole call of Multicall3 reverts, the call ran out of gas.
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
 /**
- * Reads the result of a simulation that deploys the wallet of a payer and charges this wallet. The simulation result
- * tells whether the charge of the wallet failed.
+ * Reads the result of a simulation that deploys the wallet of a payer and takes the payment from this wallet. The
+ * simulation result tells whether taking the payment from the wallet failed.
  */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)

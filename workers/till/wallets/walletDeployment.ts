@@ -19,8 +19,8 @@ type Call = { to: Address; data: Hex }
  * called the wallet factory itself, the call data that the payer chose would run in the name of this service. The
  * deployment of the wallet may fail, because another party may have deployed the wallet just before. Therefore only the
  * result of charging the wallet decides whether the payment succeeded.
- * @param trial asks for a call that does not revert if the charge fails. The result of this call tells why the charge
- * failed.
+ * @param trial asks for a call that does not revert if the payment from the wallet fails. The result of this call tells
+ * why the payment from the wallet failed.
  */
 export function deployAndCharge(
   { factory, factoryData }: WalletDeployment,

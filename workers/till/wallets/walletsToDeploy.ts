@@ -46,8 +46,8 @@ export async function sortDeployments(
 
 /**
  * While no wallet with a certain contract code has paid successfully, lets only one pending payment from wallets with
- * this code pass, and holds back the others. Otherwise many payments from wallets with the same bad code could use up
- * gas before the first revert became known.
+ * this code pass, and holds back the others. Without this rule, many payments from wallets with the same bad code could
+ * use up gas before the first revert became known.
  */
 export async function holdUnproven(
   chain: KnownChain,

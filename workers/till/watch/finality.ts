@@ -124,8 +124,8 @@ function sortFound(
 
 /**
  * Tells whether a chain reorganisation replaced a block of the newest settlements. A comparison of the newest block
- * alone proves nothing, because a settlement after the reorganisation may be in this block. It is not enough to check
- * the parent block of the newest block, because several blocks can pass between two polls.
+ * alone proves nothing, because a settlement after the reorganisation may be in this block. A check of only the parent
+ * block of the newest block is not enough, because several blocks can pass between two polls.
  * @param isShorter tells whether the newest block of the chain is lower than at the last poll, because the chain lost a
  * block or a chain node lags behind.
  */

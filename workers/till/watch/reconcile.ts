@@ -37,8 +37,8 @@ export type Reconciler = ReorganisationMemory &
   }
 
 /**
- * Returns the empty state with which a process starts to reconcile payments with the chain. Such a process has not
- * watched the chain until now, so the process checks every settlement.
+ * Returns the empty state with which a process starts to reconcile payments with the chain. A process that has just
+ * started has not watched the chain until now, so the process checks every settlement.
  */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,

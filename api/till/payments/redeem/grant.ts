@@ -136,7 +136,8 @@ export async function grant(
 
 /**
  * Returns the outcome of a payment that {@link grant} did not grant. A reorganisation can undo the settlement before
- * the grant. Such a payment counts as pending, because a payer that is told to pay again would pay twice.
+ * the grant. A payment whose settlement was undone counts as pending, because a payer that is told to pay again would
+ * pay twice.
  */
 export async function ungranted(
   { payments }: Pick<Services, 'payments'>,

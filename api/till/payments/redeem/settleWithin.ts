@@ -23,8 +23,8 @@ import { askChain } from './askChain.ts'
 /** Describes the verdict of the service on a payment that a payer has presented. */
 export type Outcome =
   /**
-   * Means that the payment has settled. After this outcome, the function `grant` decides whether this caller or another
-   * caller gets the paid resource.
+   * Means that the payment has settled. After the settlement, the function `grant` decides whether this caller or
+   * another caller gets the paid resource.
    */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
@@ -70,8 +70,8 @@ export async function settleWithin(
 }
 
 /**
- * Checks everything about a payment that can be checked without the chain. These checks compare the payment with the
- * service's own payment requirement, and never with the caller's copy of the requirement.
+ * Checks everything about a payment that can be checked without the chain. The checks without the chain compare the
+ * payment with the service's own payment requirement, and never with the caller's copy of the requirement.
  */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const requirement = requirementOf(challengeFor(offer))

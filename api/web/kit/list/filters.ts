@@ -27,7 +27,7 @@ export type Filter =
   | { kind: 'text'; name: string; label: string }
   /**
    * Describes a filter with a first day (`since`) and a last day (`until`) in the person's time zone. The request
-   * contains these two days as the times `after` and `before`.
+   * contains the first and the last day as the times `after` and `before`.
    */
   | { kind: 'dates' }
 

@@ -129,7 +129,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       .catch((error) => {
         if (signal.aborted) return
         // After a network error, and while the database is unreachable, the old content of the list page stays visible.
-        // Any other error response of the service replaces the content of the list page.
+        // Any error response except the response for an unreachable database replaces the content of the list page.
         const isBrief = !(error instanceof AskError) || error.status === UNAVAILABLE
         isAway = isBrief && frame.parentElement !== null
         if (isAway) return

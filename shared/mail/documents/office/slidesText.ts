@@ -168,8 +168,8 @@ function slideVisitor(
     area: Area | null
     ground: Colour | undefined
     /**
-     * Tells whether the shape itself excludes a fill. Such a shape has no fill, even if the style of the shape has a
-     * fill.
+     * Tells whether the shape itself excludes a fill. If the shape itself excludes a fill, the shape has no fill, even
+     * if its style has a fill.
      */
     isClear: boolean
     isHidden: boolean

@@ -1,6 +1,6 @@
 /**
- * Tests how a person writes mail at the console: drafts, Bcc, files and a later sending time. These tests also check
- * the details that the console shows beside a mail.
+ * Tests how a person writes mail at the console: drafts, Bcc, files and a later sending time. The tests of this file
+ * also check the details that the console shows beside a mail.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'

@@ -42,7 +42,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Some name servers in the test never answer. All other name servers take 5 ms for an answer.
+    // Some name servers in the test never answer. All name servers except the silent ones take 5 ms for an answer.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)

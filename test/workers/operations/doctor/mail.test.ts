@@ -346,8 +346,8 @@ test('for an SMTP listener on another port than 25, the doctor names the setting
     fix: expect.stringMatching(/^SMTP_HOST=0\.0\.0\.0 SMTP_PORT=25/),
   })
   expect(of(findings, 'port 25 outward').verdict).toBe('broken')
-  // The doctor cannot reach port 25 from outside, so the doctor reads the certificate from the SMTP listener on this
-  // machine.
+  // The doctor (the self-check) cannot reach port 25 from outside, so the doctor reads the certificate from the SMTP
+  // listener on this machine.
   expect(of(findings, 'certificate of the listener').found).toContain(`for ${MX}`)
   const foreign = await lookAt({ smtp, mailHostname: 'gmail.com' })
   expect(of(foreign, 'certificate of the listener')).toMatchObject({

@@ -18,8 +18,8 @@ import '../../../../support/whole.ts'
 const TABLE = 'Webhook deliveries'
 const ROWS = 640
 /**
- * Limits the number of list rows in the DOM to four pages of fifty rows. These rows are the visible rows, and the rows
- * of one screen height above and below the visible rows.
+ * Limits the number of list rows in the DOM to four pages of fifty rows. The rows in the DOM are the visible rows, and
+ * the rows of one screen height above and below the visible rows.
  */
 const ROWS_SHOWN_MAX = 200
 
