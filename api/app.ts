@@ -95,7 +95,7 @@ const LATE_BODY_MS = 500
 
 /**
  * Creates the HTTP application. Every HTTP request passes the same steps: request id, route, key, limit, scope, body,
- * input schema, handler. Every HTTP response passes through `finish`.
+ * input schema, handler. The function `finish` completes every HTTP response.
  */
 export function createApp(services: Services, usage: UsageRecorder): App {
   const bodies = new HeldBodies()
@@ -114,7 +114,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         const admitted = await passGate(services, parts, request, socketAddress, state)
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         response = (await admitted.shown?.(response)) ?? response
-        // The change is already made. An error here would hide the response, which may hold a key that is shown once.
+        // The handler has already made the change that the request asks for. An error at this point would hide the
+        // response of the handler, which may hold a key that is shown only once.
         await admitted.answered?.(response).catch((error: unknown) => {
           services.log.warn({ err: error }, 'an entry of the audit log lacks its outcome')
         })
@@ -171,7 +172,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         : await read(request, limit)
       bodies.complete(state)
       if (performance.now() - startedMs > LATE_BODY_MS) {
-        // For any other error than an ApiError in this hook, the response would blame the body.
+        // If this hook threw any other error than an ApiError, the error response would blame the request body.
         await state.admitAgain?.().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
           throw Object.assign(toApiError(error, state.requestId), { cause: error })
@@ -252,7 +253,7 @@ function bodyMaxBytes({ route, identity }: RequestState): number {
 /**
  * Describes a request that the gate (the checks of key, rate limit and scope) has admitted. The gate (the checks of
  * key, rate limit and scope) rewrites the path of a console request to the path of the API. If the admitted request is
- * a CORS preflight, the response of this request is already made.
+ * a CORS preflight, the gate has already made the response to this request.
  */
 type Admitted = {
   request: Request
@@ -318,7 +319,10 @@ async function passGate(
   return { request }
 }
 
-/** Returns the HTTP response to an error that a handler threw. The state of the request keeps the error for the log. */
+/**
+ * Returns the HTTP response to an error that a handler threw. The object `state` keeps the error, so that the log line
+ * of the request can show the error.
+ */
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof GateRefusal) {
     state.budget = thrown.budget

@@ -27,9 +27,9 @@ const PARTS: Record<string, [file: string, ...args: string[]]> = {
 }
 
 /**
- * `npm start` starts and migrates the database and creates the first keys. Then `npm start` starts each part of the
- * service as a process, with the command that an operator would use by hand. When `npm start` ends, it stops the parts
- * of the service in reverse order. If the database, the devnet or another part ends, `npm start` starts the ended part
+ * `npm start` starts and migrates the database and creates the first keys. After that, `npm start` starts each part of
+ * the service as a process, with the command that an operator would use by hand. When `npm start` ends, it stops the
+ * parts of the service in reverse order. If the database, the devnet or another part ends, `npm start` starts this part
  * again.
  */
 await runService(

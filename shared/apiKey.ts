@@ -15,8 +15,8 @@ const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
 const LOOKUP_LENGTH = 'loid-'.length + 12
 
 /**
- * Describes a parsed `Authorization` header. The API has a separate error for each of the three possible faults of the
- * header.
+ * Describes the result of parsing an `Authorization` header. The API has a separate error for each of the three
+ * possible faults of the header.
  */
 export type ParsedAuthorization =
   | { ok: true; key: string }

@@ -8,8 +8,8 @@ import { deriveKey, type MasterKey } from './vault/envelope.ts'
 import { macsFor } from './vault/macs.ts'
 
 /**
- * Makes the token of an approval link. Each pair of approval request and email address has a different token: 256 bits
- * in base64url.
+ * Makes the token of an approval link. Each pair of an approval request and an email address has its own token, which
+ * has 256 bits in base64url.
  */
 export type ApprovalTokens = (approvalId: string, address: string) => string
 
@@ -33,14 +33,15 @@ type SeenPage = { approvalId: string; sha256: string; page: number }
 
 /**
  * Makes and checks the seals for the pages of a held mail (a mail that waits for the owner's approval). The service
- * sends a seal with each page of a held mail. The seal proves that somebody requested the page of the held mail.
+ * sends a seal with each page of a held mail. The seal (a signed proof) shows that somebody requested the page of the
+ * held mail.
  */
 export type PageSeals = {
   seal(page: SeenPage): string
   isSeal(page: SeenPage, given: string | undefined): boolean
 }
 
-/** Makes page seals, which are MACs under the master keys. */
+/** Makes page seals, which are MACs (message authentication codes) under the master keys. */
 export function pageSeals(masterKeys: readonly MasterKey[]): PageSeals {
   const macs = macsFor(masterKeys, 'purser/approval-page')
   const textOf = ({ approvalId, sha256, page }: SeenPage) =>

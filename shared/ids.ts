@@ -62,15 +62,15 @@ export const newWebhookId = (): string => randomId('wh_')
 /** Generates the identifier of a draft. */
 export const newDraftId = (): string => randomId('dft_')
 
-/** Generates the identifier of an approval request, which an owner decides. */
+/** Generates the identifier of an approval request, which the owner approves or rejects. */
 export const newApprovalId = (): string => randomId('apr_')
 
 /** Generates the public identifier of a console session. */
 export const newSessionId = (): string => randomId('ses_', 6)
 
 /**
- * Generates the identifier of a registered OAuth client. The next two functions generate the identifiers of a request
- * for consent and of an OAuth grant.
+ * Generates the identifier of a registered OAuth client. The following two functions generate the identifiers of an
+ * OAuth consent request and of an OAuth grant.
  */
 export const newOAuthClientId = (): string => randomId('oac_')
 export const newOAuthRequestId = (): string => randomId('oar_')

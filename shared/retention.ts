@@ -7,9 +7,9 @@
 export const DAYS_MAX = 36_500
 
 type Bounds = {
-  /** Holds the name, without the ending `_days`, of the database columns that hold the days of this retention class. */
+  /** Holds the name of the database columns with the days of this retention class, but without the ending `_days`. */
   column: string
-  /** Tells which rows the retention class removes, in the words of the API. */
+  /** Describes in the words of the API which rows the retention class removes. */
   about: string
   min: number
   max: number
@@ -43,7 +43,7 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: null,
   },
-  // Because of the minimum of 30 days, a person with a stolen platform key cannot erase all traces by a short retention
+  // The minimum is 30 days, so that a person with a stolen platform key cannot erase all traces by a short retention
   // time.
   logs: {
     column: 'logs',
@@ -77,6 +77,7 @@ export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[
 
 /**
  * Holds, for each retention class, the number of days for which the service keeps the rows. Null means either that the
- * service keeps the rows for ever, or that the default applies. The field with this type tells which meaning null has.
+ * service keeps the rows for ever, or that the default applies. The field with this type tells which of the two
+ * meanings null has.
  */
 export type Retention = Record<RetentionClass, number | null>

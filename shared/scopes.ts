@@ -17,7 +17,7 @@ export const DEFAULT_SCOPES = [
 
 /**
  * Lists the scopes of the purse (a project's spending wallet). A new project key gets the purse scopes only if its
- * creator names them, because a key with purse:pay spends money.
+ * creator names these scopes, because a key with purse:pay spends money.
  */
 const PURSE_SCOPES = ['purse:read', 'purse:pay'] as const
 

@@ -1,6 +1,6 @@
 /**
  * Tells whether PostgreSQL can store a text, or a JSON value as jsonb. PostgreSQL stores neither null characters nor
- * lone surrogates. A job that stores the text of a stranger would fail at each run.
+ * lone surrogates. Without this check, a job that stores a stranger's text would fail at each run.
  */
 export function isStorable(value: unknown): boolean {
   if (typeof value === 'string') return !value.includes('\0') && value.isWellFormed()

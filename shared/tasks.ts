@@ -14,7 +14,7 @@ export const PARSE_BATCH_MAX = 32
  * service retries, logs and replaces jobs, so a job must never carry mail, secrets or money.
  */
 export const taskPayloads = {
-  // The field `unsureSince` is the time of the first check of the sender that got no answer from the DNS.
+  // The field `unsureSince` is the time of the first check of the sender for which DNS gave no answer.
   parse_inbound: z.strictObject({ inboundId: rowId, unsureSince: z.iso.datetime().optional() }),
   parse_batch: z.strictObject({ inboundIds: z.array(rowId).min(1).max(PARSE_BATCH_MAX) }),
   send_mail: z.strictObject({ messageRow: rowId }),
@@ -22,7 +22,8 @@ export const taskPayloads = {
   expire_approval: z.strictObject({ approvalId: z.string().regex(/^apr_[0-9a-f]{24}$/) }),
   mail_sign_in_link: z.strictObject({ requestId: z.string().regex(/^sim_[0-9a-f]{24}$/) }),
   read_report: z.strictObject({ messageRow: rowId }),
-  // The field `messageRow` names a message whose attachments are read, but whose search words may lack their texts.
+  // The field `messageRow` names a message whose attachments are already read, but whose search words may lack the
+  // texts of the attachments.
   read_attachments: z.strictObject({
     projectId: z.string().regex(/^prj_[0-9a-f]{24}$/),
     messageRow: rowId.optional(),
@@ -56,9 +57,9 @@ export type TaskName = keyof typeof taskPayloads
 export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[Name]>
 
 /**
- * Lists the worker pools and the runners in each pool. Each runner (one kind of work in a pool) has separate slots, so
- * slow work of one runner never delays another runner. For example, a smarthost that does not respond delays no inbound
- * mail.
+ * Lists the worker pools and the runners in each pool. Each runner (one kind of work in a pool) has its own slots for
+ * jobs, so slow work of one runner never delays another runner. For example, a smarthost that does not respond does not
+ * delay inbound mail.
  */
 export const POOLS = {
   mail: ['inbound', 'outbound'],

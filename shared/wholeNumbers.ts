@@ -1,12 +1,12 @@
-/** Describes the rule for numbers that {@link losesDigits} finds, for error messages. */
+/** Describes in words the rule for numbers that {@link losesDigits} checks, for error messages. */
 export const DIGITS_RULE = 'hold numbers beyond 2^53 - 1 as text: JSON numbers lose their digits'
 
 /**
- * Tells whether a parsed JSON value holds a number whose digits JSON.parse may have changed (RFC 8259 §6). Of the two
- * numbers 9007199254740992 and 9007199254740993, JSON.parse makes the same number.
+ * Tells whether a parsed JSON value holds a number whose digits JSON.parse may have changed (RFC 8259 §6). For example,
+ * JSON.parse turns both 9007199254740992 and 9007199254740993 into the same number.
  */
 export function losesDigits(value: unknown): boolean {
-  // A list in place of recursion bears a deeply nested value.
+  // The function uses a list instead of recursion, because a deeply nested value would overflow the stack.
   const left: unknown[] = [value]
   while (left.length > 0) {
     const one = left.pop()

@@ -2,7 +2,9 @@ import { AwayError, ConfigError } from '../shared/config/configError.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { connectionTo, singleConnection } from './connectionTo.ts'
 
-/** Sets the lowest version of PostgreSQL that the service accepts, 15, in the format of `server_version_num`. */
+/**
+ * Sets the lowest version of PostgreSQL that the service accepts (version 15), in the format of `server_version_num`.
+ */
 const VERSION_MIN = 150_000
 const TIMEOUT_MS = 5_000
 

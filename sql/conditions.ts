@@ -1,7 +1,8 @@
 /**
- * Writes an SQL condition for each given value, with `and` before each condition. The function leaves out the condition
- * of an absent value, because PostgreSQL's plan for "null or equal" reads every row. The function appends the values to
- * the list `values`. The character `?` in a condition stands for the condition's value.
+ * Writes the given SQL conditions for those values that are present, with `and` before each condition. The function
+ * leaves out the condition of an absent value. PostgreSQL's plan for a condition such as "null or equal" would read
+ * every row. The function appends the values to the list `values`. The character `?` in a condition stands for the
+ * condition's value.
  */
 export const conditions = (
   values: unknown[],

@@ -1,10 +1,12 @@
 import pg from 'pg'
 
 /**
- * Returns the settings of a database connection under a name of this service. The driver would put `application_name`
- * and `options` of the URL above those of its caller. Then no name would tell a live worker pool, and no statement would
- * have a time limit. Other options of the URL, such as a search path, stay.
- * @param settings holds options of the service, such as `-c statement_timeout=1000`. They win against those of the URL.
+ * Returns the settings of a database connection that has a name of this service. The database driver would prefer
+ * `application_name` and `options` in the URL to the values of its caller. A name would then not show whether a worker
+ * pool is alive, and no statement would have a time limit. The settings keep other options of the URL, such as a search
+ * path.
+ * @param settings holds options of the service, such as `-c statement_timeout=1000`. The options of the service take
+ * precedence over the options in the URL.
  */
 export function connectionTo(databaseUrl: string, name: string, settings = '') {
   const url = new URL(databaseUrl)
@@ -21,8 +23,8 @@ export function connectionTo(databaseUrl: string, name: string, settings = '') {
 }
 
 /**
- * Creates a database connection for one caller. If the connection breaks, the next statement of the caller rejects.
- * Without a listener for errors, the break of an idle connection would end the whole process.
+ * Creates a database connection for one caller. If the connection breaks, the next statement of the caller rejects. If
+ * the connection had no listener for errors, the break of an idle connection would end the whole process.
  */
 export function singleConnection(settings: pg.ClientConfig): pg.Client {
   const client = new pg.Client(settings)

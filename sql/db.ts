@@ -18,8 +18,8 @@ export type PoolOptions = {
   /** Holds the maximum duration of each SQL statement on the connections of the pool, in milliseconds. 0 means no limit. */
   statementTimeoutMs?: number
   /**
-   * Logs idle database connections that break. The pool opens a new connection in place of a broken connection as soon
-   * as it needs one.
+   * Logs idle database connections that break. The pool replaces a broken connection by a new connection as soon as the
+   * pool needs the connection.
    */
   log?: Pick<Logger, 'debug'>
 }
@@ -28,7 +28,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Holds the time for which PostgreSQL may stay silent after the timeout of an SQL statement. PostgreSQL ends every SQL
+ * Holds how long PostgreSQL may stay silent after the timeout of an SQL statement has passed. PostgreSQL ends every SQL
  * statement at the statement's timeout. Therefore a longer silence means that the PostgreSQL server vanished, or that a
  * proxy lost the connection.
  */
@@ -92,8 +92,8 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // If the database did not respond to an SQL statement, a rollback would wait just as long again. So the pool closes
-    // the database connection, and the database then rolls the transaction back.
+    // After the database did not respond to an SQL statement, a rollback would wait just as long again. Therefore the
+    // pool closes the database connection, and the database then rolls the transaction back.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {
@@ -107,8 +107,8 @@ async function within<Result>(
 }
 
 /**
- * Tells whether PostgreSQL rolled back a transaction in favour of another transaction (deadlock, serialisation). The
- * caller may run a transaction again after PostgreSQL rolled it back.
+ * Tells whether PostgreSQL rolled back a transaction so that another transaction could continue (deadlock,
+ * serialisation). The caller may run a transaction again after PostgreSQL rolled it back.
  */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')
@@ -122,8 +122,8 @@ export const isStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '57014'
 
 /**
- * Tells whether PostgreSQL gave up an SQL statement in favour of other work, or for its duration. The same statement can
- * succeed later.
+ * Tells whether PostgreSQL cancelled an SQL statement, either so that other work could continue, or because the
+ * statement took too long. The same statement can succeed later.
  */
 export const isGivenUp = (error: unknown): boolean =>
   isDeadlock(error) || isLockTimeout(error) || isStatementTimeout(error)

@@ -3,12 +3,15 @@ import type { Queryable } from './db.ts'
 /** Limits how many rows one statement deletes, so that no backlog reaches the statement timeout of the database. */
 const BATCH = 2_000
 
-/** Names the tables whose old rows the housekeeping deletes. Each table has an index on the time in its condition. */
+/**
+ * Names the tables from which the housekeeping job deletes old rows. In each table, an index covers the time in the SQL
+ * condition of the table.
+ */
 type AgedTable = 'deleted_messages' | 'events' | 'oauth_tokens' | 'payment_checks' | 'vault_uses'
 
 /**
- * Deletes the rows of a table that fulfil an SQL condition, one batch after another. The function leaves rows that
- * another transaction has locked. The next call deletes these rows.
+ * Deletes the rows of a table that fulfil an SQL condition, one batch after another. The function skips rows that
+ * another transaction has locked. The next call of the function deletes the skipped rows.
  */
 export async function deleteInBatches(
   db: Queryable,

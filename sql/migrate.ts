@@ -12,7 +12,7 @@ const FOLDER = join(import.meta.dir, 'migrations')
  */
 const MIGRATION_LOCK = 7_305_146
 
-/** Names the connections that migrate, as PostgreSQL shows them. */
+/** Names the database connections that run migrations, so that PostgreSQL shows this name. */
 const MIGRATOR = 'purser migrate'
 
 async function migrationNames(folder = FOLDER): Promise<string[]> {
@@ -30,7 +30,8 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
   const client = singleConnection(connectionTo(databaseUrl, MIGRATOR))
   await client.connect()
   try {
-    // The database or its role may limit the time of statements, but the build of an index can take hours.
+    // The settings of the database or of its role may limit the time of statements, but the build of an index can take
+    // hours.
     await client.query('set statement_timeout = 0')
     await takeLock(client)
     await migrateQueue(databaseUrl)
@@ -52,8 +53,8 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
 }
 
 /**
- * Applies Graphile Worker's migrations on a pool of this service. Graphile Worker would remove the listeners for errors
- * from a pool of its own before the connection has closed.
+ * Applies Graphile Worker's migrations on a pool of this service. If Graphile Worker used its own pool, it would remove
+ * the listeners for errors before the connection has closed.
  */
 async function migrateQueue(databaseUrl: string): Promise<void> {
   const pool = createPool({ url: databaseUrl, size: 1, name: MIGRATOR, statementTimeoutMs: 0 })
@@ -68,8 +69,9 @@ async function migrateQueue(databaseUrl: string): Promise<void> {
 const TURN_PAUSE_MS = 200
 
 /**
- * Waits until no other process migrates the database. A statement that waited for the advisory lock would hold a
- * database snapshot. The online build of an index in the other process would wait for this snapshot (a deadlock).
+ * Waits until no other process migrates the database. A statement that waits for the advisory lock would hold a
+ * database snapshot. The other process may be building an index online. This build would wait for the end of the
+ * snapshot, so both processes would wait for ever.
  */
 async function takeLock(client: pg.Client): Promise<void> {
   for (;;) {
@@ -127,7 +129,7 @@ async function dropHalfBuilt(client: pg.Client, text: string): Promise<void> {
 
 /**
  * Limits the milliseconds that a migration waits for a table lock. While a migration waits for a table lock, every
- * later SQL statement on the table waits too.
+ * later SQL statement on the table also waits.
  */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
@@ -162,8 +164,8 @@ async function appliedMigrations(db: Queryable | pg.Client): Promise<Set<string>
 }
 
 /**
- * Returns the migrations that the database lacks. If the database lacks no migration, it is ready for this version of
- * the service.
+ * Returns the migrations that the database lacks. If the database lacks no migration, the database is ready for this
+ * version of the service.
  */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ present: boolean }>(

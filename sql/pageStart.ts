@@ -1,6 +1,9 @@
 import type { Cursor } from '../shared/cursor.ts'
 
-/** Returns the start of a page of a newest-first list, as the values after the SQL condition `(created_at, row) <`. */
+/**
+ * Returns the position at which a page of a newest-first list starts, as the values that follow the SQL condition
+ * `(created_at, row) <`.
+ */
 export const pageStart = (cursor: Cursor | null): [at: Date | string, row: bigint] =>
   cursor === null ? ['infinity', 0n] : [new Date(cursor.atMs), cursor.row]
 

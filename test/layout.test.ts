@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, '..')
 const ROOMS = ['api', 'workers', 'sql', 'shared'] as const
 type Room = (typeof ROOMS)[number]
 
-/** Maps each top folder of the source (called a room) to the top folders from which its files may import. */
+/** Maps each top folder of the source code (called a room) to the top folders from which its files may import. */
 const MAY_IMPORT: Record<Room, readonly Room[]> = {
   shared: ['shared'],
   sql: ['sql', 'shared'],
@@ -173,7 +173,8 @@ test('the folder shared/ imports no database, no web framework, no file access a
 test('only the folder sql/ and the spool (disk queue of mail) contain SQL text, and only sql/ calls graphile_worker', () => {
   const statement =
     /\b(select\s[\s\S]{0,200}\sfrom\s|insert\s+into\s|delete\s+from\s|update\s+\w+\s+set\s|graphile_worker\.)/i
-  // The files of the mail spool use a separate database of the SMTP listener, so these files may contain SQL.
+  // The files of the mail spool (accepted mail) use a separate SQLite database of the SMTP listener, so these files may
+  // contain SQL.
   const own = new Set(
     ['spool.ts', 'spoolAddresses.ts', 'spoolThread.ts'].map((name) => `api/smtp/spool/${name}`),
   )

@@ -1,7 +1,7 @@
 /**
  * Runs `npm test`. The command `npm test` starts one embedded PostgreSQL with a migrated template database, runs the
  * test files by `bun test`, and ends with a line `N passed, N failed, N skipped`. An argument without a leading dash
- * selects the test files whose path contains it. Arguments that are options are passed on to `bun test`.
+ * selects the test files whose path contains the argument. Arguments that are options are passed on to `bun test`.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
 /**
- * Limits the milliseconds of one test, so that a test that hangs is ended. This time limit is high, because a test must
- * not fail only because the machine is busy.
+ * Limits the milliseconds of one test, so that a hanging test is ended. The time limit of a test is high, because a
+ * test must not fail only because the machine is busy.
  */
 const TEST_LIMIT_MS = 180_000
 
@@ -21,8 +21,8 @@ const TEST_LIMIT_MS = 180_000
 const LANES = 6
 
 /**
- * Matches the test folders that contain the slowest test files. The slowest test files begin first, so that none of
- * them runs alone at the end.
+ * Matches the test folders that contain the slowest test files. The slowest test files begin first, so that no slow
+ * test file runs alone at the end.
  */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 

@@ -75,9 +75,9 @@ const ARGUMENTS = process.argv.slice(2)
 const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
-  // Graphile Worker does not await the SQL statement that deletes the database row of a finished job. If the database
-  // connection breaks during this SQL statement, a promise without a handler rejects. After such a rejection,
-  // queue/recoverJobs.ts releases the finished job. A second run of the finished job changes nothing.
+  // Graphile Worker does not wait for the SQL statement that deletes the database row of a finished job. If the
+  // database connection breaks during this SQL statement, a promise rejects for which nobody has a handler. After such
+  // a rejection, queue/recoverJobs.ts releases the finished job. A second run of the finished job changes nothing.
   process.on('unhandledRejection', (error) => {
     if (isDatabaseUnavailable(error)) {
       return log.warn({ err: error }, 'the end of a job was not recorded: the database is away')

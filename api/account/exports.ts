@@ -10,11 +10,11 @@ import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
 /**
- * Sets the maximum duration of one project export in milliseconds. The duration is limited, because the database
- * snapshot of a long export keeps the database from removing old rows.
+ * Sets the maximum duration of one export of a project's data, in milliseconds. The duration of an export is limited,
+ * because the database snapshot of a long export keeps the database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000
-/** Sets the milliseconds between two checks of the platform key that reads an export. */
+/** Sets after how many milliseconds a running export checks its platform key again. */
 const CHECK_MS = 2_000
 /** The service sends an export in chunks that each have about this number of bytes. */
 const CHUNK_BYTES = 64 * 1024
@@ -29,14 +29,15 @@ export type Exports = {
   /**
    * Streams the pieces of an export as fast as the client reads them. Closes the database snapshot at the end of the
    * export, and after an error or an abort.
-   * @param reader.admitAgain throws an ApiError if the platform key is revoked. The export then ends early.
+   * @param reader.admitAgain throws an ApiError if the platform key is revoked. After such an ApiError the export ends
+   * early.
    */
   stream(
     taken: ProjectExport,
     pieces: AsyncGenerator<Uint8Array>,
     reader: { signal: AbortSignal; admitAgain: () => Promise<void> },
   ): ReadableStream<Uint8Array>
-  /** Returns the number of exports that run in this process. */
+  /** Returns the number of exports that are running in this process. */
   size(): number
   /** Ends all exports when the process stops. */
   stop(): Promise<void>
@@ -44,8 +45,8 @@ export type Exports = {
 
 /**
  * Creates the store of open exports.
- * @param stores `pool` holds connections for exports only. The pool has one spare connection, so that the service can
- * refuse a further export at once.
+ * @param stores holds `pool`, whose connections only exports use, and the store of large mail contents. The pool has
+ * one connection more than the maximum number of exports, so that the service can refuse a further export at once.
  */
 export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger): Exports {
   const open = new Set<() => Promise<void>>()
@@ -62,7 +63,8 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
       const check = async () => {
         if (performance.now() < checkMs) return
         checkMs = performance.now() + CHECK_MS
-        // An unreachable database refuses nobody: the next check tells more.
+        // If the database is unreachable during this check of the key, the export continues, and the next check of the
+        // key decides.
         await admitAgain().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
         })

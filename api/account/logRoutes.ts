@@ -280,8 +280,9 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
 }
 
 /**
- * Returns one page of the audit log. Projects take turns in searching, so a text search of one project may wait for the
- * searches of other projects. @throws {ApiError} 400 for an invalid query.
+ * Returns one page of the audit log. The searches of several projects run in rotation, so a text search of one project
+ * may wait for the searches of other projects.
+ * @throws {ApiError} 400 for an invalid query.
  */
 export async function listLogs(
   { pool, searches }: Pick<Services, 'pool' | 'searches'>,

@@ -30,7 +30,7 @@ export class ApiError extends PurserError {
   override readonly name: string = 'ApiError'
   /** Holds the HTTP status of the response. */
   readonly status: number
-  /** Holds the error code that the service returned, e.g. `bad_request`. */
+  /** Holds the error code that the service returned, such as `bad_request`. */
   readonly code: string
   /** Holds the request id that you tell the operator of the service when you ask about a request. */
   readonly requestId: string | null
@@ -99,8 +99,8 @@ export class ExpiredError extends ApiError {
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
   /**
-   * Holds the number of seconds that the client must wait before a retry (Retry-After). `null` means that the response
-   * names no wait.
+   * Holds the number of seconds that the client must wait before a retry (Retry-After). The value `null` means that the
+   * response names no time to wait.
    */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
@@ -113,8 +113,8 @@ export class RateLimitError extends ApiError {
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
   /**
-   * Holds the number of seconds that the client must wait before a retry (Retry-After). `null` means that the response
-   * names no wait.
+   * Holds the number of seconds that the client must wait before a retry (Retry-After). The value `null` means that the
+   * response names no time to wait.
    */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {

@@ -66,7 +66,10 @@ type PaymentEvent = Partial<{
   network: string
   payerAddress: string
   resourceUrl: string
-  /** Tells who named the paid resource. The value `payer` means that only the payer named the paid resource. */
+  /**
+   * Tells whether the payer or the seller named the paid resource. The value `payer` means that only the payer named
+   * the paid resource.
+   */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null

@@ -138,7 +138,7 @@ export class Http {
 
   /**
    * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service. The number is 0
-   * until the service has told its time.
+   * until a response of the service has told the time in its header Date.
    */
   get clockAheadMs(): number {
     return this.#clockAheadMs
@@ -269,7 +269,7 @@ function readRetryAfter(value: string | null): number | null {
   return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1_000)
 }
 
-/** Waits for the given number of milliseconds, but ends the wait early if the signal aborts. */
+/** Waits for the given number of milliseconds, or until the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

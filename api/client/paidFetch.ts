@@ -13,7 +13,7 @@ export type PaidFetch = {
    * JSON.
    */
   body?: unknown
-  /** Holds the reason for the purchase, so that the owner can read why the agent buys. */
+  /** Holds the reason for the purchase, which tells the owner why the agent buys. */
   why?: string
   /**
    * Holds the idempotency key of the purchase. Two purchases with the same idempotency key never pay twice. The default

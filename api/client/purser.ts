@@ -52,8 +52,8 @@ export class Purser {
   }
 
   /**
-   * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service, with a precision of
-   * about a second. The number is 0 until the service has told its time.
+   * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service, with a precision
+   * of about a second. The number is 0 until a response of the service has told the time in its header Date.
    */
   get clockAheadMs(): number {
     return this.#http.clockAheadMs

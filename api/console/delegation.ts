@@ -149,7 +149,7 @@ type Made = { subject: string; detail?: string }
 
 /**
  * Reads the id of a new object from the response for the audit log, because the request that creates the object does
- * not contain the id. The audit log takes no secrets from the response.
+ * not contain the id. The audit log does not copy secrets from the response.
  */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
   'email_rule.create': ({ id, type, scope, value }) => ({
@@ -191,7 +191,10 @@ export function findOpened(route: Route, { projectId }: Delegation): Opened {
 export const listOpened = (): { route: string; role: Role }[] =>
   [...ALLOWED].map(([route, { role }]) => ({ route, role }))
 
-/** Lists the scopes of a viewer's requests, which give no access to codes of mail and to secrets. */
+/**
+ * Lists the scopes of requests by a person with the role viewer. The scopes give no access to the codes in mails and to
+ * secrets.
+ */
 const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
 
 /**

@@ -59,7 +59,8 @@ async function page({ request }: { request: Request }): Promise<Response> {
 /**
  * Serves the page of the console and its files. The console page holds no data, because its script loads the data. A
  * sign-in link has its token behind a `#` character. Browsers do not send the part of a URL after `#`, so no server,
- * proxy or log sees the token of a sign-in link. Link previews do not use up this token either.
+ * proxy or log sees the token of a sign-in link. A program that previews links does not use up the token of a sign-in
+ * link either.
  */
 export function pageRoutes() {
   const open = { detail: openOperation() }

@@ -93,7 +93,7 @@ type Schema = Partial<
 > &
   Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number>> & { anyOf?: Schema[] }
 
-/** Returns texts that state the type, the values, the bounds and the default of a parameter. */
+/** Returns texts that state the type, the allowed values, the bounds and the default of a parameter. */
 function rangeOf(schema: Schema): string[] {
   const { type, format, pattern, minimum, maximum, minLength, maxLength } = schema
   const values = schema.enum ?? schema.anyOf?.map((member) => member.const)

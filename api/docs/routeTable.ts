@@ -4,7 +4,7 @@ import type { Role } from '../../shared/people/roles.ts'
 import type { Scope } from '../../shared/scopes.ts'
 
 /**
- * Describes the credential that a route requires: none, any API key, an API key with the named scope, or a console
+ * Describes what a caller needs for a route: nothing, any API key, an API key with the named scope, or a console
  * session. The `detail` of the route holds the credential that the route requires. The gate (the checks before every
  * handler), the OpenAPI document and the documentation pages read the required credential from the `detail` of the
  * route.
@@ -42,8 +42,8 @@ export type Route = {
   /** Tells whether a person opens the route in a browser, and therefore gets errors as HTML pages. */
   page?: true
   /**
-   * Tells whether the browser loads this console route in a frame, and therefore sends no request header of the
-   * console.
+   * Tells whether the browser loads the console route in a frame. The request of a frame lacks the header that the
+   * console page adds to its other requests.
    */
   framed?: true
   /**
@@ -53,7 +53,10 @@ export type Route = {
   role?: Role
 }
 
-/** Describes the result of a route search: a route, a path that lacks the requested method, or no path at all. */
+/**
+ * Describes the result of a search for a route: the route, a path that has no route for the requested method, or no
+ * path at all.
+ */
 export type Match =
   | { kind: 'route'; route: Route }
   | { kind: 'method'; allowed: string[] }

@@ -32,7 +32,7 @@ import {
 
 const missing = () => notFound('Delivery not found')
 
-/** Matches the event types whose subject is a message. */
+/** Matches the types of events that belong to a message. */
 const OF_MESSAGE = /^(?:message|attachment)\./
 
 /** Returns a webhook delivery in the form that the delivery log shows. */
@@ -117,8 +117,8 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
 }
 
 /**
- * Reads the log of webhook deliveries. A search in the webhook URLs may read every delivery, so the search of each
- * project waits for its turn.
+ * Reads the log of webhook deliveries. A search in the webhook URLs may read every delivery, so the projects run such
+ * searches one after another.
  */
 const read = <Result>(
   { pool, searches }: Server,

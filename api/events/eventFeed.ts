@@ -16,8 +16,8 @@ import { ApiError } from '../http/errors.ts'
 /** Reads the events of one project, beginning at a given event. */
 export type EventReader = {
   /**
-   * Returns the next events of the project in order. Returns an empty list if the deadline (a value of
-   * performance.now()) passes, or if the event reader has ended.
+   * Returns the next events of the project in order. Returns an empty list if no event comes before the deadline (a
+   * value of performance.now()), or if the event reader has ended.
    * @throws the error of the database if the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
@@ -35,8 +35,9 @@ export type EventFeed = {
    * Opens a reader of a project's events.
    * @param after is the last event that the client knows. An `after` of `null` asks only for events that happen from
    * now on.
-   * @returns an event reader, and the event that precedes the first event of this reader. If `missed` is true, events
-   * after `after` are deleted, or `after` is not an event of this project's stream.
+   * @returns an event reader, and the event that precedes the first event of this reader. If `missed` is true, the
+   * client may have missed events, because events after `after` are deleted, or because `after` is not an event of this
+   * project's stream.
    * @throws {ApiError} 429 if the project has too many event readers.
    */
   open(
@@ -69,12 +70,12 @@ type Channel = {
   projectId: string
   readers: Set<Reader>
   /**
-   * Holds the newest events of the project, up to the event with the sequence number `head`. The process keeps these
+   * Holds the newest events of the project, up to the event whose sequence number is `head`. The process keeps these
    * events in memory without a gap.
    */
   recent: StoredEvent[]
   head: bigint
-  /** Tells whether the database may hold events that are newer than the event with the sequence number `head`. */
+  /** Tells whether the database may hold events with a sequence number above `head`. */
   stale: boolean
   reading: Promise<void> | null
 }
@@ -251,8 +252,8 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // If a restored backup lacks the last event that the client knows, the client continues by the time of this event.
-  // The client has not seen any event that is newer than its last known event.
+  // If a restored backup lacks the last event that the client knows, the client continues with the events after the
+  // time of this event. The client has not seen any event that is newer than its last known event.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

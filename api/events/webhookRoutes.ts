@@ -235,7 +235,7 @@ async function findTarget({ pool }: Services, request: Request, id: string) {
 }
 
 /**
- * Returns the project of an API key if the key has the scopes of all given events. @throws {ApiError} 403 if the key
+ * Returns the project of an API key if the scopes of the key allow all given events. @throws {ApiError} 403 if the key
  * lacks a scope.
  */
 function requireEventScopes(request: Request, events: Static<typeof Events>): string {

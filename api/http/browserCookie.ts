@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * Returns the name of the browser's cookie. The name has the prefix `__Host-`, so that no sibling host can set the
- * browser's cookie.
+ * Returns the name of the cookie that ties a request to the browser. The name has the prefix `__Host-`, so that no
+ * sibling host can set the browser's cookie.
  */
 const cookieName = (baseUrl: string): string =>
   baseUrl.startsWith('https:') ? '__Host-purser_browser' : 'purser_browser'
@@ -14,7 +14,8 @@ const cookieName = (baseUrl: string): string =>
 const SECRET = /^[A-Za-z0-9_-]{43}$/
 
 /**
- * Returns the secret in the browser's cookie. If the browser has no cookie, returns a new secret of 256 random bits.
+ * Returns the secret in the cookie that ties a request to the browser. If the browser has no cookie, returns a new
+ * secret of 256 random bits.
  */
 export const browserOf = (request: Request, baseUrl: string): string =>
   readBrowser(request, baseUrl) ?? randomBytes(32).toString('base64url')

@@ -79,7 +79,10 @@ let diskFullMs = Number.NEGATIVE_INFINITY
 /** Tells whether a recent request failed because the database's disk was full. */
 export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
 
-/** Holds the value of Retry-After in seconds while the database is unreachable, or after it gave a statement up. */
+/**
+ * Sets how many seconds a client must wait (Retry-After) while the database is unreachable, or after the database has
+ * cancelled a statement.
+ */
 const UNAVAILABLE_RETRY_S = 2
 
 /** Tells whether an HTTP request failed because the database or the object store is unreachable. */

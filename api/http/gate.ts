@@ -19,9 +19,9 @@ export type Budget = { limit: number; remaining: number; resetsAt: Date }
 export const MCP_PATH = '/mcp'
 
 /**
- * Holds the beginning of the paths of the x402 facilitator routes, which have their own request limit. With separate
- * limits, a seller's sales do not use up the request limit of the project. The project's own calls do not use up the
- * limit of the sales.
+ * Holds the first part of the paths of the x402 facilitator routes, which have a separate request limit. With separate
+ * limits, a seller's sales do not use up the request limit of the project. The other calls of the project do not use up
+ * the limit of the facilitator routes.
  */
 const FACILITATOR = '/v0/x402/'
 
@@ -97,7 +97,7 @@ export async function admit(
 /**
  * Checks an admitted API key or OAuth token again, and does not count the request again.
  * @returns the identity with the scopes that the caller still has.
- * @throws {ApiError} 401 if the key or the access is revoked, 403 if the scope is gone.
+ * @throws {ApiError} 401 if the key or the access is revoked, 403 if the caller has lost the scope.
  */
 export async function admitAgain(
   { gatePool, config }: Services,
@@ -155,8 +155,8 @@ const mcpChallenge = ({ http: { baseUrl }, oauthPurseScopes }: Config): string =
     : ''
 
 /**
- * Returns the OAuth access token of an Authorization header. Returns `null` if the header holds no access token. A
- * header without an access token may hold an API key.
+ * Returns the OAuth access token of an Authorization header. Returns `null` if the header holds no access token. An
+ * Authorization header without an access token may hold an API key.
  */
 function bearerToken(authorization: string | null): string | null {
   const token = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
@@ -174,7 +174,7 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
-  // If the operator stops offering a scope, valid OAuth tokens lose this scope too.
+  // If the operator stops offering a scope, valid OAuth tokens also lose this scope.
   const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
   const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
   return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }
@@ -199,7 +199,8 @@ async function refuseUnauthorized(
 
 /**
  * Counts a failed sign-in to the console. Failed sign-ins and wrong API keys of the same IP address share one count.
- * @param subject is the name of the caller's network, as `networkSubject` returns it.
+ * @param subject is the name under which failed sign-ins of the caller's network are counted, as `networkSubject`
+ * returns it.
  * @throws {ApiError} 429 if the address exceeds the limit of failed sign-ins.
  */
 export async function countFailedSignIn(

@@ -61,7 +61,7 @@ export type Operation = {
   }
   /**
    * Describes a second success status of the route. A response with the second success status has the same body as a
-   * response with the first, or has no body if the status is 204.
+   * response with the first success status, or has no body if the second status is 204.
    */
   alsoAnswer?: { status: number; description: string }
   /** Holds an example of the request body for the documentation. */
@@ -96,7 +96,7 @@ const PageToken = t.String({
 /** Describes the query of a paged list. */
 export const PageQuery = t.Object({ limit: t.Optional(Limit), pageToken: t.Optional(PageToken) })
 
-/** Describes a query parameter with a text that every returned row of the list must contain. */
+/** Describes a query parameter of a list. Each returned row contains the text of this parameter. */
 export const PartOf = (what: string) =>
   t.Optional(
     t.String({

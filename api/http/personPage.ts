@@ -32,8 +32,8 @@ export const sayingHtml = (title: string, text: string): string =>
   pageHtml(title, `<p>${escaped(text)}</p>`)
 
 /**
- * Sets the Content-Security-Policy of these pages. The pages load only their style and run no script, because a page may
- * hold words of strangers.
+ * Sets the Content-Security-Policy of the pages that a person opens without the console. The pages that a person opens
+ * without the console load only their style and run no script, because a page may hold words of strangers.
  */
 const POLICY = [
   "default-src 'none'",
@@ -46,7 +46,10 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Returns the HTTP response with a page for a person. No cache keeps the page, because its link may be a secret. */
+/**
+ * Returns the HTTP response with a page for a person. Caches must not store the page, because the link of the page may
+ * be a secret.
+ */
 export const personPage = (
   html: string,
   status = 200,

@@ -18,7 +18,7 @@ export type Reads = {
   /**
    * Records the position in the database's write-ahead log up to which a project has written. The caller awaits this
    * function before it answers a request that may have written to the database. The function never throws, because the
-   * change is made, and an error would make the client repeat the change.
+   * database change is already made, and an error would make the client repeat the change.
    */
   wrote(projectId: string): Promise<void>
   /**
@@ -66,7 +66,10 @@ export function replicaReads({
    */
   let replayed: Lsn | null = null
   let stopping = false
-  /** Holds the projects with writes that the database did not record. Until it has recorded them, the primary reads. */
+  /**
+   * Holds the projects of which the database has not yet recorded a write. Until the database has recorded the write,
+   * the primary executes the reads of such a project.
+   */
   const unrecorded = new Map<string, object>()
   const recordAgain = async () => {
     const writes = [...unrecorded]
@@ -74,7 +77,7 @@ export function replicaReads({
       primary.pool,
       writes.map(([projectId]) => projectId),
     )
-    // A project can have written again meanwhile.
+    // A project may have written again in the meantime, and then the project stays in `unrecorded`.
     for (const [projectId, write] of writes) {
       if (unrecorded.get(projectId) === write) unrecorded.delete(projectId)
     }

@@ -37,8 +37,8 @@ export type RequestState = {
   /** Counts the bytes of the request body that have already arrived. */
   bodyBytes: number
   /**
-   * Checks again that the caller may use the route, because the caller may have lost its rights while the body arrived.
-   * The value is `null` for a route that everybody may use.
+   * Checks again whether the caller may use the route, because the caller may have lost its rights while the body
+   * arrived. The value is `null` for a route that everybody may use.
    */
   admitAgain: (() => Promise<void>) | null
 }

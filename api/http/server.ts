@@ -38,14 +38,14 @@ import { startWaiters } from './waiters.ts'
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 /**
- * Sets the seconds after which Bun closes a connection without bytes, also while a handler still runs. A redeem sends no
- * byte for up to 120 seconds (SETTLEMENT_WAIT_MS).
+ * Sets after how many seconds Bun closes a connection on which no bytes arrive or leave, even if a handler still runs.
+ * A redeem call (the settlement of a payment) sends no byte for up to 120 seconds (SETTLEMENT_WAIT_MS).
  */
 export const IDLE_TIMEOUT_S = 150
 const DRAIN_POLL_MS = 20
 /**
- * Limits the milliseconds from the stop of the process for which clients may still read large responses. The limit is
- * below the limit of the whole drain (shared/process/service.ts).
+ * After the process begins to stop, clients may still read large responses for this many milliseconds. The limit is
+ * shorter than the limit for the whole stop of the process (shared/process/service.ts).
  */
 const READ_ON_MS = 12_000
 /**
@@ -57,8 +57,8 @@ const STATEMENT_TIMEOUT_MS = 10_000
 /** Sets the maximum number of milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
 /**
- * Sets the part of the database connections that is reserved. One in POOL_PART connections is only for the
- * authentication of requests, and the same number is only for searches.
+ * Sets which part of the database connections is reserved. One in POOL_PART connections serves only the authentication
+ * of requests, and one in POOL_PART connections serves only searches.
  */
 const POOL_PART = 5
 
@@ -71,7 +71,7 @@ const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 /**
  * Sets how many outgoing mails the service writes to the database in one batch. The service collects one batch of mails
  * while another batch commits. With 64 callers, PostgreSQL uses only a third of the CPU time for each mail if the mails
- * are written in batches. A new batch of mails does not wait for an earlier batch that is slow or waits for a lock.
+ * are written in batches. A new batch of mails starts even if an earlier batch is slow or waits for a lock.
  */
 const SEND_BATCHING = {
   batchMax: 200,
@@ -218,7 +218,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       waiters.release()
       events.release()
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
-      // An export can take hours, so nobody waits for its end.
+      // An export can take hours, so the stop of the process does not wait for running exports.
       while (server.pendingRequests > exports.size() && performance.now() < deadlineMs) {
         await Bun.sleep(DRAIN_POLL_MS)
       }

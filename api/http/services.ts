@@ -54,14 +54,14 @@ export type Services = {
   sales: Batcher<WantedSale, Sale>
   /**
    * Stores the signed authorizations of payments as claims. Returns `true` if the claim is new, and `false` if an
-   * earlier claim holds the same authorization.
+   * earlier claim already stores the same authorization.
    */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
   /**
-   * Grants the right to serve a paid resource to the first caller. Returns `true` for the first caller that takes a
-   * payment's grant, and `false` for later callers.
+   * Grants the first caller the right to serve a paid resource. Returns `true` for the first caller that requests the
+   * grant of a payment, and `false` for later callers.
    */
   grants: Batcher<WantedGrant, boolean>
   /** Counts the payment challenges and the refused payments of each endpoint and day. */
@@ -81,7 +81,7 @@ export type Services = {
   browserProofs: Macs
   /**
    * Holds the keys that authenticate the state that MCP clients carry between calls, one for each master key. The first
-   * key seals new states. Each key has 32 bytes and is the same in every process.
+   * key authenticates new states. Each key has 32 bytes and is the same in every process.
    */
   stateKeys: readonly Uint8Array[]
   /** Returns the key that signs x402 offers. Returns `null` if no worker has published a key for signing offers. */

@@ -9,20 +9,22 @@ import { subscribe } from '../../sql/listen.ts'
  */
 type Watch = {
   /**
-   * Resolves to `true` if the database row has changed since the last call. Resolves to `false` if the deadline (a
-   * value of performance.now()) passes before the row changes.
+   * Resolves to `true` if the database row has changed since the last call of this function. Resolves to `false` if the
+   * deadline (a value of performance.now()) passes before the row changes.
    */
   changed(deadlineMs: number): Promise<boolean>
   close(): void
 }
 
 /**
- * Holds the HTTP requests that wait for the result of a payment or of a check. One database connection listens for the
- * changes of all awaited rows.
+ * Holds the HTTP requests that wait for the result of a payment or of an endpoint check. One database connection
+ * listens for the changes of all awaited rows.
  */
 export type Waiters = {
   watch(id: string): Watch
-  /** Ends every wait for a row change because the process stops. Each wait ends as if its deadline had passed. */
+  /**
+   * Ends every wait for a row change when the process stops. Each of these waits ends as if its deadline had passed.
+   */
   release(): void
   stop(): Promise<void>
 }

@@ -17,8 +17,8 @@ export async function exchange(
   if (lacksVersion(body)) return versionMissing(body)
   const mcp = createMcpServer(connection)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  // The type cast is needed because the transport class of the MCP SDK does not satisfy the SDK's own interface under
-  // exactOptionalPropertyTypes.
+  // The type cast is needed under exactOptionalPropertyTypes, because the transport class of the MCP SDK does not
+  // satisfy the SDK's own interface.
   await mcp.connect(transport as Transport)
   try {
     const response = await transport.handleRequest(request, { parsedBody: body })

@@ -102,8 +102,8 @@ async function answer(
 
 /**
  * Asks an MCP host to request an additional scope from the owner (RFC 6750 §3.1), if the owner can grant this scope on
- * the consent page. The challenge lists both the scopes that the host has and the missing scope, because some MCP hosts
- * forget the scopes that they have.
+ * the consent page. The WWW-Authenticate challenge lists both the scopes that the host has and the missing scope,
+ * because some MCP hosts forget the scopes that they have.
  * @throws {ApiError} 403 with the missing scope in the header WWW-Authenticate.
  */
 function requireScope(

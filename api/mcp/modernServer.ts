@@ -12,8 +12,8 @@ import { type Connection, callTool, instructionsFor, listedTools, serverInfo } f
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**
- * Maps the MCP library's record of a caller to this service's record of the request. This map is needed, because the
- * MCP library passes only its own record of the caller to a tool.
+ * Maps the MCP library's record of a caller to this service's record of the request. The map is needed, because the MCP
+ * library passes only its own record of the caller to a tool.
  */
 const connections = new WeakMap<object, Connection>()
 
@@ -43,8 +43,8 @@ const { fetch: serve } = createMcpHandler(
 )
 
 /**
- * Answers one request of MCP 2026-07-28. If the `_meta` or the headers of the request are wrong, the response names the
- * error.
+ * Answers one HTTP request of an MCP 2026-07-28 client. If the `_meta` or the headers of the request are wrong, the
+ * response names the error.
  */
 export async function answerModern(
   request: Request,

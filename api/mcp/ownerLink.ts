@@ -1,8 +1,8 @@
 /**
- * Handles held mail for an MCP host that can show a link to its user, the owner (MCP 2026-07-28, elicitation in URL
- * mode). The link for the owner leads to the console, where the owner signs in. The link alone gives nobody access,
- * because the owner must sign in. If the MCP host repeats the tool call, the service sends no second mail. The response
- * to the repeated tool call tells the owner's decision.
+ * Handles held mail (mail that waits for the owner's approval) for an MCP host that can show a link to the owner (MCP
+ * 2026-07-28, elicitation in URL mode). The link for the owner leads to the console, where the owner signs in. The link
+ * alone gives nobody access, because the owner must sign in. If the MCP host repeats the tool call that sent the mail,
+ * the service sends no second mail. The response to the repeated tool call tells the owner's decision.
  */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import {
@@ -20,8 +20,8 @@ import type { Connection } from './server.ts'
 import { acceptedText } from './tools/mailTools.ts'
 
 /**
- * Describes a tool call that waits for the owner, by a digest of the call and the response for clients without URL
- * elicitation.
+ * Describes a tool call that waits for the owner. The fields are a digest of the call, and the response for clients
+ * without URL elicitation.
  */
 export type HeldCall = { call: string; data: Record<string, unknown> }
 
@@ -31,8 +31,8 @@ const digest = (name: string, args: unknown): string =>
   requestHash([name, args]).toString('base64url')
 
 /**
- * Authenticates the state that an MCP client carries from one call to the next. The state of one MCP client is invalid
- * for a caller with another API key of the same project.
+ * Authenticates the state that an MCP client carries from one call to the next. The service accepts the state of an MCP
+ * client only from a caller with the same API key.
  */
 export const heldCalls = (connection: Connection): RequestStateCodec<HeldCall> => {
   const { services, caller, projectId } = connection
@@ -60,8 +60,9 @@ export const heldCalls = (connection: Connection): RequestStateCodec<HeldCall> =
 }
 
 /**
- * Returns a response with the link for the owner if the mail is held and the MCP host can show a link. Otherwise
- * returns `null`, and the tool's result is the response.
+ * If the mail is held for approval and the MCP host can show a link, returns a response with the link for the owner. If
+ * the mail is not held or the MCP host cannot show a link, returns `null`, and the caller gets the tool's result as the
+ * response.
  */
 export async function linkForOwner(
   connection: Connection,
@@ -78,7 +79,7 @@ export async function linkForOwner(
   },
 ): Promise<InputRequiredResult | null> {
   const data = result.structuredContent
-  // A tool that only reads or labels a held mail has the mail itself as its result.
+  // If a tool only reads or labels a held mail (a mail that waits for approval), the tool's result is the mail itself.
   if (!findTool(name)?.hints.openWorldHint) return null
   if (data?.deliveryStatus !== 'held' || !showsLinks(context)) return null
   const approval = await findHeld(connection, data)

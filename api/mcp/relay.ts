@@ -126,8 +126,9 @@ function failure({ id, method }: Call, text: string): JSONRPCMessage {
 }
 
 /**
- * Returns the service's response with the id of the call. The service refuses some requests before it reads their id,
- * and its error then has the id null (JSON-RPC 2.0 §5). A host would wait forever for the response to its call.
+ * Returns the service's response with the id of the MCP host's call. If the service refuses a request before it reads
+ * the id of the request, the id in the error is null (JSON-RPC 2.0 §5). With such an id, a host would wait forever for
+ * the response to its call.
  */
 function named(call: Call, answer: JSONRPCMessage): JSONRPCMessage {
   if (!('error' in answer) || (answer.id ?? null) !== null) return answer

@@ -9,8 +9,8 @@ import { OAuthError } from './oauthError.ts'
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const
 
 /**
- * Sets the maximum number of OAuth requests in a minute of one /48 network of IPv6, for the requests that fill a table
- * of limited size.
+ * Sets the maximum number of OAuth requests that one /48 network of IPv6 may send in a minute. The maximum applies to
+ * requests that fill a table of limited size.
  */
 const PER_MINUTE_WIDE: { [Use in keyof typeof PER_MINUTE]?: number } = {
   document: 60,

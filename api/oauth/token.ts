@@ -53,7 +53,8 @@ export async function giveTokens(services: Services, form: Form, requestId: stri
         {
           code: field(form, 'code'),
           clientId,
-          // OAuth 2.1 §10.2 has no redirect_uri at the token endpoint, because PKCE ties the code to its client.
+          // OAuth 2.1 §10.2 defines no parameter redirect_uri for the token endpoint, because PKCE ties the code to its
+          // client.
           redirectUri: form.redirect_uri ? field(form, 'redirect_uri') : null,
           isProven: (challenge) => fitsChallenge(verifier, challenge),
         },

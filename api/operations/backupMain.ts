@@ -50,8 +50,8 @@ function readTarget(argument: string | undefined): string {
 }
 
 /**
- * Copies the parts of DATA_DIR, beginning with the spool. Mail that leaves the spool during the backup is also in the
- * copied database, or in both copies. Mail that is in both copies is stored only once.
+ * Copies the parts of DATA_DIR, beginning with the spool. A mail that leaves the spool (the file of accepted mail)
+ * during the backup is also in the copied database, or in both copies. Mail that is in both copies is stored only once.
  */
 async function copyParts(config: Config, draft: string): Promise<string[]> {
   const { dataDir } = config
@@ -91,8 +91,8 @@ async function copyParts(config: Config, draft: string): Promise<string[]> {
 }
 
 /**
- * Records the time of the backup, because the doctor reports the backup's age. If the time of the backup cannot be
- * recorded, the backup is still usable.
+ * Records the time of the backup, because the command `bun run doctor` reports the backup's age. If the time of the
+ * backup cannot be recorded, the backup is still usable.
  */
 async function noteBackup(url: string): Promise<void> {
   const pool = createPool({ url, size: 1, name: 'purser backup' })

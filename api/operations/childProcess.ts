@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dir, '../..')
 const READY_TIMEOUT_MS = 25_000
 
 export type ReadyProcess = RunningPart & {
-  /** Holds the facts that a child process sent when the child process was ready. */
+  /** Holds the facts that a child process reported when the child process was ready. */
   facts: Record<string, string>
 }
 
@@ -26,8 +26,8 @@ export async function startProcess(
     cwd: ROOT,
     // A child process opens no health port, because the supervisor process reports the health of all parts on one port.
     env: { ...env, HEALTH_PORT: undefined },
-    // A child process writes its log to stderr, because stdout is for the welcome text. The fourth stream carries
-    // messages between the two processes.
+    // A child process writes its log to stderr, because stdout is for the welcome text. The two processes exchange
+    // messages over the fourth stream.
     stdio: ['ignore', 2, 2, 'ipc'],
     // The child process has a separate process group, because Ctrl-C in the terminal must reach the child process only
     // once, through this process.

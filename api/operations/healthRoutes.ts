@@ -21,14 +21,14 @@ const Asked = t.Object({
 })
 
 /**
- * Limits in milliseconds the age of a report on the RPC node. Payment workers report every two seconds, and a slow RPC
- * node delays the report by its time-out.
+ * Limits the age in milliseconds of a worker's report on the RPC node. Payment workers report every two seconds, and a
+ * slow RPC node delays the report by its time-out.
  */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
 /**
- * Names the health checks that examine other processes. This process can serve requests even if a health check of
- * another process fails.
+ * Names the health checks that examine other processes. The process that answers can serve requests even if a health
+ * check of another process fails.
  */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 

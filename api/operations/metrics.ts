@@ -126,7 +126,7 @@ export function createMetrics({
   limits,
 }: {
   pool: Pool
-  /** Holds the event readers of this process, whose number is a metric. */
+  /** Holds the event readers of this process, because a metric shows their number. */
   events: { size(): number }
   /** Holds the limits that the service sets for each project and day. */
   limits: SettlementLimits
@@ -222,7 +222,8 @@ export function createMetrics({
     }
     for (const [n, [, , read]] of GAUGES.entries()) {
       const value = read(backlog)
-      // The function `reset` would set the gauge to 0, as if a worker had asked the RPC node just now.
+      // The function `reset` would set the gauge to 0, and 0 would wrongly mean that a worker has asked the RPC node
+      // just now.
       if (value === null) gauges[n]!.remove()
       else gauges[n]!.set(value)
     }

@@ -3,7 +3,7 @@ import { ConfigError } from '../../shared/config/config.ts'
 
 /** Describes a running part of the service, such as a worker pool. */
 export type RunningPart = {
-  /** Holds a promise that resolves with the reason if the part ends without a call of `stop`. */
+  /** Holds a promise that resolves with the reason if the part of the service ends without a call of `stop`. */
   ended: Promise<string>
   stop(): Promise<void>
 }

@@ -5,8 +5,8 @@ import type { FirstKeys } from '../../sql/account/bootstrap.ts'
 import { LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 
 /**
- * Returns the lines of the welcome text about the devnet. These lines may show the keys of the devnet, because the keys
- * are public and the money of the devnet is worthless.
+ * Returns the lines of the welcome text about the devnet. The lines about the devnet may show the keys of the devnet,
+ * because the keys are public and the money of the devnet is worthless.
  */
 function devnetLines({ chain }: Config): string {
   if (!chain.embeddedDevnet) return ''

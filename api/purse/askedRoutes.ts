@@ -68,7 +68,10 @@ const ListQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })
 type Pooled = Pick<Services, 'pool'>
 type Wanted = { projectId: string; approvalId: string }
 
-/** Returns an approval request together with its purchase. @throws {ApiError} 404 for an unknown approval request. */
+/**
+ * Returns an approval request for a payment together with its purchase. @throws {ApiError} 404 for an unknown approval
+ * request.
+ */
 export async function readAskedPayment(
   { pool }: Pooled,
   { projectId, approvalId }: Wanted,
@@ -172,7 +175,7 @@ const ERRORS = {
   410: 'The request has expired',
 }
 
-/** Serves the payments that wait for their owner's approval. */
+/** Serves the payments that wait for the owner's approval. */
 export const askedRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId/purse/asked' })
     .get('', ({ params, query }) => listAsked(services, params.projectId, query), {

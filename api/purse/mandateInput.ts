@@ -1,6 +1,6 @@
 /**
- * Describes the terms of a spending mandate in the form in which an owner writes them, with amounts in USDC, and with
- * hosts and URLs as text.
+ * Describes the terms of a mandate (a limit on the payments of a project) in the form in which the owner writes the
+ * terms. Amounts are in USDC, and hosts and URLs are text.
  */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
@@ -42,7 +42,7 @@ const MandateName = t.String({
   error: 'be 1 to 100 characters without control characters',
 })
 
-/** Describes the fields of a mandate that a change may set. */
+/** Describes the fields of a mandate (a spending limit) that a change may set. */
 const MandateFields = {
   name: t.Optional(MandateName),
   task: t.Optional(
@@ -93,7 +93,7 @@ const MandateFields = {
 const ChangeBody = t.Object(MandateFields)
 type Given = Static<typeof ChangeBody>
 
-/** Describes a new mandate. */
+/** Describes a new mandate (a limit on the payments of a project). */
 export const MandateBody = t.Composite([
   t.Omit(ChangeBody, ['name', 'maxPerPayment']),
   t.Object({
@@ -145,7 +145,7 @@ export const newTerms = (
     start: null,
   })
 
-/** Returns all terms of a mandate as they are after a change. @throws {ApiError} 400 for invalid terms. */
+/** Returns all terms of a mandate (a spending limit) after a change. @throws {ApiError} 400 for invalid terms. */
 export const changedTerms = (
   present: Mandate,
   { state, ...given }: Static<typeof MandateChange>,
@@ -153,7 +153,7 @@ export const changedTerms = (
 ): MandateTerms & { state: MandateState } => ({
   ...merged(
     { ...present, validFrom: null },
-    // A mandate without a start time is valid from now on.
+    // A mandate without a start time is valid from the present moment on.
     given.validFrom === null ? { ...given, validFrom: new Date().toISOString() } : given,
     { ...rules, start: present.validFrom },
   ),
@@ -161,7 +161,7 @@ export const changedTerms = (
 })
 
 /**
- * Returns the terms of a mandate with the given changes.
+ * Returns the terms of a mandate (a spending limit) with the given changes.
  * @param rules.start is the time from which the present mandate is valid. A new mandate has no start time yet, so its
  * `rules.start` is `null`.
  * @throws {ApiError} 400

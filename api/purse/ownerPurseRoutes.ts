@@ -59,8 +59,8 @@ const purse = {
 const NO_PURSE = { 404: 'The project has no purse' }
 
 /**
- * Serves the owner's operations on the purse of a project. A caller with the project's own key may use none of the
- * owner's operations.
+ * Serves the operations that only the owner may perform on the purse (the wallet) of a project. A caller with the
+ * project's own key may use none of the owner's operations.
  */
 export const ownerPurseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId' })

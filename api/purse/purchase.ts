@@ -173,7 +173,7 @@ function orBadAmount(amount: string): bigint {
 /**
  * Handles the route GET /v0/purse/payments/{purchaseId}, which reads a purchase. Waits at most `waitMs` until the
  * purchase has ended.
- * @param untilAsked tells whether the call also returns as soon as the purchase waits for the owner's approval.
+ * @param untilAsked tells whether the call also returns as soon as the purchase must wait for the owner's approval.
  * @throws {ApiError} 403 for a missing scope, 404 for an unknown purchase.
  */
 export async function readPurchase(
@@ -198,7 +198,7 @@ export async function readPurchase(
   }
 }
 
-/** Returns the purse of a project. @throws {ApiError} 404 if the project has no purse. */
+/** Returns the purse (the payment wallet) of a project. @throws {ApiError} 404 if the project has no purse. */
 export async function readPurse(
   { pool }: Pick<Services, 'pool'>,
   projectId: string,

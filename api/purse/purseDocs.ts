@@ -66,7 +66,7 @@ export const EXAMPLE_PURSE = {
 
 const time = (at: Date | null): string | null => at?.toISOString() ?? null
 
-/** Returns a purse in the form in which both the project and the owner see it. */
+/** Returns a purse (the payment wallet of a project) in the form in which both the project and the owner see it. */
 export function toPurseView(purse: Purse): Static<typeof PurseSchema> {
   const balance = purse.balanceAtomic ?? 0n
   const free = balance > purse.openAtomic ? balance - purse.openAtomic : 0n

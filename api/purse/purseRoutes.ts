@@ -92,7 +92,7 @@ const Params = t.Object({
   purchaseId: t.String({ pattern: '^pur_[0-9a-f]{24}$', error: 'be the id of a purchase' }),
 })
 
-/** Describes the filters of a list of a purse's payments. */
+/** Describes the filters for the list of payments from a purse. */
 export const PaymentsQuery = t.Composite([
   PageQuery,
   t.Object({
@@ -207,7 +207,7 @@ const pending = {
   description: 'It has not ended: read it at /v0/purse/payments/{purchaseId}.',
 }
 
-/** Serves an agent's operations on the purse of its project. */
+/** Serves the operations that an agent may perform on the purse (the wallet) of its project. */
 export const purseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/purse' })
     .get('', ({ request }) => readPurse(services, projectOf(request).projectId), {

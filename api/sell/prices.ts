@@ -1,4 +1,4 @@
-/** Reads the price of each path for `bun run sell`. */
+/** Reads the price of each path that `bun run sell` sells. */
 import { z } from 'zod'
 import { normalEncoding, PathError } from './sellPath.ts'
 
@@ -9,7 +9,7 @@ import { normalEncoding, PathError } from './sellPath.ts'
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
 /**
- * Returns the price of a path in its normal form. Returns `null` if the seller does not sell the path.
+ * Returns the price of a path that is in its normal form. Returns `null` if the seller does not sell the path.
  * @throws {PathError} for another spelling of a path that has a higher price.
  */
 type PriceOf = (path: string) => Price | null
@@ -90,7 +90,8 @@ export function readPrices(json: string): Prices {
     of: (path) => {
       const price = prices.find(({ glob }) => glob.match(path))?.price ?? null
       const loose = loosely(path)
-      // The first price that fits another spelling of the path is the price that the seller wants for its content.
+      // The first price whose glob matches another spelling of the path is the price that the seller wants for the
+      // content.
       const wanted = prices.find(
         ({ glob, looseGlob }) => glob.match(path) || looseGlob.match(loose),
       )
@@ -118,8 +119,9 @@ const encoded = (glob: string): string =>
   normalEncoding(glob.toWellFormed().replace(/[^\x21-\x7e]|["<>`]/gu, encodeURIComponent))
 
 /**
- * Returns the spelling that all paths have in common for which a server may serve the same content. Express ignores the
- * case of a path and a slash at its end. Servlet containers drop the parameters of a segment.
+ * Returns a simplified spelling of a path. Paths for which a server may serve the same content have the same simplified
+ * spelling. Express ignores the case of a path and a slash at its end. Servlet containers drop the parameters of a
+ * segment.
  */
 const loosely = (path: string): string =>
   path

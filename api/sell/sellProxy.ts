@@ -72,8 +72,8 @@ export function createSellProxy(
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
       // To check an endpoint, the service itself requests each registered path without a payment. If the registered
-      // path comes from a glob, the service requests the part of the glob without wildcards. The proxy answers such a
-      // request with a payment challenge, but sells nothing at this path.
+      // path comes from a glob, the service requests only the fixed part of the glob before its wildcards. The proxy
+      // answers such a request with a payment challenge, but sells nothing at this path.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')

@@ -30,7 +30,7 @@ export class AddressBook {
   readonly #aliases: ReadonlyMap<string, readonly string[]>
   /**
    * Applies changes to the local copy of the inbox addresses one at a time. If changes overlapped, the listener could
-   * read a page of addresses, and then write back an address that was deleted meanwhile.
+   * read a page of addresses, and then write back an address that was deleted in the meantime.
    */
   readonly #reads: RepeatedReads
   readonly #subscription: Subscription
@@ -72,7 +72,7 @@ export class AddressBook {
       const live = new Set(await findAddresses(this.#pool, candidates))
       const inbox = candidates.find((candidate) => live.has(candidate))
       if (inbox === undefined) return 'unknown'
-      // The address is read again in its turn, because its inbox may have been deleted since this read.
+      // The queue of reads looks the address up again, because the inbox may have been deleted since this lookup.
       this.#reads.add(() => this.#refresh(inbox))
       return { inbox }
     } catch {

@@ -2,8 +2,8 @@ import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
 /**
- * A /48 network may have only this many times as many SMTP connections as a /64 network, because one IPv6 client can
- * own a whole /48.
+ * A /48 network may have at most this many times the SMTP connections of a /64 network, because one IPv6 client can own
+ * a whole /48.
  */
 const WIDE_FACTOR = 4
 
@@ -70,8 +70,8 @@ export class ConnectionLimits {
   #held = (network: string): number => this.#connections.get(network)?.size ?? 0
 
   /**
-   * Ends one SMTP connection to make room for a new connection. @returns false if the network of the new connection
-   * itself has the most connections.
+   * Ends one SMTP connection to make room for a new connection. @returns false if no network has more connections than
+   * the network of the new connection.
    */
   #makeRoom(newcomer: string): boolean {
     const held = ({ networks }: OpenConnection) => Math.max(...networks.map(this.#held))

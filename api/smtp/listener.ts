@@ -29,7 +29,10 @@ import type { SmtpMetrics } from './smtpMetrics.ts'
  */
 const RECIPIENTS_MAX = 100
 export const PATIENCE = {
-  /** Holds the maximum number of milliseconds for which a client may stay silent while it owes bytes. */
+  /**
+   * Holds the maximum number of milliseconds for which a client may stay silent while the listener waits for its next
+   * bytes.
+   */
   silentMs: 60_000,
   /**
    * Holds the maximum duration of an SMTP connection, so that slow clients cannot occupy the connection for ever. The
@@ -176,7 +179,7 @@ export function createListener(
       )
     },
   })
-  // The log would take a field `err` with a network error, such as ECONNRESET, for an outage of the database.
+  // If a network error such as ECONNRESET stood in the field `err`, the log would report an outage of the database.
   server.on('error', ({ message }: Error) => {
     parts.log.warn({ reason: message }, 'smtp connection failed')
   })
@@ -185,7 +188,7 @@ export function createListener(
 
 /**
  * Returns the SMTP reply after an unexpected error. The client must not see the text of the error, which may name a
- * file. The error of a message whose client has left is no fault of this service.
+ * file. If a client leaves while it sends a message, the error is not a fault of this service.
  */
 function unexpected({ log }: Parts, error: Error): SmtpReply {
   if ((error as NodeJS.ErrnoException).code !== 'ECONNECTION') {

@@ -4,8 +4,9 @@ import { createPause } from '../../shared/process/pause.ts'
 const AGAIN_MS = 1_000
 
 /**
- * Runs database reads one after the other, and repeats a failed read until it succeeds. The listener hears of each
- * change only once, so a failed read would leave the listener's copy outdated until the next connection.
+ * Runs database reads one after the other, and repeats a failed read until it succeeds. PostgreSQL notifies the
+ * listener of each change only once. A failed read would leave the listener's local copy outdated until the next
+ * connection.
  */
 export class RepeatedReads {
   readonly #log: Pick<Logger, 'warn'>

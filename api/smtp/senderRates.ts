@@ -8,7 +8,7 @@ const MINUTE_MS = 60_000
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
 /**
- * The limit of a /48 network is only this many times the limit of a /64 network, because one IPv6 client can own a
+ * The limit of a /48 network is at most this many times the limit of a /64 network, because one IPv6 client can own a
  * whole /48.
  */
 const WIDE_FACTOR = 4

@@ -227,7 +227,7 @@ const ownersAlone = () =>
 
 /**
  * Returns the API error that reports a failed operation on a credential.
- * @param refused is the error message for a credential without the secret that the operation needs.
+ * @param refused is the error message if the credential lacks the secret that the operation needs.
  */
 export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
   const { kind, expiresAt } = failed

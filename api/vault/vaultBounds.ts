@@ -22,8 +22,8 @@ import { badRequest } from '../http/errors.ts'
 const METHODS: readonly string[] = USE_METHODS
 
 /**
- * Holds the parsers for the limits on a credential, with one parser for the entries of each limit, such as the allowed
- * hosts. Each parser returns the canonical form of an entry, or `null` for an invalid entry.
+ * Holds a parser for each limit on a credential, such as the list of allowed hosts. The parser reads one entry of the
+ * limit. Each parser returns the canonical form of an entry, or `null` for an invalid entry.
  */
 const READERS = {
   allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },
@@ -84,7 +84,7 @@ export type GivenBounds = { [Bound in (typeof BOUNDS)[number]]?: readonly string
 
 /**
  * Returns the given limits on a credential in their canonical form. Limits on a credential that the request does not
- * name stay absent. Throws a 400 error that names the invalid entry.
+ * name stay absent. Throws a 400 error that names an invalid entry.
  */
 export function readBounds(given: GivenBounds): Partial<Bounds> {
   const read: Partial<Bounds> = {}

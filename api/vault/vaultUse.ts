@@ -76,7 +76,10 @@ export async function useCredential(
   }
 }
 
-/** Returns a function that decides whether the service may fill a credential's secret into an HTTP request. */
+/**
+ * Returns a function that decides whether the limits on a credential allow the service to fill the credential's secret
+ * into an HTTP request.
+ */
 export const judgeFilling =
   (name: string, request: UseRequest) =>
   (credential: OpenCredential): ApiError | null => {
@@ -140,7 +143,7 @@ const toUse = (use: Use) => ({
 
 /**
  * Returns the request with its body as text. @throws {ApiError} 400 for a JSON body with a number that has lost digits.
- * @param field is the name of the body in the error message.
+ * @param field is the name that the error message gives to the body.
  */
 export function readRequest(
   { method, url, headers = {}, body }: GivenRequest,

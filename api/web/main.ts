@@ -83,7 +83,10 @@ const SECTIONS: readonly [path: string, name: string, role: Role][] = [
   ['you', 'Your sign-in', 'viewer'],
 ]
 
-/** Returns the screen of an address. Returns `null` if the address leads nowhere, or is cut within an encoded sign. */
+/**
+ * Returns the screen of an address. Returns `null` if no screen has this address, or if the address is cut off within a
+ * percent-encoded character.
+ */
 function findScreen(path: string): { screen: Screen; params: string[] } | null {
   const parts = path.split('/')
   for (const [pattern, screen] of SCREENS) {
@@ -206,7 +209,7 @@ function startConsole(session: Session): () => void {
 
 const showSignIn = async () => document.body.replaceChildren(await signInChoices())
 
-/** Lists the status of the response to an ended session, and the status after many of these responses. */
+/** Lists the HTTP status of the response to an ended session, and the HTTP status after many of these responses. */
 const SIGNED_OUT = [401, 429]
 
 /** Returns the session of the browser. Returns `null` if the person must sign in. */
@@ -227,7 +230,7 @@ async function showConsole(): Promise<void> {
     stop()
     void showSignIn()
   }
-  // A later refusal, such as that of a passkey, must not draw the sign-in page again.
+  // The console must not draw the sign-in page again after a later refusal, such as the refusal of a passkey.
   signedOut.addEventListener('end', end, { once: true })
 }
 

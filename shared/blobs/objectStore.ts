@@ -14,7 +14,7 @@ export type ObjectStore = {
    */
   get(name: string, maxBytes: number): Promise<Buffer | null>
   /**
-   * Removes an object. The removal of a missing object is no error. @throws {BlobsAwayError} @throws
+   * Removes an object. The removal of a missing object causes no error. @throws {BlobsAwayError} @throws
    * {RemovalRefusedError}
    */
   remove(name: string): Promise<void>
@@ -33,7 +33,9 @@ export class BlobsAwayError extends Error {}
 class RemovalRefusedError extends Error {}
 
 type StoreOperation = 'put' | 'get' | 'remove'
-/** Receives the operation, the outcome and the duration of each request to the object store. */
+/**
+ * Describes a function that receives the operation, the outcome and the duration of each request to the object store.
+ */
 export type ObserveStore = (request: {
   operation: StoreOperation
   outcome: 'done' | 'refused' | 'away'
@@ -48,7 +50,8 @@ const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
 /**
  * Sets the time between two tests of a failed object store. After a failure, one request at a time tests the object
- * store, and all other requests fail at once. So a hanging object store does not block all jobs of the service.
+ * store, and all other requests fail at once. Therefore an object store that does not respond does not block all jobs
+ * of the service.
  */
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
@@ -188,7 +191,8 @@ const isFinal = (status: number): boolean =>
   status >= 400 && status < 500 && ![404, 408, 429].includes(status)
 
 /**
- * Reports that an object is longer than its database row states. Another program must then have written the object.
+ * Reports that an object in the object store is longer than its database row states. If an object is too long, another
+ * program must have written the object.
  */
 export class TooLongError extends Error {}
 

@@ -6,7 +6,7 @@ export type BlobPlace = {
   endpoint: string
   region: string
   /**
-   * Tells whether the URL of an object has the name of the bucket in the host name. If the host name does not hold the
+   * Tells whether the host name in an object's URL contains the name of the bucket. If the host name does not hold the
    * bucket's name, the path of the URL begins with this name.
    */
   virtualHosted: boolean

@@ -27,8 +27,9 @@ export const withoutEmpty = (env: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 
 /**
- * Sets the factor between the general limit on requests a minute and the facilitator's limit. The facilitator's limit
- * is higher, because a sale takes two calls to the facilitator and a 429 after the seller's work would lose the sale.
+ * Sets how many times higher the facilitator's limit on requests per minute is than the general limit. The
+ * facilitator's limit is higher, because a sale takes two calls to the facilitator and a 429 after the seller's work
+ * would lose the sale.
  */
 const FACILITATOR_FACTOR = 6
 
@@ -71,7 +72,10 @@ export function parseConfig(
   throw new ConfigError([...faults.map(faultLine), ...misspelt.map(misspeltLine)].join('\n'))
 }
 
-/** Reads the environment as {@link parseConfig} does. A variable with an invalid value counts as absent. */
+/**
+ * Reads the settings from the environment as {@link parseConfig} does. A variable with an invalid value counts as
+ * absent.
+ */
 export function readConfig(
   env: Record<string, string | undefined>,
   secrets: readonly ReadSecret[],

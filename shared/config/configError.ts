@@ -1,6 +1,6 @@
 /**
- * Reports unusable settings. The error's `message` has one line for each unusable setting: the variable, then the rule
- * for its value.
+ * Reports unusable settings. The error's `message` has one line for each unusable setting. The line names the variable
+ * and then the rule for its value.
  */
 export class ConfigError extends Error {}
 

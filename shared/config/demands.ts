@@ -1,4 +1,6 @@
-/** Checks the rules that depend on other settings, on production, or on the process that reads the settings. */
+/**
+ * Checks the rules whose result depends on other settings, on production, or on the process that reads the settings.
+ */
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import type { Fault } from './configError.ts'
@@ -17,8 +19,8 @@ export const holdsDevnetKey = (keys: readonly string[]): boolean =>
   keys.some((key) => devnetKeys.includes(key.toLowerCase()))
 
 /**
- * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix all of them
- * at once.
+ * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix all broken
+ * rules at once.
  * @param secrets lists the secrets that the process uses. In production, the operator must set every secret of the
  * process.
  */

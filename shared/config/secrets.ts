@@ -17,8 +17,8 @@ export type Secret = (typeof SECRETS)[number]
 export type Part = 'api' | 'smtp' | 'migrate' | RunnerName
 
 /**
- * Lists the secrets of each process and of each worker pool (docs/operating.md). No process reads the keys of another
- * process.
+ * Lists the secrets of each process and of each worker pool (docs/operating.md). No process reads keys that only
+ * another process needs.
  */
 export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   api: ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS'],
@@ -32,7 +32,10 @@ export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   payments: ['RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'RPC_URL'],
 }
 
-/** Names the secret that BLOB_STORE needs. BLOB_PARTS lists the processes that read or write large contents of mail. */
+/**
+ * Names the secret that belongs to the setting BLOB_STORE. BLOB_PARTS lists the processes that read or write large
+ * contents of mail.
+ */
 export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
 const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
 

@@ -27,12 +27,15 @@ export type Config = {
     maxConnections: number
     maxConnectionsPerIp: number
     /**
-     * Holds the maximum number of messages a minute from one network. The field `messagesPerInbox` holds the maximum to
-     * one inbox. The value 0 means no limit.
+     * Holds the maximum number of messages that one network may send in a minute. The field `messagesPerInbox` holds
+     * the maximum number of messages that one inbox may receive in a minute. The value 0 means no limit.
      */
     messagesPerIp: number
     messagesPerInbox: number
-    /** Limits the bytes a second of large messages from one network, and to one inbox. The value 0 means no limit. */
+    /**
+     * Limits the bytes of large messages that one network may send in a second, and that one inbox may receive in a
+     * second. The value 0 means no limit.
+     */
     largeBytesPerS: number
     /** Names the PEM files for STARTTLS. Null means that the SMTP listener offers no STARTTLS. */
     tls: CertificateFiles | null
@@ -41,8 +44,8 @@ export type Config = {
       port: number
       secrets: readonly InboundSecret[]
       /**
-       * Names the topics of Amazon SES that may deliver mail, and the S3 bucket that holds large mail of these topics.
-       * Null means that the operator has set no Amazon SES topic.
+       * Names the Amazon SNS topics through which Amazon SES may deliver mail, and the S3 bucket that holds large mail
+       * of these topics. Null means that the operator has set no Amazon SES topic.
        */
       ses: { topics: readonly string[]; bucket: BlobStoreSettings | null } | null
     } | null
@@ -144,14 +147,14 @@ export type Config = {
     /** Holds the maximum number of bytes of mail that a project may store. Null means no limit. */
     storageBytes: number | null
     /**
-     * Limits the number of payments that a project may claim in a UTC day. The field `dailyGas` limits the gas of their
-     * transactions. Null means no limit.
+     * Limits the number of payments that a project may claim in a UTC day. The field `dailyGas` limits the gas that the
+     * transactions of these payments use in a UTC day. Null means no limit.
      */
     dailySettlements: number | null
     dailyGas: number | null
     /**
      * Limits the bytes of a project's attachments that the service reads in a UTC day. The field `dailyTextSeconds`
-     * limits the seconds of reading. Null means no limit.
+     * limits the seconds for which the service reads a project's attachments in a UTC day. Null means no limit.
      */
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
@@ -170,12 +173,12 @@ export type Config = {
    */
   dnsServers: string[]
   /**
-   * Holds the URL of an internet page that the doctor (the service's self-check) requests. From the response, the
-   * doctor learns the time of the page's server and the public address of this service.
+   * Holds the URL of an internet page that the doctor (the service's self-check) requests. The doctor (the service's
+   * self-check) learns from the response the time of the page's server and the public address of this service.
    */
   outsideUrl: string
   /**
-   * Selects the fields of API responses. The value `full` adds message fields that are not part of the API's
+   * Selects which fields the API responses contain. The value `full` adds message fields that are not part of the API's
    * specification.
    */
   answers: 'standard' | 'full'

@@ -54,8 +54,8 @@ const proxyRange = z.string().refine((text) => {
 }, 'must be a comma-separated list of IP addresses or CIDR ranges')
 
 const dnsServer = z.string().refine((text) => {
-  // The last group of a bare IPv6 address looks like a port, so only an IPv4 address or an IPv6 address in brackets may
-  // have a port.
+  // The last group of a bare IPv6 address looks like a port. Therefore a port may only follow an IPv4 address or an
+  // IPv6 address in brackets.
   if (isIP(text) === 6) return true
   const [, bracketed, plain, port] =
     /^(?:\[([^\]]+)\]|([^\s[\]:]+))(?::(\d{1,5}))?$/.exec(text) ?? []

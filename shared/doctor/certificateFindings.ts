@@ -18,16 +18,16 @@ export type SeenCertificate = {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /**
- * Sets the number of days before a certificate's expiry at which the doctor warns. A working renewal replaces a
- * certificate 30 days before its expiry.
+ * Sets how many days before the expiry of a certificate the doctor (the service's self-check) warns. A working renewal
+ * replaces a certificate 30 days before its expiry.
  */
 const DAYS_WARNING = 14
 const NAMES_MAX = 3
 
 /**
  * Judges whether peers accept a TLS certificate, and whether the certificate expires soon.
- * @param isDemanded tells whether the peers of the server refuse a certificate of an unknown authority.
- * @param fix is the settings line with which the operator gives the server another certificate.
+ * @param isDemanded tells whether the clients of this server refuse a certificate of an unknown certificate authority.
+ * @param fix is the line in the settings with which the operator gives the server another certificate.
  */
 export function judgeCertificate({
   area,

@@ -16,7 +16,7 @@ const RPC_FIX = 'RPC_URL=https://…   # another node of the same chain'
  */
 export const rpcAway = (failure: string): Finding => broken('RPC', `no answer: ${failure}`, RPC_FIX)
 
-/** Makes the doctor's findings about the first responses of an RPC node. */
+/** Makes the findings of the doctor (the service's self-check) about the first responses of an RPC node. */
 export function judgeRpc({
   chainId,
   latencyMs,
@@ -55,7 +55,7 @@ export type NodeFacts =
 /** Sets the number of blocks that a chain node may lag behind the newest block without a warning. */
 const LAG_WARNING_BLOCKS = 10n
 
-/** Makes the doctor's findings about a comparison of several chain nodes. */
+/** Makes the findings of the doctor (the service's self-check) about a comparison of several chain nodes. */
 export function judgeNodes(nodes: readonly NodeFacts[], quorum: number): Finding[] {
   const answering = nodes.filter((node) => 'head' in node)
   const heights = answering.map(({ head }) => head).toSorted((a, b) => (a < b ? 1 : -1))
@@ -148,8 +148,8 @@ const shownCount = (count: bigint): string =>
   count > MILLION ? 'more than a million' : count.toString()
 
 /**
- * Makes the doctor's finding about the key that signs receipts. @param isPublished tells whether the database contains
- * the public part of the receipt key.
+ * Makes the finding of the doctor (the service's self-check) about the key that signs receipts. @param isPublished
+ * tells whether the database contains the public part of the receipt key.
  */
 export const judgeReceiptKey = (isPublished: boolean): Finding =>
   isPublished

@@ -3,7 +3,7 @@ import { counted, type Finding, findingsIn } from './finding.ts'
 const { ok, warning, broken } = findingsIn('database')
 const storage = findingsIn('storage')
 
-/** Holds the facts about the database server that the doctor judges. */
+/** Holds the facts about the database server that the doctor (the service's self-check) judges. */
 export type DatabaseFacts = {
   version: string
   /** Holds the version of the database server, in the format of `server_version_num`. */
@@ -20,7 +20,7 @@ export type DatabaseFacts = {
   pendingMigrations: number
   /** Holds the time of this machine's clock minus the time of the database server's clock. */
   aheadMs: number
-  /** Lists the standbys of the database server, each with its lag in bytes. */
+  /** Lists the standbys (replicas) of the database server, each with its lag in bytes. */
   standbys: readonly { name: string; lagBytes: number; lagMs: number | null }[]
   /** Holds the time when `bun run backup` last ended. Null means that no backup is recorded. */
   backupAt: Date | null
@@ -138,8 +138,9 @@ const FREE_WARNING_BYTES = 5 * GIGABYTE
 const FREE_BROKEN_BYTES = GIGABYTE
 
 /**
- * Makes the doctor's finding about the free space on the disk of DATA_DIR. The disk of DATA_DIR holds the spool of
- * accepted mail and the embedded database. A null `disk` means that the folder DATA_DIR cannot be read.
+ * Makes the finding of the doctor (the service's self-check) about the free space on the disk of DATA_DIR. The disk of
+ * DATA_DIR holds the spool of accepted mail and the embedded database. A null `disk` means that the folder DATA_DIR
+ * cannot be read.
  */
 export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null): Finding {
   if (disk === null) {

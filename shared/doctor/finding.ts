@@ -3,7 +3,7 @@
  * before strangers can send mail, pay and get replies.
  */
 
-/** Lists the areas of findings in the order of the doctor's table. */
+/** Lists the areas of findings in the order in which the table of the doctor (the self-check) shows them. */
 export const AREAS = [
   'settings',
   'database',
@@ -37,7 +37,7 @@ export type Finding = {
   fix?: string
 }
 
-/** Returns functions that make the doctor's findings of one area. */
+/** Returns the functions that make the findings of the doctor (the service's self-check) for one area. */
 export const findingsIn = (area: Area) => ({
   ok: (check: string, found: string): Finding => ({ area, check, found, verdict: 'ok' }),
   warning: (check: string, found: string, fix?: string): Finding =>
@@ -60,6 +60,6 @@ export const shown = (text: string): string => {
   return JSON.stringify(text.length > SHOWN_CHARS ? `${line}…` : line)
 }
 
-/** Writes a number with its noun: `1 day`, `2 days`. */
+/** Writes a number with its noun, for example `1 day` or `2 days`. */
 export const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -9,12 +9,13 @@ const SILENT_DNS = 'the name servers did not answer'
 const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
 
 /**
- * Reports that a DNS query got no response. Without a response, the doctor does not know whether the DNS record exists.
+ * Reports that a DNS query got no response. If DNS sends no response, the doctor (the self-check) does not know whether
+ * the DNS record exists.
  */
 export const dnsAway = (area: Finding['area'], check: string): Finding =>
   findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)
 
-/** Makes the doctor's findings about the MX records of a domain. */
+/** Makes the findings of the doctor (the service's self-check) about the MX records of a domain. */
 export function judgeMx(
   domain: string,
   mailHostname: string,
@@ -49,8 +50,8 @@ export function judgeMx(
 const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
 /**
- * Makes the doctor's findings about the IP addresses of MAIL_HOSTNAME. @param seenAddress is the address of this
- * service from the view of an outside host. Null means that this address is unknown.
+ * Makes the findings of the doctor (the service's self-check) about the IP addresses of MAIL_HOSTNAME. @param
+ * seenAddress is the IP address from which an outside host sees this service. Null means that this address is unknown.
  */
 export function judgeMailHost({
   mailHostname,
@@ -120,8 +121,8 @@ export function judgeListener({
     reached === 'silent'
       ? `no answer on port ${port}: a firewall drops it, or the network does not lead back here`
       : `there is no way to port ${port}`
-  // Many networks do not route a packet to their own public address. So only a host outside the network can test the
-  // SMTP port reliably.
+  // Many networks do not route a packet to their own public address. Therefore only a host outside the network can
+  // reliably test whether the SMTP port is reachable.
   const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP`
   return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
 }

@@ -16,14 +16,14 @@ const { ok, warning, broken } = findingsIn('mail out')
 
 const RELAY_FIX = 'SMTP_RELAY_URL=smtp://USER:PASSWORD@RELAY:587'
 
-/** Makes the doctor's finding about connections to port 25 of large mail providers. */
+/** Makes the finding of the doctor (the service's self-check) about connections to port 25 of large mail providers. */
 export function judgePort25(hosts: readonly { host: string; reached: Reached }[]): Finding {
   const check = 'port 25 outward'
   const answered = hosts.filter(({ reached }) => reached === 'answered')
   if (answered.length > 0) return ok(check, `${answered[0]!.host} answers`)
   if (hosts.every(({ reached }) => reached === 'silent')) {
-    // Silent hosts mean that the cloud provider drops packets to port 25. A firewall of the operator would usually
-    // refuse the connection instead.
+    // If hosts do not respond at all, the cloud provider drops packets to port 25. A firewall of the operator would
+    // usually refuse the connection instead.
     return broken(
       check,
       'no host answers, and none refuses: the provider shuts the port; ask it to open the port, or use a relay',
@@ -59,8 +59,8 @@ const isGeneric = (name: string, address: string): boolean => {
 const withoutZeros = (digits: string): string => digits.replace(/^0+(?=.)/, '')
 
 /**
- * Makes the doctor's finding about the reverse DNS name of an IP address from which the service sends mail (FCrDNS).
- * Large providers refuse mail from an address without a reverse name.
+ * Makes the finding of the doctor (the self-check) about the reverse DNS name of an IP address from which the service
+ * sends mail (FCrDNS). Large providers refuse mail from an address without a reverse name.
  * @param names lists the reverse names of the address. The field `forward` holds the IP addresses to which a reverse
  * name resolves.
  */
@@ -88,10 +88,10 @@ export function judgeReverse(
 export type SpfResult = { address: string; result: string; comment: string }
 
 /**
- * Makes the doctor's finding about the SPF record of a domain.
+ * Makes the finding of the doctor (the service's self-check) about the SPF record of a domain.
  * @param records lists the domain's TXT records that begin with v=spf1.
- * @param isDirect tells whether the service itself sends from the given addresses. A mail relay sends from addresses
- * that nobody but its operator can list.
+ * @param isDirect tells whether the service itself sends from the given addresses. Only the operator of a mail relay
+ * can list the addresses from which the relay sends.
  */
 export function judgeSpf({
   domain,
@@ -110,7 +110,7 @@ export function judgeSpf({
   const wanted = spfRecord(domain, settings)
   const fix = zoneLine(wanted)
   if (records.length === 0) return broken(check, 'no such record', fix)
-  // RFC 7208 §4.5: with two SPF records every receiver reports an error.
+  // If a domain has two SPF records, every receiver reports an error (RFC 7208 §4.5).
   if (records.length > 1) return broken(check, `${records.length} records instead of one`, fix)
   if (results.length === 0) {
     return warning(check, 'no address is known that sends mail, so that nobody can check it', fix)
@@ -132,8 +132,8 @@ export function judgeSpf({
 const KEY_CHARS_1024 = 216
 
 /**
- * Makes the doctor's finding about the DNS record of a DKIM key. @param found lists the TXT records that DNS returned
- * for the DNS name of the DKIM key.
+ * Makes the finding of the doctor (the service's self-check) about the DNS record of a DKIM key. @param found lists the
+ * TXT records that DNS returned for the DNS name of the DKIM key.
  */
 export function judgeDkim(
   { domain, selector, record }: { domain: string; selector: string; record: string },
@@ -169,11 +169,12 @@ export function tagOf(text: string, name: string): string {
 }
 
 /**
- * Makes the doctor's finding about the DMARC record of a domain (RFC 9989). The DKIM signatures of a domain's mail name
- * the domain itself, so these signatures are aligned in the sense of DMARC.
+ * Makes the finding of the doctor (the service's self-check) about the DMARC record of a domain (RFC 9989). The DKIM
+ * signatures of a domain's mail name the domain itself, so these signatures are aligned in the sense of DMARC.
  * @param found holds the DMARC records of the domain, or of its nearest parent domain with DMARC records. The field
- * `at` is the DNS name with these records. The DNS tree walk of DMARC goes from the domain to its parent domains.
- * @param unconfirmed lists those hosts of `rua` that do not confirm their acceptance of reports for the domain.
+ * `at` is the DNS name at which these DMARC records stand. The DNS tree walk of DMARC goes from the domain to its
+ * parent domains.
+ * @param unconfirmed lists the hosts in the tag `rua` that do not confirm that they accept reports for the domain.
  */
 export function judgeDmarc({
   domain,
@@ -228,8 +229,8 @@ export type RelayFacts = {
 }
 
 /**
- * Makes the doctor's findings about the mail relay. @param ourMax is the size in bytes of the largest mail that the API
- * accepts.
+ * Makes the findings of the doctor (the service's self-check) about the mail relay. @param ourMax is the size in bytes
+ * of the largest mail that the API accepts.
  */
 export function judgeRelay(
   { host, login, isEncrypted, sizeMax }: RelayFacts,
@@ -238,8 +239,8 @@ export function judgeRelay(
   const check = `relay ${host}`
   const fix = `SMTP_RELAY_URL=smtp://USER:PASSWORD@${isIP(host) === 6 ? `[${host}]` : host}:587`
   if (login === 'silent') {
-    // The suggested line for the operator names port 587, because hosting providers such as Hetzner block the ports 25
-    // and 465 but leave port 587 open.
+    // The suggested settings line names port 587, because hosting providers such as Hetzner block the ports 25 and 465,
+    // but not port 587.
     return [broken(check, 'no answer: the provider may shut the port', fix)]
   }
   if (login === 'refused') {

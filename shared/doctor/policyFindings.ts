@@ -1,4 +1,7 @@
-/** Makes the doctor's findings about MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
+/**
+ * Makes the findings of the doctor (the service's self-check) about MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC
+ * 8659).
+ */
 import { counted, type Finding, findingsIn, shown } from './finding.ts'
 import { tagOf } from './mailOutFindings.ts'
 import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } from './zone.ts'
@@ -6,15 +9,15 @@ import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } fr
 const { ok, warning, broken } = findingsIn('policies')
 
 /**
- * Holds the MTA-STS policy from the policy host. The field `failure` tells why the doctor could not read the MTA-STS
- * policy.
+ * Holds the MTA-STS policy from the policy host. The field `failure` tells why the doctor (the self-check) could not
+ * read the MTA-STS policy.
  */
 export type SeenPolicy = { failure: string } | { mode: string; maxAgeS: number; coversUs: boolean }
 
 const ID = /^[a-z0-9]{1,32}$/i
 const DAY_S = 24 * 60 * 60
 
-/** x lists the TXT records that begin with v=STSv1. */
+/** The parameter `records` lists the TXT records that begin with v=STSv1. */
 export function judgeSts({
   domain,
   records,
@@ -25,8 +28,8 @@ export function judgeSts({
   domain: string
   records: readonly string[]
   /**
-   * Holds the MTA-STS policy from the policy host. Null means that the doctor did not request the policy, because no
-   * DNS record announces an MTA-STS policy.
+   * Holds the MTA-STS policy from the policy host. Null means that the doctor (the self-check) did not request the
+   * policy, because no DNS record announces an MTA-STS policy.
    */
   policy: SeenPolicy | null
   settings: PolicySettings
@@ -70,8 +73,8 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
 }
 
 /**
- * Makes the doctor's finding about the TXT record of TLS-RPT. @param records lists the TXT records that begin with
- * v=TLSRPTv1.
+ * Makes the finding of the doctor (the service's self-check) about the TXT record of TLS-RPT. @param records lists the
+ * TXT records that begin with v=TLSRPTv1.
  */
 export function judgeTlsReports(
   domain: string,
@@ -91,7 +94,7 @@ export function judgeTlsReports(
 
 /**
  * Maps each organisation that issues certificates to the names in CAA records that allow the organisation. The doctor
- * suggests the first name.
+ * (the service's self-check) suggests the first of these names.
  */
 const AUTHORITIES: readonly [organisation: RegExp, names: readonly string[]][] = [
   [/let's encrypt|internet security research group/i, ['letsencrypt.org']],
@@ -112,8 +115,8 @@ export type CaaRecord = { tag: string; value: string }
  * Judges whether the CAA records allow the issuer of a certificate to renew the certificate.
  * @param set holds the CAA records that apply to the name. The CAA records that apply stand at the name itself, or at
  * the nearest parent domain with CAA records. Null means that neither the name nor a parent domain has CAA records.
- * @param issuer is the name of the organisation that issued the certificate. An empty `issuer` means that the doctor
- * has seen no certificate.
+ * @param issuer is the name of the organisation that issued the certificate. If `issuer` is empty, the doctor (the
+ * self-check) has seen no certificate.
  */
 export function judgeCaa(
   name: string,

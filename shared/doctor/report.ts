@@ -1,8 +1,8 @@
 import { type Finding, findingsIn } from './finding.ts'
 
 /**
- * Maps each section of a doctor's report to the worker pool that checks the section. The mapped worker pool has the
- * settings for the check.
+ * Maps each section of a doctor's report (the result of the self-check) to the worker pool that checks the section. The
+ * mapped worker pool has the settings for the check.
  */
 export const SECTION_RUNNER = {
   service: 'webhooks',
@@ -13,12 +13,14 @@ export const SECTION_RUNNER = {
 export type Section = keyof typeof SECTION_RUNNER
 export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 
-/** Holds the findings of the already checked sections of a doctor's report. */
+/**
+ * Holds the findings for those sections of a doctor's report (the result of the self-check) that are already checked.
+ */
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**
- * Sets the time after which a doctor's report no longer waits for the findings of a section. Every check for a doctor's
- * report ends within half of REPORT_LIMIT_MS.
+ * Sets the time after which a doctor's report (the result of the self-check) no longer waits for the findings of a
+ * section. Every check for a doctor's report (the result of the self-check) ends within half of REPORT_LIMIT_MS.
  */
 export const REPORT_LIMIT_MS = 30_000
 
@@ -29,8 +31,8 @@ const AREA: Record<Section, Finding['area']> = {
 }
 
 /**
- * Makes the finding for an unchecked section of a doctor's report if no worker process of the responsible pool is
- * alive.
+ * Makes the finding for a section of a doctor's report that nobody has checked, because no worker process of the
+ * responsible pool is alive.
  */
 export const withoutRunner = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(
@@ -39,7 +41,10 @@ export const withoutRunner = (section: Section): Finding =>
     `bun run workers --pool ${SECTION_RUNNER[section]}`,
   )
 
-/** Makes the finding for a section of a doctor's report if the responsible worker process did not respond in time. */
+/**
+ * If the responsible worker process did not respond in time, makes the finding for its section of a doctor's report
+ * (the result of the self-check).
+ */
 export const unanswered = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(
     `${SECTION_RUNNER[section]} workers`,

@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Sets the minimum number of characters of a secret that the doctor's report hides. A shorter text could occur in the
- * report by chance.
+ * Sets how many characters a secret must have at least so that the doctor's report (the result of the self-check) hides
+ * it. A shorter text could occur in the report by chance.
  */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'

@@ -18,7 +18,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   NODE_ENV: 'production',
 }
 
-/** Makes the doctor's findings about the environment variables of a process. */
+/** Makes the findings of the doctor (the service's self-check) about the environment variables of a process. */
 export function judgeEnvironment({
   faults,
   misspelt,
@@ -103,16 +103,17 @@ export const judgeMasterKeys = (fault: string | null): Finding =>
       )
 
 /**
- * Sets the clock difference in seconds at which the doctor warns. Beyond CLOCK_BROKEN_S, signatures with a time stamp
- * fail.
+ * Sets the number of seconds by which two clocks may differ before the doctor (the service's self-check) warns. If the
+ * difference is more than CLOCK_BROKEN_S, signatures with a time stamp fail.
  */
 const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 
 /**
- * Compares the clock of this machine with another clock, and makes the doctor's finding about the difference. @param
- * aheadMs is the time of this machine minus the time of the other clock. Null means that the doctor could not read the
- * other clock.
+ * Compares the clock of this machine with another clock, and makes the finding of the doctor (the self-check) about the
+ * difference.
+ * @param aheadMs is the time of this machine minus the time of the other clock. Null means that the doctor (the
+ * self-check) could not read the other clock.
  */
 export function judgeClock(other: string, aheadMs: number | null): Finding {
   const check = `clock, against ${other}`

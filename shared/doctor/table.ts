@@ -3,8 +3,8 @@ import { AREAS, type Finding } from './finding.ts'
 const MARKS = { ok: 'ok', warning: 'WARNING', broken: 'BROKEN' } as const
 
 /**
- * Writes the doctor's findings as a table for a terminal. Below a finding with a fix, the table shows the line or the
- * command for the operator.
+ * Writes the findings of the doctor (the service's self-check) as a table for a terminal. Below a finding with a fix,
+ * the table shows the line or the command for the operator.
  */
 export function findingsTable(findings: readonly Finding[]): string {
   const rows = inOrder(findings)
@@ -22,7 +22,7 @@ export function findingsTable(findings: readonly Finding[]): string {
     .join('')
 }
 
-/** Writes a summary of the doctor's findings, such as `3 broken, 1 warning, 20 ok`. */
+/** Writes a summary of the doctor's findings, for example `3 broken, 1 warning, 20 ok`. */
 export function findingsSummary(findings: readonly Finding[]): string {
   const count = (wanted: Finding['verdict']) =>
     findings.filter(({ verdict }) => verdict === wanted).length
@@ -30,7 +30,7 @@ export function findingsSummary(findings: readonly Finding[]): string {
   return `${count('broken')} broken, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${count('ok')} ok`
 }
 
-/** Sorts the doctor's findings by area. Findings of one area keep their order. */
+/** Sorts the findings of the doctor (the self-check) by area. Findings of one area keep their order. */
 export const inOrder = (findings: readonly Finding[]): Finding[] =>
   findings.toSorted((one, other) => AREAS.indexOf(one.area) - AREAS.indexOf(other.area))
 

@@ -6,7 +6,7 @@ const hooks = findingsIn('webhooks')
 /** Holds the status of an HTTP response, or the reason for a missing response. */
 export type SeenAnswer = { status: number } | { failure: string }
 
-/** Makes the doctor's finding about the response of `/healthz` at BASE_URL. */
+/** Makes the finding of the doctor (the service's self-check) about the response of `/healthz` at BASE_URL. */
 export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
   const { protocol, hostname } = new URL(baseUrl)
   const isHere = /^(?:localhost|127\.[\d.]+|\[::1?\]|0\.0\.0\.0)$/.test(hostname)
@@ -35,7 +35,10 @@ export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
  */
 export type GuardedOutcome = 'answered' | 'blocked' | { failure: string }
 
-/** Makes the doctor's findings about two requests: one to an outside address, and one to an address of this machine. */
+/**
+ * Makes the findings of the doctor (the service's self-check) about two requests: to an outside address, and to an
+ * address of this machine.
+ */
 export function judgeGuard(seen: {
   outsideUrl: string
   outside: GuardedOutcome

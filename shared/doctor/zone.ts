@@ -142,8 +142,8 @@ const policyHostRecord = (name: string, webHost: string): ZoneRecord =>
   isIP(webHost) === 0 ? { name, type: 'CNAME', value: webHost } : addressRecord(name, webHost)
 
 /**
- * Describes a domain of the service with its DKIM keys. The field `claim` describes a tenant's proof of ownership for
- * the domain.
+ * Describes a domain of the service with its DKIM keys. The field `claim` describes how a tenant proves the ownership
+ * of the domain.
  */
 export type ServedDomain = {
   domain: string

@@ -4,7 +4,7 @@ import type { Scope } from '../scopes.ts'
 export const EVENT_SCOPES = {
   'message.received': 'mail:read',
   // For a message with a one-time code, the event `message.code` comes in addition to `message.received`. The event
-  // `message.code` omits the one-time code itself.
+  // `message.code` does not contain the one-time code itself.
   'message.code': 'mail:codes',
   // For a message with a calendar invite, the event `message.invite` comes in addition to `message.received`. The
   // message contains an invitation, an update, a cancellation or a reply to an invitation.
@@ -28,7 +28,7 @@ export const EVENT_SCOPES = {
   'purse.paid': 'purse:read',
   // The event `purse.refunded` says that a seller of this service has refunded a payment of the purse.
   'purse.refunded': 'purse:read',
-  // The event `purse.refused` says that the purse signed no payment.
+  // The event `purse.refused` says that the purse (a project's spending wallet) did not sign a payment.
   'purse.refused': 'purse:read',
   // The event `purse.asked` says that a payment waits for the owner's decision.
   'purse.asked': 'purse:read',

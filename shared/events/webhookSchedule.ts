@@ -30,7 +30,7 @@ export function nextWebhookDelayS(attempt: number): number | null {
 }
 
 /**
- * Decides from the receiver's HTTP response whether a webhook delivery has succeeded, has failed, or needs another
+ * Decides by the receiver's HTTP response whether a webhook delivery has succeeded, has failed, or needs another
  * attempt.
  *
  * @param status is the HTTP status of the receiver's response. Null means that a time-out or a network error prevented

@@ -3,14 +3,17 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Limits the number of tasks that run at the same time. The next task belongs to the sharers (such as inboxes and
- * sending networks) with the least cost so far. Tasks of the same sharers (such as inboxes) run in the order of their
- * arrival.
+ * Runs only a limited number of tasks at the same time. The next task to run belongs to the sharers (such as inboxes
+ * and sending networks) that have caused the least cost so far. Tasks of the same sharers (such as inboxes) run in the
+ * order in which they arrived.
  */
 export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
-  /** Holds the tasks that wait for a turn. Waiting tasks with the same sharers form one group. */
+  /**
+   * Holds the tasks that wait until they may run. Waiting tasks of the same inboxes and sending networks (their
+   * "sharers") form one group.
+   */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
 
@@ -20,8 +23,9 @@ export class CostTurns {
   }
 
   /**
-   * Waits until a task of the given sharers (such as inboxes) may run. @returns a function with which the caller ends
-   * the turn. A second call of the returned function does nothing.
+   * Waits until a task of the given sharers (such as inboxes) may run.
+   * @returns a function that the caller calls when the task has ended, so that another task may run. If the caller
+   * calls the returned function a second time, nothing happens.
    */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++
@@ -34,7 +38,10 @@ export class CostTurns {
     }
   }
 
-  /** Waits for a turn, runs the task, and charges the task's sharers with the duration of the task. */
+  /**
+   * Waits until the task may run, runs the task, and adds the duration of the task to the cost of its sharers (such as
+   * inboxes).
+   */
   async run<Result>(sharers: readonly string[], work: () => Promise<Result>): Promise<Result> {
     const end = await this.enter(sharers)
     const startMs = performance.now()
@@ -55,7 +62,7 @@ export class CostTurns {
     return promise
   }
 
-  /** Gives a freed turn to a waiting task of the sharers with the least cost. */
+  /** When a task has ended, starts the waiting task whose sharers (such as inboxes) have the least cost. */
   #next(): void {
     let lightest: [string, Waiting] | undefined
     let least = Number.POSITIVE_INFINITY

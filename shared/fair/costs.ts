@@ -1,14 +1,14 @@
-/** Sets the time after which the service has forgotten half of a sharer's cost. */
+/** Sets the time in which the recorded cost of a sharer (such as an inbox) falls to half. */
 const HALF_LIFE_MS = 30_000
 /**
  * Sets the maximum number of sharers (such as inboxes and sending networks) that have a recorded cost. The number is
- * limited because a stranger may have many addresses. Above the limit, the service forgets the half of the sharers with
- * the lower costs.
+ * limited, because a stranger may send from many addresses. Above the limit, the service forgets the costs of half of
+ * the sharers (such as inboxes), namely of the sharers with the lower costs.
  */
 const SHARERS_MAX = 10_000
 /**
- * Holds the cost that a sharer (such as an inbox) may cause without losing priority. Each doubling of the cost above
- * FREE_MS lowers the priority of the sharer's jobs by one.
+ * Holds the cost that a sharer (such as an inbox) may cause without losing priority. Above FREE_MS, each doubling of
+ * the cost lowers the priority of the jobs of a sharer (such as an inbox) by one.
  */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
@@ -23,10 +23,10 @@ export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leas
 type Cost = { ms: number; atMs: number }
 
 /**
- * Records the cost that sharers, such as inboxes and sending networks, have caused lately, in milliseconds of work.
+ * Records the cost that sharers (such as inboxes and sending networks) have recently caused, in milliseconds of work.
  * Tasks of sharers (such as inboxes) with a lower cost run first, so a flood of mail waits behind all other mail. The
- * cost of a task is the sum over all its sharers. So a sender cannot make a flood of mail cheap by the use of many
- * inboxes or many networks.
+ * cost of a task is the sum of the costs of all its sharers (such as inboxes and sending networks). Therefore a sender
+ * cannot lower the cost of a flood of mail by the use of many inboxes or many networks.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()
@@ -57,7 +57,7 @@ export class Costs {
     }
   }
 
-  /** Returns the sum of the costs that the given sharers have caused. */
+  /** Returns the sum of the costs that the given sharers (such as inboxes) have caused. */
   of(sharers: readonly string[]): number {
     const nowMs = this.#nowMs()
     let sum = 0

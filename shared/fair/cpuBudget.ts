@@ -1,12 +1,13 @@
 /**
- * Sets the maximum number of sharers (such as inboxes) with a record of their processor time. The code deletes the
- * record of a sharer after the sharer's processor budget is full again.
+ * Sets the maximum number of sharers (such as inboxes) with a record of their processor time. When the processor budget
+ * of a sharer (such as an inbox) is full again, the code deletes the record of the sharer.
  */
 const SHARERS_MAX = 10_000
 
 /**
- * Limits the processor time of each sharer, such as an inbox. A sharer may use `burstMs` of processor time at once.
- * After the burst, each second gives the sharer `perSecondMs` more processor time.
+ * Limits the processor time of each sharer, such as an inbox. A sharer (such as an inbox) may use `burstMs` of
+ * processor time at once. After the burst, the sharer (such as an inbox) may use `perSecondMs` more processor time in
+ * each second.
  */
 export class CpuBudget {
   readonly #limits: { burstMs: number; perSecondMs: number }
@@ -20,8 +21,8 @@ export class CpuBudget {
   }
 
   /**
-   * Returns the milliseconds until the sharer may begin new work. The result 0 means that the sharer may begin new work
-   * now.
+   * Returns the milliseconds until the sharer (such as an inbox) may begin new work. The result 0 means that the sharer
+   * may begin new work now.
    */
   delayMs(sharer: string): number {
     const over = this.#usedMs(sharer) - this.#limits.burstMs
@@ -29,8 +30,8 @@ export class CpuBudget {
   }
 
   /**
-   * Charges a sharer for the processor time of finished work. The caller charges a sharer only after the work, because
-   * the processor time is unknown before the end of the work.
+   * Adds the processor time of finished work to the used time of a sharer (such as an inbox). The caller reports the
+   * processor time only after the work, because the time is unknown before the end of the work.
    */
   charge(sharer: string, cpuMs: number): void {
     const ms = this.#usedMs(sharer) + cpuMs
@@ -47,8 +48,8 @@ export class CpuBudget {
   }
 
   /**
-   * Deletes the records of sharers with a full budget. If the map is still full, the function deletes the record of the
-   * sharer with the oldest charge.
+   * Deletes the records of those sharers (such as inboxes) that have not used any of their budget. If the map is still
+   * full, the function deletes the record of the sharer whose last recorded work is the oldest.
    */
   #forget(): void {
     for (const sharer of this.#used.keys())

@@ -7,29 +7,34 @@ export class NoTurnError extends Error {}
 type Waiter = { enter: () => void; refuse: () => void }
 
 /**
- * Divides a limited number of simultaneous turns fairly among sharers, such as networks or callers. The next free turn
- * goes to the waiting sharers by rotation. So a sharer with a thousand waiting callers delays another sharer by only
- * one turn.
+ * Gives a limited number of callers at a time the right to run, and divides this right fairly among sharers, such as
+ * networks. The waiting sharers (such as networks) get the free turns in rotation. Therefore a sharer (such as a
+ * network) with a thousand waiting callers delays another sharer by only one turn.
  */
 export class FairTurns {
   readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }
   readonly #running = new Map<string, number>()
-  /** Holds the waiting callers of each sharer. The map holds the sharers in the order of their next turns. */
+  /**
+   * Holds the waiting callers of each sharer (such as a network). The order of the sharers (such as networks) in the
+   * map is the order in which their callers may run next.
+   */
   readonly #waiting = new Map<string, Waiter[]>()
   #taken = 0
 
   /**
-   * Sets the limits on turns. @param limits holds three numbers. The field `total` limits the turns of all sharers at
-   * once, and `perSharer` limits the turns of one sharer (such as a network) at once. The field `waitingPerSharer`
-   * limits the waiting callers of one sharer.
+   * Sets the limits on turns.
+   * @param limits holds three numbers. The field `total` limits how many callers run at once. The field `perSharer`
+   * limits how many callers of one sharer (such as a network) run at once. The field `waitingPerSharer` limits how many
+   * callers of one sharer (such as a network) may wait.
    */
   constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }
   }
 
   /**
-   * Waits until the sharer (such as a network) gets one of the limited turns. @returns a function with which the caller
-   * ends the turn. @throws {NoTurnError}
+   * Waits until the sharer (such as a network) gets one of the limited turns.
+   * @returns a function that the caller calls when its work has ended, so that another caller may run.
+   * @throws {NoTurnError}
    */
   async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
     const queue = this.#waiting.get(sharer) ?? []
@@ -81,7 +86,7 @@ export class FairTurns {
     for (const [next, queue] of this.#waiting) {
       if (!this.#hasTurn(next)) continue
       const waiter = queue.shift()!
-      // A sharer (such as a network) that has just got a turn goes to the end of the rotation.
+      // When a caller of a sharer (such as a network) may run, the sharer goes to the end of the rotation.
       this.#waiting.delete(next)
       if (queue.length > 0) this.#waiting.set(next, queue)
       this.#take(next)

@@ -1,10 +1,10 @@
 /**
- * Chooses the piece of work that must end when a limited resource is used up. The sharer (such as a network) with the
- * largest part of the resource must give up one piece of work. So a new sharer gets a part of the resource even if many
- * sharers already use all of it.
+ * When a limited resource is used up, chooses the piece of work that must end. The sharer (such as a network) with the
+ * largest part of the resource must give up one piece of work. Therefore a new sharer (such as a network) gets a part
+ * of the resource, even if many sharers already use all of the resource.
  * @param held returns the total amount of the resource that the sharer of a piece of work holds.
- * @param rank returns the rank of a piece of work among the pieces of its sharer. The function chooses the piece of
- * work with the highest rank.
+ * @param rank returns the rank of a piece of work among the pieces of work of the same sharer (such as a network). The
+ * function chooses the piece of work with the highest rank.
  * @returns null if `works` is empty.
  */
 export function workOfGreediest<Work>(

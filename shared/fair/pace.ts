@@ -1,27 +1,30 @@
 /**
  * Sets the maximum number of sharers (such as networks) with a record of their received bytes. Above the limit, the
- * code deletes the records of sharers that need not wait.
+ * code deletes the records of those sharers (such as networks) that need not wait.
  */
 const SHARERS_MAX = 10_000
 
 /**
- * Limits the bytes a second that the service reads from each sharer, such as a network or a caller. If a sharer sends
- * faster, the reader waits, and TCP makes the sender wait. The limit only delays bytes and refuses no bytes.
+ * Limits the bytes a second that the service reads from each sharer, such as a network or a caller. If a sharer (such
+ * as a network) sends faster, the reader waits, and TCP makes the sender wait. The limit only delays bytes and refuses
+ * no bytes.
  */
 export class Pace {
   readonly #bytesPerS: number
   readonly #burstS: number
   readonly #nowMs: () => number
   /**
-   * Maps each sharer (such as a network) to the time until which the sharer's bytes use up the allowed rate. While this
-   * time lies in the future, the service reads no more bytes of the sharer.
+   * Maps each sharer (such as a network) to the time until which the received bytes use up the allowed rate of the
+   * sharer. While this time lies in the future, the service reads no more bytes of the sharer (such as a network).
    */
   readonly #paidAtMs = new Map<string, number>()
 
   /**
-   * Sets the rate and the burst of each sharer. @param bytesPerS is the number of bytes a second that one sharer may
-   * send. The value 0 means no limit. The parameter `burstS` is a number of seconds, and a sharer may send the bytes of
-   * this time at once.
+   * Sets the rate at which each sharer (such as a network) may send bytes, and the burst that is allowed above this
+   * rate.
+   * @param bytesPerS is the number of bytes a second that one sharer (such as a network) may send. The value 0 means no
+   * limit. The parameter `burstS` is a number of seconds. A sharer may send at once the bytes that the rate allows in
+   * these seconds.
    */
   constructor(
     { bytesPerS, burstS }: { bytesPerS: number; burstS: number },

@@ -1,9 +1,9 @@
-/** Sets the shortest time in milliseconds after which a job without a slot asks for a slot again. */
+/** Sets the shortest time in milliseconds after which a job without a slot (a place in the worker pool) asks again. */
 const RETURN_MS = 250
 /**
- * Sets the minimum milliseconds between the next tries of two refused jobs of the same sharer (such as an inbox).
- * MAIL_SPACING_MS is the additional time for each mail of a refused job. In the fair shares, one try of a job counts as
- * much as a few mails.
+ * Sets the minimum number of milliseconds between the next tries of two refused jobs of the same sharer (such as an
+ * inbox). MAIL_SPACING_MS is the additional time for each mail of a refused job. In the fair shares, one try of a job
+ * counts as much as a few mails.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
@@ -17,9 +17,10 @@ export type ShareTurn =
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the slots of a pool between sharers, such as inboxes and sending networks. Each sharer may hold at most as
- * many slots as stay free. So a single sharer holds half of the slots, and two sharers hold a third each. A flood into
- * one inbox leaves slots for other inboxes.
+ * Shares the slots (places for running jobs) of a worker pool between sharers, such as inboxes and sending networks. A
+ * sharer (such as an inbox) may hold at most as many slots as stay free. Therefore a single sharer (such as an inbox)
+ * holds at most half of the slots, and two sharers hold at most a third each. A flood into one inbox leaves slots for
+ * other inboxes.
  */
 export class Shares {
   readonly #slots: number
@@ -52,8 +53,8 @@ export class Shares {
   }
 
   /**
-   * Returns the first given sharer that already holds the maximum number of slots. @returns null if all given sharers
-   * may take another slot.
+   * Returns the first of the given sharers (such as inboxes) that already holds the maximum number of slots.
+   * @returns null if all given sharers (such as inboxes) may take another slot.
    */
   crowded(sharers: readonly string[]): string | null {
     const free = this.#slots - this.#taken
@@ -74,8 +75,9 @@ export class Shares {
   }
 
   /**
-   * Returns the milliseconds after which a refused job of a sharer may ask for a slot again. Each call for the same
-   * sharer (such as an inbox) gives a later time. A job with many mails delays the next job more.
+   * Returns the milliseconds after which a refused job of a sharer (such as an inbox) may ask for a slot again. Each
+   * further call for the same sharer (such as an inbox) returns a later time. A job with many mails delays the next job
+   * of the same sharer (such as an inbox) more than a job with few mails.
    */
   returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()

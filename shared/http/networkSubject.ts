@@ -6,8 +6,8 @@ export function networkSubject(address: string): string {
 }
 
 /**
- * Returns the networks of an IP address, the narrowest first: an IPv4 address, or the /64 network and the /48 network
- * of an IPv6 address.
+ * Returns the networks that contain an IP address, the narrowest first: an IPv4 address, or the /64 network and the /48
+ * network of an IPv6 address.
  */
 export function networksOf(address: string): string[] {
   return isIP(address) === 6 ? [prefixOf(address, 64), prefixOf(address, 48)] : [address]

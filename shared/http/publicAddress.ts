@@ -1,9 +1,9 @@
 /**
- * Decides about the IP addresses that a request on a tenant's behalf may reach.
+ * Decides which IP addresses the service may reach when it sends a request on a tenant's behalf.
  *
  * The deny list holds the IANA special-purpose address registries (RFC 6890 and successors), multicast, and the v6
- * forms of v4 addresses. The caller must check the IP address of the connection, because DNS can map any name to a
- * private address.
+ * forms of v4 addresses. The caller must check the IP address of the actual connection, because DNS can map any name to
+ * a private address.
  */
 
 type Prefix = readonly [base: string, bits: number]
@@ -91,7 +91,7 @@ function isPublicV6(value: bigint): boolean {
  * Tells whether an IP address is a public unicast address.
  *
  * @param address is an IPv4 address in four decimal parts, or an IPv6 address, as `dns.lookup` returns it. The function
- * ignores a zone.
+ * ignores the zone of an IPv6 address (the part after `%`).
  * @returns false for a text that is no IP address, so that the caller refuses the request.
  */
 export function isPublicAddress(address: string): boolean {
@@ -104,12 +104,12 @@ export function isPublicAddress(address: string): boolean {
 export type HostVerdict = 'public' | 'private' | 'name'
 
 /**
- * Judges the host of a URL without asking DNS.
+ * Judges the host of a URL without a DNS query.
  *
- * @param url was parsed by `new URL()`. The parser turns 0x7f.1, 2130706433, 127.1 and full-width digits into
- * 127.0.0.1, and [::127.0.0.1] into hex groups.
- * @returns `name` if the host is a name. In this case, the caller must resolve the name by DNS and judge the resulting
- * address.
+ * @param url was parsed by `new URL()`. The URL parser turns 0x7f.1, 2130706433, 127.1 and full-width digits into
+ * 127.0.0.1, and [::127.0.0.1] into groups of hexadecimal digits.
+ * @returns `name` if the host is a name. If the host is a name, the caller must resolve the name by DNS and judge the
+ * resulting address.
  */
 export function judgeHost(url: URL): HostVerdict {
   const host = url.hostname

@@ -38,14 +38,18 @@ export function parseAddress(text: string): string | null {
   return address.length > ADDRESS_MAX_LENGTH ? null : address
 }
 
-/** Matches a local part of any length, as forwarders and mailing lists write it into an SMTP envelope. */
+/**
+ * Matches a local part of any length, because forwarders and mailing lists write long local parts into an SMTP
+ * envelope.
+ */
 const ENVELOPE_LOCAL_PART = /^[!-;=?A-~]+$/
 /** Matches an IP address in place of a domain (RFC 5321 §4.1.3). */
 const ADDRESS_LITERAL = /^\[(?:IPv6:)?[\da-f:.]{2,45}\]$/i
 
 /**
- * Tells whether a text can be an address of an SMTP envelope. Such an address may have a local part of more than 64
- * characters, because a forwarder puts whole addresses into it. RFC 5321 §4.5.3.1 asks a receiver to impose no limit.
+ * Tells whether a text can be an address of an SMTP envelope. A valid envelope address may have a local part of more
+ * than 64 characters, because a forwarder puts whole addresses into the local part. RFC 5321 §4.5.3.1 asks a receiver
+ * to impose no limit.
  */
 export function isEnvelopeAddress(text: string): boolean {
   if (parseAddress(text) !== null) return true

@@ -39,7 +39,10 @@ const ruleFor = (rules: readonly Rule[], scope: RuleScope, address: string): Rul
     (value) => rules.find((rule) => rule.scope === scope && rule.value === value)?.type,
   )
 
-/** Tells whether email rules allow an address. One ALLOW rule in a scope blocks every address without an email rule. */
+/**
+ * Tells whether email rules allow an address. If a scope has at least one ALLOW rule, the rules block every address
+ * without a rule in this scope.
+ */
 export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
   const type = ruleFor(rules, scope, address)
   if (type !== null) return type === 'ALLOW'

@@ -58,7 +58,9 @@ export function domainRecords(
   ]
 }
 
-/** Compares a required DNS record with the TXT records or mail exchangers that DNS returned for its name. */
+/**
+ * Compares a required DNS record with the TXT records or mail exchangers that DNS returned for the name of the record.
+ */
 export function judgeRecord({ purpose, value }: DomainRecord, found: readonly string[]): Finding {
   switch (purpose) {
     case 'ownership':
@@ -109,7 +111,7 @@ const judgeOnly: typeof judge = (found, wanted, fits) =>
     ? { status: 'mismatch', detail: `found ${found.length} instead of one` }
     : judge(found, wanted, fits)
 
-/** Holds the finding about a DNS record if the name servers did not respond. */
+/** Holds the finding about a DNS record for the case that the name servers did not respond. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**

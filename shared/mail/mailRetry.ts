@@ -18,8 +18,8 @@ type Schedule = {
 }
 
 const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
-  // The smarthost has its own queue of mail for the recipients' mail hosts. So this service retries only until the
-  // smarthost accepts the mail.
+  // The smarthost has its own queue of mail for the recipients' mail hosts. Therefore this service retries only until
+  // the smarthost accepts the mail.
   relay: {
     delaysS: [15, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S],
     giveUpS: 24 * HOUR_S,

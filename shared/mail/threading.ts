@@ -54,7 +54,7 @@ export function ancestors({ messageId, inReplyTo, references }: ThreadLinks): st
 
 /**
  * Returns the References of a reply (RFC 5322 §3.6.4): the parent's References, then the parent's Message-ID. If the
- * parent has no References, the function uses the parent's In-Reply-To, provided that the In-Reply-To names exactly one
+ * parent has no References, the function uses the parent's In-Reply-To, but only if this field names exactly one
  * message.
  */
 export function replyReferences({ messageId, inReplyTo, references }: ThreadLinks): string[] {

@@ -1,5 +1,5 @@
 /**
- * Reads client-id metadata documents of OAuth. The client id of a client with a metadata document is the URL of the
+ * Reads client-id metadata documents of OAuth. If a client has a metadata document, the client id is the URL of this
  * document (draft-ietf-oauth-client-id-metadata-document).
  */
 import { type ClientMetadata, ClientMetadataError, readClientMetadata } from './clientMetadata.ts'
@@ -9,7 +9,7 @@ const URL_MAX_CHARS = 500
 export const DOCUMENT_MAX_BYTES = 5 * 1024
 /**
  * Sets the minimum, usual and maximum seconds for which the service caches a client metadata document. Between the
- * minimum and the maximum, the `Cache-Control` header of the document decides.
+ * minimum and the maximum, the `Cache-Control` header of the document decides how long the service caches the document.
  */
 const FRESH_S = { min: 300, usual: 3_600, max: 86_400 }
 
@@ -21,8 +21,8 @@ export function isDocumentUrl(id: string): boolean {
   if (id.length > URL_MAX_CHARS || !id.startsWith('https://') || !URL.canParse(id)) return false
   const url = new URL(id)
   return (
-    // The function accepts a client id only if the URL parser does not change the client id. So an accepted client id
-    // has no dot segments, no backslash, and no upper case in the host.
+    // The function accepts a client id only if the URL parser does not change the client id. Therefore an accepted
+    // client id has no dot segments, no backslash, and no upper case in the host.
     url.href === id &&
     url.pathname !== '/' &&
     url.hash === '' &&
@@ -62,8 +62,8 @@ export function freshSeconds(cacheControl: string | null): number {
 
 /**
  * Holds published client metadata documents. Some hosts do not serve their metadata document to a server in a data
- * centre. The draft standard allows an authorization server to know clients in advance. The entries are the published
- * documents of September 2026.
+ * centre. The draft standard allows an authorization server to know the metadata of some clients in advance. The
+ * entries are copies of the documents that were published in September 2026.
  */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, ClientMetadata> = new Map([
   [

@@ -1,7 +1,7 @@
 /** Reads the metadata of an OAuth client, from a registration (RFC 7591) or from a client-id metadata document. */
 import { redirectFault } from './redirectUri.ts'
 
-/** Describes an OAuth client. The OAuth client itself chose its `name`. */
+/** Describes an OAuth client. The OAuth client itself has chosen the text of `name`. */
 export type ClientMetadata = { name: string; redirectUris: string[] }
 
 /**

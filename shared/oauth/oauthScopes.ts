@@ -8,8 +8,8 @@ import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
 /**
- * Lists the scopes that every owner may give to an OAuth client. These scopes do not allow an OAuth client to read
- * secrets in clear text or to make payments.
+ * Lists the scopes that every owner may give to an OAuth client. The scopes that every owner may give do not allow an
+ * OAuth client to read secrets in clear text or to make payments.
  */
 const ALWAYS_OFFERED = [
   'mail:read',
@@ -42,8 +42,8 @@ export const offeredScopes = (purse: readonly PurseConsent[]): OfferedScope[] =>
 export const OFFLINE_ACCESS = 'offline_access'
 
 /**
- * Holds the texts of the consent page for each scope. The field `isTicked` tells whether the page first shows the
- * scope's box as ticked.
+ * Holds the texts of the consent page for each scope. The field `isTicked` tells whether the checkbox of the scope is
+ * ticked when the page opens.
  */
 export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolean }> = {
   'mail:read': { words: 'read your mail', isTicked: true },
@@ -66,7 +66,7 @@ export const SCOPE_MAX_CHARS = 1_000
 /**
  * Reads the `scope` of an OAuth request (RFC 6749 §3.3). The result leaves out the scopes that no owner can give. An
  * owner can give `mail:codes` only beside `mail:read`, so a request for `mail:codes` also asks for `mail:read`.
- * @param offered lists the scopes that this service offers.
+ * @param offered lists the scopes that owners may give at this service.
  * @returns null if the text names no scope that this service knows.
  */
 export function readScopes(

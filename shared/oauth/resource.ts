@@ -12,8 +12,8 @@ export const mcpResource = (baseUrl: string): string => `${baseUrl}/mcp`
 
 /**
  * Tells whether a URL identifies this service's MCP server as an OAuth resource. A client keeps the `names` query that
- * a person typed in the URL of the MCP server, and some clients add a slash. The URLs with a `names` query or an added
- * slash identify the same resource.
+ * a person typed in the URL of the MCP server, and some clients add a slash. A URL with a `names` query or with an
+ * added slash identifies the same resource as the plain URL of the MCP server.
  */
 export const isMcpResource = (resource: string, baseUrl: string): boolean =>
   resource.replace(/\?names=(?:dotted|underscore)$/, '').replace(/\/$/, '') === mcpResource(baseUrl)

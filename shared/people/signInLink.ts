@@ -14,8 +14,8 @@ export function signInTokens([first]: readonly MasterKey[]): SignInTokens {
 }
 
 /**
- * Returns the sign-in link for a token. The sign-in token stands in the fragment of the URL, because a browser does not
- * send the fragment to a server.
+ * Returns the sign-in link for a token. The sign-in token stands in the fragment of the URL (after `#`), because a
+ * browser does not send the fragment to a server.
  */
 export const signInUrl = (baseUrl: string, token: string): string =>
   `${baseUrl.replace(/\/$/, '')}/console/login#${token}`

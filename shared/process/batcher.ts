@@ -5,7 +5,7 @@ import { withinNone } from './workContext.ts'
  * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If the batcher runs no SQL
  * statement at the moment, a new item runs at once. Items that arrive while an SQL statement runs form the next batch.
  * The next batch runs when the running SQL statement has ended. The next batch also runs if the running SQL statement
- * is late and fewer than `parallel` SQL statements run.
+ * is late, provided that fewer than `parallel` SQL statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -33,13 +33,14 @@ export function createBatcher<Item, Result>(options: {
    */
   lateMs?: number
   /**
-   * Defines the weight of an item, and the maximum total weight of the items in one SQL statement. An item that exceeds
+   * Sets the weight of each item, and the maximum total weight of the items in one SQL statement. An item that exceeds
    * the maximum weight runs in a separate SQL statement.
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Defines the rank of an item in the queue. Items with the lowest rank run first. An item waits if the item may not
-   * share an SQL statement with the waiting items of the lowest rank. If `rank` is absent, the oldest items run first.
+   * Sets the rank of each item in the queue. Items with the lowest rank run first. If an item may not share an SQL
+   * statement with the waiting items of the lowest rank, the item waits for a later statement. If `rank` is absent, the
+   * oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
@@ -92,8 +93,8 @@ export function createBatcher<Item, Result>(options: {
   }
 
   /**
-   * Tells whether the next batch waits for the end of the running SQL statement. As soon as the running SQL statement
-   * is late, a timer starts the next batch.
+   * Tells whether the next batch must wait until the running SQL statement has ended. As soon as the running SQL
+   * statement is late, a timer starts the next batch.
    */
   const gathers = (): boolean => {
     if (options.lateMs === undefined || busy === 0) return false

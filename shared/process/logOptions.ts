@@ -4,20 +4,20 @@ import { databaseOutage } from './outage.ts'
 import { workFields } from './workContext.ts'
 
 /**
- * Holds the log level of fatal errors, which the service always logs. For all other errors of an unavailable database,
- * the service logs one line for the whole outage.
+ * Holds the log level of fatal errors, which the service always logs. For an unavailable database, the service logs one
+ * line for the whole outage, except for fatal errors.
  */
 const FATAL = 60
 
 /**
  * Sends the log to standard output. The logger Pino buffers log lines, so an exit without `flush` loses the last lines.
- * With minLength 0, `flush` would not wait for the writing of the log lines.
+ * If minLength were 0, `flush` would not wait until the log lines are written.
  */
 export const LOG_DESTINATION = { dest: 1, minLength: 1 } as const
 
 /**
  * Sets the log format of every process: one JSON object in each line, with ISO 8601 times. The callers of the logger
- * never log secrets. The redaction of log fields additionally protects secrets in the fields of error objects.
+ * never log secrets. In addition, the redaction of log fields protects secrets in the fields of error objects.
  */
 export function logOptions(service: string, level: string): LoggerOptions {
   return {
@@ -48,8 +48,8 @@ export function logOptions(service: string, level: string): LoggerOptions {
         '*.masterKeys',
         'err.config',
         'err.options',
-        // PostgreSQL quotes refused values in some fields of its errors, and these values can be mail or secrets. So
-        // the log leaves out the error fields in which PostgreSQL quotes values.
+        // PostgreSQL quotes refused values in some fields of its errors, and these values can be mail or secrets.
+        // Therefore the log leaves out the error fields in which PostgreSQL quotes values.
         'err.where',
         'err.detail',
         'err.internalQuery',

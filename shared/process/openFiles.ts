@@ -16,7 +16,7 @@ const RECOVERED = 0.8
 
 /**
  * Reads the limit on the file descriptors of this process, and the number of its open descriptors. On a system without
- * /proc, `limit` returns null.
+ * /proc, the field `limit` is null.
  */
 type OpenFiles = { limit: () => number | null; count: () => number }
 
@@ -34,8 +34,8 @@ const OF_THIS_PROCESS: OpenFiles = {
     try {
       return readdirSync('/proc/self/fd').length
     } catch {
-      // Counting the open file descriptors itself opens a file descriptor. If the count of file descriptors fails, the
-      // process has no file descriptor left.
+      // Counting the open file descriptors itself opens a file descriptor. If the count of the open file descriptors
+      // fails, the process has no free file descriptor.
       return Number.POSITIVE_INFINITY
     }
   },

@@ -12,7 +12,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { Tracer } from './span.ts'
 
-/** Holds the time in milliseconds after which the exporter sends the ended trace spans together. */
+/** Holds the interval in milliseconds at which the exporter sends the ended trace spans together. */
 const EXPORT_DELAY_MS = 500
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER }

@@ -8,7 +8,8 @@ type Write = (fields: object, message: string) => void
 /** Tracks a dependency of this process that can be unavailable. */
 export type Outage = {
   /**
-   * Records that the dependency failed. The end of the outage is logged with the function `write` of the last failure.
+   * Records that the dependency failed. When the outage ends, the function `write` of the last recorded failure logs
+   * the end of the outage.
    */
   missed(write: Write, reason: string): void
   /** Records a successful use of the dependency. */
@@ -24,7 +25,7 @@ const QUIET_MS = 2_000
 
 /**
  * Records the outages of one dependency, such as the database.
- * @param what is the subject of the log lines, such as `the database`.
+ * @param what is the subject of the log lines in words, such as `the database`.
  */
 export function createOutage(what: string, clock = () => performance.now()): Outage {
   let write: Write | null = null

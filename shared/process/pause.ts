@@ -1,6 +1,6 @@
 /**
  * Lets one part of the process sleep until a time, or until another part of the process ends the sleep early. A pause
- * runs only one sleep at a time.
+ * allows only one sleep at a time.
  */
 export type Pause = {
   sleep(ms: number): Promise<void>
@@ -25,8 +25,9 @@ export function createPause(): Pause {
 
 /**
  * Runs work at once, and then again at intervals. If a run takes longer than the interval, the next runs are left out.
- * Otherwise runs would pile up while the database does not respond, and a stop would wait for all of them.
- * @param work never rejects.
+ * Without this rule, runs would accumulate while the database does not respond, and a stop of the process would wait
+ * for all of these runs.
+ * @param work is a function whose promise never rejects.
  * @returns the first run, and a function that stops the repetition and waits for the present run.
  */
 export function repeat(

@@ -9,8 +9,8 @@ import { watchOpenFiles } from './openFiles.ts'
 import { startTracing } from './tracing.ts'
 
 /**
- * Describes the operating system process that runs a service. The entry file passes the process to the service, and no
- * other file reads the environment.
+ * Describes the operating system process that runs a service. The entry file passes a description of the process to the
+ * service, and no other file reads the environment.
  */
 export type Host = Pick<
   NodeJS.Process,
@@ -45,8 +45,8 @@ export type Running = {
 }
 
 /**
- * Sets the time after which a stopping service no longer waits for accepted work. The time is limited, because the
- * supervisor of the service must end within 30 s.
+ * Sets the time for which a stopping service waits for accepted work. The time is limited, because the supervisor of
+ * the service must end within 30 s.
  */
 const DRAIN_LIMIT_MS = 20_000
 

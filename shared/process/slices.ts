@@ -2,8 +2,8 @@
 const SLICE_MS = 2
 
 /**
- * Divides long work into short time slices. At the end of a time slice, the long work waits until the process has done
- * its other work.
+ * Divides long work into short time slices. At the end of a time slice, the long work pauses until the process has done
+ * its other waiting work.
  */
 export function createSlices(): () => Promise<void> {
   let startMs = performance.now()

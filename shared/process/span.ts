@@ -1,4 +1,4 @@
-/** Holds names and numbers about the work of a trace span, but never mail, secrets or keys. */
+/** Holds names and numbers that describe the work of a trace span, but never mail, secrets or keys. */
 type Attributes = Record<string, string | number | boolean>
 
 export type SpanOptions = {

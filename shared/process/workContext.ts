@@ -16,7 +16,9 @@ export type WorkContext = {
 
 const storage = new AsyncLocalStorage<WorkContext>()
 
-/** Runs work, and adds fields to the log lines of the work. The log lines keep the fields of the surrounding work. */
+/**
+ * Runs work, and adds fields to the log lines of the work. The log lines also keep the fields of the surrounding work.
+ */
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 

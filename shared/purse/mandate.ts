@@ -1,6 +1,6 @@
 /**
- * Checks whether a payment stays within the limits of a spending mandate. The database checks the limits on sums over
- * time (sql/purse/purchases/reserve.ts).
+ * Checks whether a payment stays within the limits of a mandate (an owner's spending limits for a project). The
+ * database checks the limits on sums over time (sql/purse/purchases/reserve.ts).
  */
 import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
@@ -25,8 +25,8 @@ export type MandateBounds = {
 export type PaymentPlace = { host: string; url: string; network: string }
 
 /**
- * Tells whether a spending mandate allows payments to a host or resource. A spending mandate that names no hosts and no
- * resources allows no payment.
+ * Tells whether a mandate (an owner's spending limits for a project) allows payments to a host or resource. A spending
+ * mandate that names no hosts and no resources allows no payment.
  */
 export const covers = (
   { network, hosts, resources }: MandateBounds,
@@ -35,8 +35,8 @@ export const covers = (
   network === place.network && (isAllowedHost(hosts, place.host) || resources.includes(place.url))
 
 /**
- * Returns the reason why the spending mandate refuses a payment: the payee is not allowed, or the amount exceeds a
- * limit. @returns null if the payment is within all limits.
+ * Returns the reason why the mandate (the owner's spending limits) refuses a payment: the payee is not allowed, or the
+ * amount exceeds a limit. @returns null if the payment is within all limits.
  */
 export function brokenBound(
   { payees, perPaymentAtomic }: MandateBounds,

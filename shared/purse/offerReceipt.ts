@@ -84,7 +84,7 @@ export type ProofSubject = {
   payTo: string
   asset: string
   amountAtomic: bigint
-  /** Lists the names of the paid resource: the name in the seller's challenge, and the requested URL. */
+  /** Lists the names of the paid resource: the name in the seller's x402 challenge, and the requested URL. */
   resources: readonly string[]
 }
 

@@ -19,8 +19,9 @@ const CHALLENGE_CHARS_MAX = 32 * 1024
 const OFFERS_MAX = 32
 
 /**
- * WINDOW_MIN_S is the minimum lifetime of a payment's signature in seconds, because a seller needs time to settle.
- * WINDOW_MAX_S is the maximum lifetime for which a purse signs.
+ * WINDOW_MIN_S is the minimum number of seconds for which a payment's signature must be valid, because a seller needs
+ * time to settle the payment. WINDOW_MAX_S is the maximum number of seconds for which a purse (a project's wallet)
+ * makes a signature valid.
  */
 const WINDOW_MIN_S = 15
 const WINDOW_MAX_S = 120
@@ -103,7 +104,8 @@ function readEntries<Read>(
 /**
  * Reads the x402 challenge of a 402 response. The function reads the body only if the header of x402 version 2 is
  * absent.
- * @param header is the value of the header `PAYMENT-REQUIRED`. Null means that the response has no such header.
+ * @param header is the value of the response's header `PAYMENT-REQUIRED`. Null means that the response has no such
+ * header.
  * @returns null if the 402 response holds no readable x402 challenge.
  */
 export function readChallenge(header: string | null, body: string): SellerChallenge | null {
@@ -191,7 +193,7 @@ const ZERO = /^0x0{40}$/
 /**
  * Returns the cheapest USDC offer on the purse's chain. The function ignores cheaper offers on another chain or in
  * another token.
- * @param dialled.url is the requested URL of the 402 response.
+ * @param dialled.url is the requested URL whose response was the 402 response.
  * @param dialled.payer is the address of the purse. The function refuses an offer that names the purse itself as the
  * payee.
  */
@@ -208,8 +210,8 @@ export function chooseOffer(
     if (fault === null) offers.push(toOffer(challenge, one, network))
     else faults.push(fault)
   }
-  // The sort keeps the order of offers with equal prices. So among several offers with the lowest price, the function
-  // chooses the offer that the seller listed first.
+  // The sort keeps the order of offers with equal prices. Therefore, among several offers with the lowest price, the
+  // function chooses the offer that the seller listed first.
   offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
   const [offer] = offers
   return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }

@@ -10,8 +10,8 @@ import type { Offer } from './offers.ts'
 export type PaymentHeader = { name: string; value: string }
 
 /**
- * Signs 32 bytes with the private key of an address. The signature has 65 bytes, and the last byte v of the signature
- * is 27 or 28.
+ * Signs 32 bytes with the private key that belongs to an address. The signature has 65 bytes, and the last byte v of
+ * the signature is 27 or 28.
  */
 export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
 
@@ -73,8 +73,8 @@ const requiredName = z.looseObject({
 })
 
 /**
- * Returns the extensions of a challenge with a name for the payment if the seller requires a name. Such a seller refuses
- * a payment without a name (x402 extension `payment-identifier`).
+ * If the seller requires a name for the payment, returns the extensions of the x402 challenge with such a name. A
+ * seller with this requirement refuses a payment without a name (x402 extension `payment-identifier`).
  */
 function named(extensions: unknown): unknown {
   const { data } = requiredName.safeParse(extensions)

@@ -3,7 +3,8 @@
  * `sign-in-with-x`, a seller delivers a resource again to an address that has already paid for it.
  *
  * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The purse signs only a text that this service builds
- * from checked members of the sign-in challenge. A text by the seller could say anything, such as an order for goods.
+ * from checked members of the sign-in challenge. If the seller wrote the text, the text could say anything, such as an
+ * order for goods.
  */
 import { type Address, getAddress, hashMessage, zeroAddress } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
@@ -19,8 +20,8 @@ const AGE_MAX_MS = 5 * 60_000
 const AHEAD_MAX_MS = 60_000
 
 /**
- * Describes a time in a sign-in challenge. EIP-4361 allows only ISO 8601 times. The signed text must hold the exact
- * text of the received time.
+ * Describes a time in a sign-in challenge. EIP-4361 allows only ISO 8601 times. The signed text must repeat the time
+ * exactly as the seller wrote it.
  */
 const time = z.iso.datetime({ precision: 3 })
 const line = z.string().regex(/^[\x20-\x7e]*$/)
@@ -50,9 +51,9 @@ export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
  * Reads the sign-in challenge in a 402 response.
- * @param dialled.url is the requested URL, to which the seller answered with the 402.
- * @returns null if the 402 holds no sign-in challenge, or if the challenge is for another host, another chain or
- * another time. The result is also null if EIP-4361 does not allow a text with the members of the challenge.
+ * @param dialled.url is the requested URL whose response was the 402 response.
+ * @returns null if the 402 response holds no sign-in challenge, or if the challenge is for another host, another chain
+ * or another time. The result is also null if EIP-4361 does not allow a text with the members of the challenge.
  */
 export function readSignIn(
   extensions: unknown,

@@ -9,7 +9,7 @@ const text = z.string().min(1)
 const option = { scheme: text, payTo: text, asset: text, maxTimeoutSeconds: z.number().positive() }
 
 /**
- * Describes the list of payment options. One readable option is enough, because another option may be of a scheme that
+ * Describes the list of payment options. One readable option is enough, because other options may have a scheme that
  * this service does not know.
  */
 const optionsOf = (entry: z.ZodType) =>
@@ -32,7 +32,7 @@ const challengeV2 = z.object({
 /**
  * Returns the x402 versions of the challenges in a 402 response. The list is empty if the 402 response contains no
  * challenge.
- * @param header is `PAYMENT-REQUIRED`, if the response has it.
+ * @param header is the value of the header `PAYMENT-REQUIRED`, if the response has this header.
  */
 export function challengeVersions(body: string, header: string | undefined): (1 | 2)[] {
   const isV1 = challengeV1.safeParse(readJson(body)).success
@@ -45,7 +45,7 @@ const PAYEES_MAX = 20
 /**
  * Returns the payTo addresses of a 402 response in both x402 versions, in lower case. The list is empty if the 402
  * response contains no challenge.
- * @param header is `PAYMENT-REQUIRED`, if the response has it.
+ * @param header is the value of the header `PAYMENT-REQUIRED`, if the response has this header.
  */
 export function challengePayees(body: string, header: string | undefined): string[] {
   const options = [readJson(body), readJson(decoded(header))].flatMap((challenge) => {

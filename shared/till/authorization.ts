@@ -51,8 +51,8 @@ const domainOf = (network: UsdcNetwork) => ({
 
 /**
  * Returns the data that the payer signs, in the form of the argument of viem's `account.signTypedData`. The EIP-712
- * domain comes from the service's table of tokens, never from a caller. With a domain from the caller, requirement and
- * signature could have the same wrong domain name, so that only the chain would refuse the payment.
+ * domain comes from the service's table of tokens, never from a caller. If the domain came from the caller, the
+ * requirement and the signature could have the same wrong domain name, so that only the chain would refuse the payment.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -109,7 +109,7 @@ export function cancellationDigest(
  * converts EIP-2098 compact signatures and signatures with v 0 or 1. The function refuses a signature with a high s,
  * because the token contract also refuses such a signature.
  *
- * @param signature is in lower-case hex.
+ * @param signature is in lower-case hexadecimal digits.
  * @returns null if no EOA can have made the signature.
  */
 export function normaliseSignature(signature: Hex): Hex | null {
@@ -117,7 +117,7 @@ export function normaliseSignature(signature: Hex): Hex | null {
   if (!compact && signature.length !== EOA_SIGNATURE_CHARS) return null
   const r = signature.slice(2, 66)
   const sAndParity = BigInt(`0x${signature.slice(66, 130)}`)
-  // In a compact signature (EIP-2098), the top bit of the second word is the parity. The top bit is free for the
+  // In a compact signature (EIP-2098), the top bit of the second word holds the parity. The top bit is free for the
   // parity, because a low s does not need it.
   const s = compact ? sAndParity & ((1n << 255n) - 1n) : sAndParity
   const v = compact ? 27 + Number(sAndParity >> 255n) : Number(`0x${signature.slice(130)}`)
@@ -141,7 +141,7 @@ export type Transfer = {
   validAfter: bigint
   validBefore: bigint
   nonce: Hex
-  /** Holds the signature in the form for the chain. */
+  /** Holds the signature in the form that the token contract on the chain accepts. */
   signature: Hex
   /**
    * Holds the call that deploys the payer's wallet before the transfer. Null means that the payer's wallet needs no
@@ -171,11 +171,11 @@ export type SignatureKind =
   | { kind: 'malformed' }
 
 /**
- * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made has the kind `contract`,
- * because contract wallets also use such bytes. For example, the contract wallet Safe marks an approved hash by v = 1
- * and a signature of eth_sign by v above 30.
+ * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made is of the kind
+ * `contract`, because contract wallets also use such bytes. For example, the contract wallet Safe marks an approved
+ * hash by v = 1, and marks a signature of eth_sign by a value v above 30.
  *
- * @param signature is in lower-case hex.
+ * @param signature is in lower-case hexadecimal digits.
  */
 export function classifySignature(signature: Hex): SignatureKind {
   const eoa = normaliseSignature(signature)
@@ -199,9 +199,9 @@ export type AuthorizationVerdict =
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
    * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271). The
-   * field `signature` holds the signature without its ERC-6492 wrapping. The service refuses the payment with
-   * `reasonWithoutCode` if the payer's address has no contract code and no allowed factory deploys the contract. The
-   * service checks the payer's address for contract code before the claim of the payment.
+   * field `signature` holds the signature without its ERC-6492 wrapping. If the payer's address has no contract code
+   * and no allowed factory deploys the contract, the service refuses the payment with the reason `reasonWithoutCode`.
+   * Before the service stores the payment, the service checks whether the payer's address has contract code.
    */
   | {
       kind: 'contract'
@@ -260,9 +260,9 @@ function sameAddress(left: string, right: string): boolean {
 }
 
 /**
- * Checks a payment without the chain: version, scheme, network, asset, recipient, self-payment, exact amount, time
- * window (6 s margin), and signature. A payment that passes these checks can still fail on the chain, because of a low
- * balance, a used nonce, a blacklist or a pause of the token.
+ * Checks a payment without a request to the chain: version, scheme, network, asset, recipient, self-payment, exact
+ * amount, time window (6 s margin), and signature. A payment that passes these checks can still fail on the chain. The
+ * reason may be a low balance, a used nonce, a blacklist or a pause of the token.
  *
  * @example
  * const verdict = await verifyAuthorization({ payload, requirement, nowS: 1740672100 })

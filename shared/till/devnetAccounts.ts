@@ -21,8 +21,8 @@ export const DEVNET_ACCOUNTS = {
   },
   payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
   /**
-   * Holds the account that may upgrade the proxy contract of the token. The proxy contract refuses all other calls of
-   * the account `proxyAdmin`.
+   * Holds the account that may upgrade the proxy contract of the USDC token. The proxy contract refuses all other calls
+   * of the account `proxyAdmin`.
    */
   proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
   /**

@@ -13,8 +13,8 @@ const UINT256_MAX = 2n ** 256n - 1n
 const addressSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
-  // Upper and lower case in an address encodes only a checksum. The code ignores the case, because the chain ignores it
-  // and the library viem throws on a wrong checksum.
+  // The case of the letters in an address encodes only a checksum. The code ignores the case of the letters, because
+  // the chain ignores the case, and the library viem throws an error on a wrong checksum.
   .transform((text): Address => getAddress(text.toLowerCase()))
 
 const uint256Schema = z

@@ -14,7 +14,7 @@ type Paid = Transfer & {
 
 /**
  * Returns the x402 header of a stored payment. The header contains the payer's authorization and signature. The service
- * does not store the other parts of the payer's header. So the payment requirement in the header comes from this
+ * does not store the other parts of the payer's header. Therefore the payment requirement in the header comes from this
  * service's challenge, and may differ in spelling from the payer's requirement.
  */
 export function paidHeader(paid: Paid): { name: string; value: string } {

@@ -159,6 +159,7 @@ export function verifyReceipt({
 
 function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   if (signature.length !== 64) return false
-  // The signature check follows RFC 8032 instead of ZIP 215, so a malleable encoding of a valid signature is invalid.
+  // The signature check follows RFC 8032 instead of ZIP 215, so that an altered but equivalent encoding of a valid
+  // signature is invalid.
   return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
 }

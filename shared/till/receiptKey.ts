@@ -105,8 +105,8 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 /**
  * Writes `/.well-known/did.json` and the DID documents of projects, which hold no secret. Each receipt key occurs twice
  * in a DID document: as JsonWebKey2020 and as Multikey. Every verification method has the member `publicKeyMultibase`,
- * because clients expect this member in each verification method. The JsonWebKey2020 method deviates with this member
- * from DID Core §5.2.1, which allows only one form of the key.
+ * because clients expect this member. With this member, the JsonWebKey2020 method deviates from DID Core §5.2.1, which
+ * allows only one form of the key.
  *
  * @param keys lists the same keys as {@link receiptJwks}. All keys in the list have the same DID.
  * @param options.subject is the DID of the DID document. The default is the DID of the keys.
@@ -159,7 +159,7 @@ function base58(bytes: Uint8Array): string {
     text = BASE58.charAt(Number(value % 58n)) + text
     value /= 58n
   }
-  // The encoded bytes begin with the multicodec prefix, which is not zero. So the special case of base58 for leading
-  // zero bytes cannot occur.
+  // The encoded bytes begin with the multicodec prefix, which is not zero. Therefore the special case of base58 for
+  // leading zero bytes cannot occur.
   return text
 }

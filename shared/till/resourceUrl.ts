@@ -1,8 +1,8 @@
 /**
  * Parses resource URLs, and compares a registered URL with a requested URL.
  *
- * Two URLs name the same resource if three parts agree: the host in upper or lower case, the port without the scheme's
- * default port, and the exact path. The comparison ignores the scheme, because Express and Hono behind a TLS proxy
+ * Two URLs name the same resource if three parts agree: the host without regard to case, the port (or the default port
+ * of the scheme), and the exact path. The comparison ignores the scheme, because Express and Hono behind a TLS proxy
  * report http.
  */
 

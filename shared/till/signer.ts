@@ -44,8 +44,8 @@ const RECOVERY_BIT: Readonly<Record<number, number>> = { 0: 0, 1: 1, 27: 0, 28: 
  *
  * @param signature is a signature of 65 bytes. The last byte v of the signature is 0, 1, 27 or 28. The function accepts
  * a signature with a high s.
- * @returns null if viem would throw: for a malformed signature, for r or s out of range, or without a point on the
- * curve.
+ * @returns null if viem would throw an error: for a malformed signature, for r or s out of range, or if no point on the
+ * curve fits.
  */
 export async function signerOf(digest: Hex, signature: Hex): Promise<Address | null> {
   try {

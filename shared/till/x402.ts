@@ -11,7 +11,7 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /**
- * Lists the reason codes for the refusal of a payment. The reason codes of x402 v1 §9 come first. The other reason
+ * Lists the reason codes for the refusal of a payment. The reason codes of x402 v1 §9 come first. The further reason
  * codes come from later facilitators, for cases that x402 v1 does not name.
  */
 export const X402_REASONS = [
@@ -48,15 +48,17 @@ export const X402_REASONS = [
 
 export type X402Reason = (typeof X402_REASONS)[number]
 
-/** Returns the spelling of a reason code in an x402 version, because version 2 has renamed one code of version 1. */
+/**
+ * Returns the spelling of a reason code in the given x402 version, because version 2 has renamed one code of version 1.
+ */
 export const wireReason = (reason: string, x402Version: X402Version): string =>
   x402Version === 2 && reason === 'invalid_exact_evm_payload_authorization_value'
     ? `${reason}_mismatch`
     : reason
 
 /**
- * Holds the `error` of the x402 challenge that answers a request without payment. The reference middleware uses the
- * same text.
+ * Holds the text in the field `error` of the x402 challenge that answers a request without payment. The reference
+ * middleware uses the same text.
  */
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
@@ -67,8 +69,8 @@ const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
 /**
- * Holds the lifetime of a payer's signature in seconds. The lifetime is long enough for a second sending of the
- * transaction at a higher fee on a chain with 2 s blocks.
+ * Holds the lifetime of a payer's signature in seconds. The lifetime is long enough that the service can send the
+ * transaction a second time at a higher fee, on a chain with 2 s blocks.
  */
 const MAX_TIMEOUT_S = 120
 
@@ -120,7 +122,8 @@ const envelopeSchema = z
 
 /**
  * Describes one entry of the list `accepts` in an x402 challenge. This service sends the entries of `accepts` to
- * payers, and sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
+ * payers, and sellers send such entries to the facilitator. Clients of version 1 refuse entries without `mimeType` and
+ * `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),
@@ -196,10 +199,13 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /** Refuses a malformed payment. The field `x402Version` is the version of x402 for the response to the payment. */
+  /**
+   * Refuses a malformed payment. The field `x402Version` is the x402 version that the response to the payment must
+   * have.
+   */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
-/** Returns the version of x402 for the response to a payment, which is the version of the payment. */
+/** Returns the x402 version that the response to a payment must have, which is the version of the payment. */
 export const versionOf = (decoded: DecodedPayment): X402Version =>
   decoded.ok ? decoded.payload.x402Version : decoded.x402Version
 

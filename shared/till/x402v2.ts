@@ -23,8 +23,8 @@ const PAYMENT_REQUIRED_CHARS_MAX = 2990
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
 /**
- * Returns the x402 version 1 name of a known chain, which the caller may name in the spelling of version 1 or 2. The
- * function returns the name of an unknown chain unchanged.
+ * Returns the x402 version 1 name of a known chain, which the caller may name in the spelling of version 1 or 2. If the
+ * chain is unknown, the function returns the given name unchanged.
  */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
@@ -33,7 +33,8 @@ const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().c
 
 /**
  * Describes the header `PAYMENT-SIGNATURE` after the decoding of base64 and JSON. The service reads only the scheme and
- * the network of the member `accepted`. The other members of `accepted` only repeat this service's challenge.
+ * the network of the member `accepted`. The members of `accepted` except the scheme and the network only repeat this
+ * service's challenge.
  */
 export const paymentPayloadV2Schema = z
   .object({
@@ -202,8 +203,8 @@ function encodeForm({
 }
 
 /**
- * Holds a placeholder that is longer than every error text of a challenge. The function `fitsChallenge` uses the
- * placeholder as the error of the challenge.
+ * Holds a placeholder text that is longer than every error text of an x402 challenge. The function `fitsChallenge`
+ * measures a challenge with this placeholder as its error.
  */
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`

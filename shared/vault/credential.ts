@@ -32,8 +32,8 @@ export const METADATA_MAX_BYTES = 16 * 1024
 const DEPTH_MAX = 32
 
 /**
- * Holds the text that API responses show in place of a TOTP secret. The totp operation returns one-time codes, and no
- * API operation returns the TOTP secret itself.
+ * Holds the placeholder text that API responses show instead of a TOTP secret. The totp operation returns one-time
+ * codes, and no API operation returns the TOTP secret itself.
  */
 export const TOTP_MARKER = '[use /v0/vault/:name/totp]'
 
@@ -229,7 +229,7 @@ export function totpKeyOf(type: string, data: CredentialData): TotpKey | null {
   return field === undefined ? null : readTotp(field, data[field] as string)
 }
 
-/** Returns the data of a credential with a fixed text in place of its TOTP secrets. */
+/** Returns the data of a credential in which a fixed text replaces each TOTP secret. */
 export function shownData(type: string, data: CredentialData): CredentialData {
   const shown = { ...data }
   for (const field of totpFields(type, data)) shown[field] = TOTP_MARKER
@@ -245,8 +245,8 @@ export const unusedBackupCodes = (data: CredentialData): number => texts(data.ba
 export const usedBackupCodes = (data: CredentialData): string[] => texts(data.usedBackupCodes)
 
 /**
- * Moves the first unused backup code of a credential to the used backup codes. @returns null if the credential has no
- * unused backup code.
+ * Moves the first unused backup code of a credential to the list of used backup codes.
+ * @returns null if the credential has no unused backup code.
  */
 export function popBackupCode(
   data: CredentialData,
@@ -258,8 +258,8 @@ export function popBackupCode(
 }
 
 /**
- * Prepares the data of an old credential version for its restoration. Backup codes that were used after the old version
- * stay marked as used.
+ * Prepares the data of an old version of a credential before the service restores this version. Backup codes that were
+ * used after the old version stay marked as used.
  */
 export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {
   const used = new Set(texts(current.usedBackupCodes))

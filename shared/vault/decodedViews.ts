@@ -117,8 +117,9 @@ const ENTITIES: Record<string, string> = {
 }
 
 /**
- * Lists the named characters of HTML 4 (HTML 4.01 §24) beside those of {@link ENTITIES}. Each name belongs to the code
- * point after that of the name before. `htmlentities` of PHP writes all of these names.
+ * Lists the named characters of HTML 4 (HTML 4.01 §24) that {@link ENTITIES} does not contain. Each name in the list
+ * belongs to the code point that follows the code point of the previous name. The function `htmlentities` of PHP writes
+ * all of these names.
  */
 const HTML_4: readonly (readonly [first: number, names: string])[] = [
   [
@@ -316,8 +317,8 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
 /**
- * Yields a decoded text for each kind of escape in a text. In each decoded text, the function has removed only the
- * escapes of one kind.
+ * Yields a decoded text for each kind of escape in a text. Each decoded text results from the removal of the escapes of
+ * only one kind.
  */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
@@ -330,16 +331,20 @@ export function* unescapedViews(text: string): Generator<View> {
 export type RunDecoder = {
   /** Decodes every run of base64, hexadecimal digits or decimal bytes in a text. */
   decode(text: string): Generator<View>
-  /** Returns the parts of binary data that are valid UTF-8 text. @returns null if most of the binary data is text. */
+  /**
+   * Returns the parts of binary data that are valid UTF-8 text.
+   * @returns null if most of the binary data is text already.
+   */
   textOf(text: string): View | null
 }
 
 /**
- * Creates a decoder of encoded runs. @param bytesMin is the length in bytes of the shortest searched text. The decoder
- * skips a run that decodes to fewer bytes.
+ * Creates a decoder of encoded runs.
+ * @param bytesMin is the length in bytes of the shortest text for which the caller searches. The decoder skips an
+ * encoded run that decodes to fewer bytes.
  */
 export function createRunDecoder(bytesMin: number): RunDecoder {
-  // The pattern for base64 also matches base64 over several lines.
+  // The pattern for base64 also matches base64 text that continues over several lines.
   const charactersMin = Math.ceil((bytesMin * 4) / 3)
   const base64 = new RegExp(`[\\w+/-](?:(?:\\r?\\n[ \\t]*)?[\\w+/-]){${charactersMin - 1},}`, 'g')
   const hexadecimal = new RegExp(`(?:(?:0x)?[\\da-f]{2}[ :,-]{0,2}){${bytesMin},}[\\da-f]?`, 'gi')

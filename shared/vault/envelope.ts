@@ -16,7 +16,8 @@
  *
  * A secret decrypts only for its own project, name, version and purpose. A data key encrypts only one secret, and only
  * once. One master key may encrypt 2^32 data keys (SP 800-38D §8.3, random nonces), which is enough for seven weeks at
- * a thousand writes a second. The operator should rotate the master key well before 2^32 data keys.
+ * a thousand writes a second. The operator should replace the master key long before the key has encrypted 2^32 data
+ * keys.
  */
 import {
   createCipheriv,
@@ -52,8 +53,8 @@ export type SecretContext = {
   projectId: string
   /**
    * Holds the unique name of the secret among the secrets of the same purpose. The name is a credential's name, the DNS
-   * name of a DKIM key, or a purse's address. For other secrets, the name is the id of an endpoint, webhook, use or
-   * purchase.
+   * name of a DKIM key, or a purse's address. For a secret that is no credential, DKIM key or purse key, the name is
+   * the id of an endpoint, webhook, use or purchase.
    */
   name: string
   version: number
@@ -68,7 +69,7 @@ export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 /** Describes the stored form of an encrypted secret. */
 export type Sealed = WrappedKey & { ciphertext: Buffer }
 
-/** Reports that the keyring lacks the master key of an encrypted secret. */
+/** Reports that the keyring (the master keys of the process) lacks the master key of an encrypted secret. */
 export class UnknownMasterKeyError extends Error {
   constructor(keyId: string) {
     super(`MASTER_KEYS lacks the key ${JSON.stringify(keyId)}`)
@@ -151,9 +152,9 @@ export class Keyring {
 
   /**
    * Encrypts the data key of a secret again under the current master key. The function neither reads nor changes the
-   * encrypted secret itself.
-   * @throws {UnknownMasterKeyError} if the keyring lacks the old master key. @throws {BrokenSealError} if the wrapped
-   * key was changed.
+   * ciphertext of the secret itself.
+   * @throws {UnknownMasterKeyError} if the keyring lacks the old master key.
+   * @throws {BrokenSealError} if the encrypted data key was changed.
    */
   rewrap(wrapped: WrappedKey, context: SecretContext): WrappedKey {
     const dataKey = this.#unwrap(wrapped, context)

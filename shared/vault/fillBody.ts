@@ -1,7 +1,7 @@
 /**
  * Fills the placeholders of a request body. The code parses the request body by its content-type, because the server
- * will parse the body in the same way. A body counts as text if different servers could read the body in different
- * ways. A text body may contain only placeholders that the credential allows in the place `body`.
+ * will parse the body in the same way. If different servers could read a body in different ways, the body counts as
+ * text. A text body may contain only placeholders that the credential allows in the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
@@ -45,7 +45,7 @@ function contentType(headers: Record<string, string>): { essence: string; isClea
 
 /**
  * Returns a function that escapes a credential's value for a body of the given content type. The escaped value cannot
- * end the surrounding string of the placeholder.
+ * end the string in the body that surrounds the placeholder.
  */
 function escapeFor(essence: string): (value: string) => string {
   if (isForm(essence)) return encodeURIComponent
@@ -150,7 +150,7 @@ function isValidJson(text: string): boolean {
   }
 }
 
-/** Returns the JSON Pointer (RFC 6901) of the currently read member. */
+/** Returns the JSON Pointer (RFC 6901) of the member that is being read. */
 function pointer(open: readonly Open[]): string {
   if (open.length > DEPTH_MAX) {
     throw fault(`request.body must nest at most ${DEPTH_MAX} levels where it has placeholders`)

@@ -25,12 +25,13 @@ const DEPTH_MAX = 3
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
 /**
- * Sets the minimum length of a secret's base64 core, which are the base64 characters that do not depend on neighbouring
- * bytes. The masker searches for base64 cores, because base64 with changed letter case cannot be decoded.
+ * Sets the minimum length of the base64 core of a secret. The base64 core consists of the base64 characters that do not
+ * depend on neighbouring bytes. The masker searches for base64 cores, because the masker cannot decode base64 text
+ * whose letter case was changed.
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Sets the number of bytes from which the masker decodes an encoded run, even if every secret is longer. */
+/** Sets from how many bytes the masker decodes an encoded run, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
 /**
@@ -83,9 +84,10 @@ export class Masker {
   }
 
   /**
-   * Finds the ranges of a text that hold a secret in any encoding. @param siblings maps each already searched text to
-   * its depth. All texts in the map come from the same source text through the removal of escapes. The map avoids a
-   * second search of the same text, because the removal of escapes in different orders often gives the same text.
+   * Finds the ranges of a text that hold a secret in any encoding.
+   * @param siblings maps each already searched text to its depth. All texts in the map result from the same source text
+   * by the removal of escapes. The map avoids a second search of the same text, because the removal of escapes in
+   * different orders often gives the same text.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
@@ -106,7 +108,7 @@ export class Masker {
   }
 
   /**
-   * Searches decoded bytes for secrets. The function searches only the runs of readable text in the decoded bytes for
+   * Searches decoded bytes for secrets. In the decoded bytes, the function searches only the runs of readable text for
    * further layers of encoding.
    */
   #inBytes(bytes: string, depth: number, work: Work): Range[] {
@@ -122,8 +124,8 @@ export class Masker {
 }
 
 /**
- * Adds the ranges of found secrets in a decoded text as ranges of the source text. The ranges do not overlap, so the
- * time of the function is at most proportional to the length of the decoded text.
+ * Adds the ranges in which a decoded text holds secrets, as ranges of the source text. The ranges do not overlap, so
+ * the time of the function is at most proportional to the length of the decoded text.
  */
 function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))

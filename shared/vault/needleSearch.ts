@@ -1,7 +1,7 @@
 /**
  * Finds many byte strings (needles) in one pass over a text (Aho and Corasick, "Efficient string matching", 1975). The
- * search time grows with the length of the text plus the needles, never with their product. So a server that knows the
- * needles (the secrets) cannot slow down the search by its choice of a response.
+ * search time grows with the sum of the lengths of the text and the needles, and never with their product. Therefore a
+ * server that knows the needles (the secrets) cannot slow down the search by its choice of a response.
  */
 
 /**

@@ -6,11 +6,11 @@ import { mayStand } from './placement.ts'
 import { totpCode } from './totp.ts'
 
 export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
-/** Sets the maximum number of characters of a placeholder's value. Longer values do not fit into a header. */
+/** Sets the maximum number of characters of a placeholder's value. A longer value does not fit into an HTTP header. */
 export const VALUE_MAX_LENGTH = 8_192
 /**
- * Sets the length of the shortest unsent secret that the masker masks in a response. Shorter values may be everyday
- * words, so their masking would damage the response.
+ * The masker hides secrets in a response even if the request did not contain them. Sets the length of the shortest such
+ * secret. Shorter values may be everyday words, and the masking of such words would damage the response.
  */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
@@ -76,7 +76,7 @@ type Value = {
   text: string
   isSecret: boolean
   secrets: string[]
-  /** Lists every name of the credential's field in placeholders. */
+  /** Lists every name that the credential's field may have in a placeholder. */
   names: string[]
 }
 
@@ -135,8 +135,8 @@ export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): st
   collect(data)
   const key = totpKeyOf(type, data)
   if (key !== null) {
-    // The masker also masks the one-time codes of the neighbouring time steps, because the server's clock may differ by
-    // one step.
+    // The masker also masks the one-time codes of the time steps before and after, because the server's clock may
+    // differ by one step.
     for (const step of [-1, 0, 1]) texts.push(totpCode(key, nowMs + step * key.periodS * 1000).code)
     texts.push(...texts.map(bareSeed))
   }

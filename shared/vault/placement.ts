@@ -1,6 +1,7 @@
 /**
- * Decides about the allowed places of a secret in a request. Even an honest host publishes some received texts, such as
- * a note, a title or a user name. So the service sends a secret only in a place that servers read as a secret.
+ * Decides in which places of a request a secret may stand. Even an honest host publishes some of the texts that the
+ * host receives, such as a note, a title or a user name. Therefore the service sends a secret only in a place whose
+ * content servers treat as a secret.
  *
  * | place         | is                                                                             |
  * | ------------- | ------------------------------------------------------------------------------ |
@@ -36,7 +37,9 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
 const NO_PLACE =
   /^(?:host|connection|cookie2|te|trailer|upgrade|expect|content-.+|transfer-.+|accept.*)$/
 
-/** Writes the name of a header, parameter or field in the form of placement entries. */
+/**
+ * Writes the name of a header, parameter or field in the form that placement entries (allowed places of a secret) use.
+ */
 export const placeName = (name: string): string => name.replace(/[\s%\p{Cc}]/gu, encodeURIComponent)
 
 /**

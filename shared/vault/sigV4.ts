@@ -34,13 +34,15 @@ const encode = (text: string) =>
   )
 
 /**
- * Lists the services of S3. They alone need the header `x-amz-content-sha256`, and sign the path as it is in the URL.
+ * Lists the services of S3. Only requests to S3 need the header `x-amz-content-sha256`, and only their signatures cover
+ * the path exactly as the path stands in the URL.
  */
 const S3_SERVICES = new Set(['s3', 's3express', 's3-object-lambda', 's3-outposts'])
 
 /**
- * For its signature, AWS leaves out the empty segments of the path, and percent-encodes the path of the URL once more.
- * Only for S3 each path segment stays and is encoded just once, so that `!` and `%21` of a URL have the same signature.
+ * For the signature of other services, AWS removes the empty segments of the path, and percent-encodes the path of the
+ * URL a second time. For S3, the signature keeps each path segment and encodes the segment only once, so that `!` and
+ * `%21` in a URL have the same signature.
  */
 function canonicalPath({ pathname }: URL, service: string): string {
   const segments = pathname.slice(1).split('/')

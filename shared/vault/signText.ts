@@ -86,7 +86,8 @@ export function readEd25519Key(text: string): KeyObject {
     )
     if (key.asymmetricKeyType === 'ed25519') return key
   } catch {
-    // The function does not pass the library's error on to the caller, because the error could quote the private key.
+    // The function does not pass the library's error to the caller, because the text of this error could quote the
+    // private key.
   }
   throw fault('The field must hold an Ed25519 key: PKCS #8 in PEM, or 32 bytes in hex or base64')
 }

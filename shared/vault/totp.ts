@@ -78,7 +78,7 @@ export function totpCode(key: TotpKey, nowMs: number): { code: string; remaining
 }
 
 /**
- * Reads a TOTP secret in Base32. The function does not pass on the error of the library otpauth, because the error
+ * Reads a TOTP secret in Base32. The function does not pass on the error of the library otpauth, because this error
  * would quote a character of the secret.
  */
 function parseBase32(text: string): Secret {

@@ -16,8 +16,8 @@ export type UseAnswer = {
   status: number
   statusText: string
   /**
-   * Holds the headers of the HTTP response with names in lower case. A comma joins the values of headers with the same
-   * name, and a line break joins cookies.
+   * Holds the headers of the HTTP response with names in lower case. If several headers have the same name, a comma
+   * joins their values. A line break joins the values of several cookies.
    */
   headers: Record<string, string>
   body: string | null

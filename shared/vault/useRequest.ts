@@ -2,8 +2,8 @@
  * Checks an HTTP request with a secret, and fills in the values of the request's placeholders.
  *
  * A placeholder in the request has the form `{{field}}`. A placeholder may stand in the path, the query, the value of a
- * header, and the body. A placeholder never stands in the method, the host, or the name of a header. The fields in a
- * credential's `data` may stand only where the credential's `placement` allows them.
+ * header, and the body. A placeholder never stands in the method, the host, or the name of a header. A field of a
+ * credential's `data` may stand only in a place that the credential's `placement` allows.
  */
 import { type Bounds, checkBounds, effectiveBounds } from './bounds/bounds.ts'
 import type { UseMethod } from './bounds/useMethods.ts'
@@ -155,8 +155,8 @@ export type FilledRequest = {
 }
 
 /**
- * Returns the call of an MCP tool as a request whose body is JSON, because the body holds the arguments of the tool. So
- * the service fills each placeholder into a JSON string, whatever Content-Type the caller wrote.
+ * Returns the call of an MCP tool as a request whose body is JSON, because the body holds the arguments of the tool.
+ * Therefore the service fills each placeholder into a JSON string, whatever Content-Type the caller wrote.
  */
 export const toolCall = (request: UseRequest): UseRequest => ({
   ...request,

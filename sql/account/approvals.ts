@@ -1,7 +1,7 @@
 /**
  * Stores the approval requests that an owner decides. One table holds the approval requests for mails and for payments.
  * The columns `kind` and `subject` of an approval request name its mail or its payment. The code that makes an approval
- * request also carries out the decision, in one transaction (sql/mail/approval/heldMails.ts,
+ * request also carries out the owner's decision, in one transaction (sql/mail/approval/heldMails.ts,
  * sql/purse/purchases/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
@@ -19,7 +19,7 @@ export type Approval = {
   id: string
   projectId: string
   kind: ApprovalKind
-  /** Holds the object of the approval request: the Message-ID of a mail, or the id of a purchase. */
+  /** Holds the object that the approval request is about: the Message-ID of a mail, or the id of a purchase. */
   subject: string
   state: ApprovalState
   /** Holds the SHA-256 of the approved content. Null means that the mail or the payment is not approved. */
@@ -30,8 +30,8 @@ export type Approval = {
   isLate: boolean
   decidedAt: Date | null
   /**
-   * Names who decided the approval request: the prefix of an API key, a console session, or an approval link with its
-   * email address. Null means that nobody has decided the approval request yet.
+   * Names who decided the approval request: the prefix of an API key, a console session, or an approval link together
+   * with its email address. Null means that nobody has decided the approval request yet.
    */
   decidedBy: string | null
   reason: string | null
@@ -128,8 +128,8 @@ export async function listApprovals(
 }
 
 /**
- * Ends an approval request that still waits for a decision. The caller has locked the row of the approval request, and
- * has checked that the approval request still waits.
+ * Ends an approval request that still waits for the owner's decision. The caller has locked the row of the approval
+ * request, and has checked that the approval request still waits.
  */
 export async function endApproval(
   db: Queryable,

@@ -3,7 +3,7 @@ import { conditions, holds } from '../conditions.ts'
 import type { Queryable } from '../db.ts'
 import { type Order, pageOrder } from '../pageStart.ts'
 
-/** Describes the API key and the HTTP request that act, for the audit log. */
+/** Describes, for the audit log, the API key and the HTTP request that cause an action. */
 export type Actor = {
   projectId: string
   /** Holds the prefix of the acting API key, never the whole key. */
@@ -23,7 +23,7 @@ export type AuditEntry = {
   row: bigint
   at: Date
   action: string
-  /** Holds the object of the audited action, such as a credential's name. */
+  /** Holds the name of the object of the audited action, such as a credential's name. */
   subject: string | null
   detail: string | null
   keyPrefix: string
@@ -43,8 +43,8 @@ export const AUDIT_COLUMNS = 'project_id, actor, request_id, action, subject, de
 
 /**
  * Writes SQL that inserts an audit entry inside a larger SQL statement, so that an action and its audit entry commit
- * together. The parameter `outcome` is an SQL expression for the outcome of the audited action. In the larger SQL
- * statement, the parameters from number `first` on are the values of {@link auditValues}.
+ * together. The parameter `outcome` is an SQL expression that yields the outcome of the audited action. In the larger
+ * SQL statement, the parameters from number `first` on are the values of {@link auditValues}.
  */
 export const auditInsert = (first: number, outcome: string): string =>
   `insert into audit_log (${AUDIT_COLUMNS})
@@ -70,8 +70,8 @@ export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEnt
 }
 
 /**
- * Holds the `project_id` of audit entries that belong to no project: the audit entries of platform keys, jobs and
- * console sign-ins.
+ * Holds the `project_id` of audit entries that belong to no project. Platform keys, jobs and console sign-ins cause
+ * such entries.
  */
 export const ORGANIZATION = 'organization'
 

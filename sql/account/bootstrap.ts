@@ -18,8 +18,8 @@ export type FirstKeys = {
    */
   inboxAddress: string | null
   /**
-   * Holds the token of a sign-in link to the console. The sign-in token is null after the first sign-in. The sign-in
-   * token is also null in production, because the log would show the token.
+   * Holds the token of a sign-in link to the console. The sign-in token is null after the first sign-in. In production,
+   * the sign-in token is also null, because the log would show the token.
    */
   signInToken: string | null
 }
@@ -96,7 +96,7 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {
-  // A revoked API key stays revoked, even if a file or an environment variable still holds it.
+  // A revoked API key stays revoked, even if a file or an environment variable still holds the key.
   if (await isKnownKey(pool, key)) return
   for (let n = 1; n <= FIRST_NAMES_MAX; n++) {
     try {
@@ -105,8 +105,8 @@ async function ensureProject(pool: Pool, key: string, config: Config): Promise<v
         purpose: 'SELLER',
         emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${config.mailDomain}`,
         scopes: DEFAULT_SCOPES,
-        // On the embedded devnet, the first project gets a recipient address, so that it can be paid at once. On other
-        // chains, the operator sets the recipient address of the first project.
+        // On the embedded devnet, the first project gets a recipient address, so that buyers can pay the project at
+        // once. On other chains, the operator sets the recipient address of the first project.
         ...(config.chain.embeddedDevnet
           ? { payTo: DEVNET_ACCOUNTS.payTo.address, paymentsEnabled: true }
           : {}),

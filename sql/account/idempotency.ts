@@ -2,15 +2,15 @@ import type { Queryable } from '../db.ts'
 import { lifetimeOf } from './projects/retention.ts'
 
 /**
- * Writes SQL for the lifetime of a project's idempotency keys. An idempotency key lives for at least a day
- * (docs/contract.md §4, §6). The parameter `project` is an SQL expression for the project.
+ * Writes an SQL expression for the lifetime of a project's idempotency keys. An idempotency key lives for at least a
+ * day (docs/contract.md §4, §6). The parameter `project` is an SQL expression for the project.
  */
 export const keyLifetime = (project: string): string => lifetimeOf('idempotencyKeys', project)
 
 /**
- * Claims an idempotency key for an HTTP request, or finds the earlier HTTP request that holds the idempotency key.
- * @returns the hash of the HTTP request that claimed the idempotency key, and the stored response. The stored response
- * is null while the HTTP request that claimed the idempotency key is in progress.
+ * Reserves an idempotency key for an HTTP request, or finds the earlier HTTP request that has reserved the same key.
+ * @returns the hash of the HTTP request that has reserved the idempotency key, and the stored response. The stored
+ * response is null while the HTTP request that has reserved the idempotency key is in progress.
  */
 export async function beginIdempotent(
   db: Queryable,
@@ -33,8 +33,8 @@ export async function beginIdempotent(
 }
 
 /**
- * Returns the hash of the HTTP request that holds an idempotency key, and the stored response. @returns null if the
- * idempotency key is unknown or expired.
+ * Returns the hash of the HTTP request that has reserved an idempotency key, and the stored response.
+ * @returns null if the idempotency key is unknown or expired.
  */
 export async function findIdempotent(
   db: Queryable,

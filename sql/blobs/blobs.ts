@@ -28,19 +28,19 @@ export type Blobs = {
    */
   read(stored: StoredContent): Promise<Buffer>
   /**
-   * Returns the same store with a separate queue for one project. Large contents of one project wait for each other,
-   * but never for large contents of other projects.
+   * Returns the same store of mail contents with a separate queue for one project. Large contents of one project wait
+   * for each other, but never for large contents of other projects.
    */
   of(projectId: string): Blobs
 }
 
 /**
- * Sets the maximum number of mail contents that one project may hold in memory at once. The move between database and
- * object store has the same maximum.
+ * Sets the maximum number of mail contents that one project may hold in memory at once. The same maximum applies to the
+ * contents that move between the database and the object store.
  */
 export const OWN_AT_ONCE = 3
 /**
- * Sets the maximum number of mail contents that are in memory at once. The limit AT_ONCE exists because a mail's
+ * Sets the maximum number of mail contents that are in memory at once. The limit AT_ONCE exists, because a mail's
  * content has up to 35 MB, and because the object store may be slow.
  */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }

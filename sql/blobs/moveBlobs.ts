@@ -34,8 +34,8 @@ const CONDITION = {
 
 const keyOf = ({ columns }: Table): string => `(${columns.join(', ')})`
 /**
- * Writes the first SQL parameters as a row constructor. The SQL statement compares the primary key of a table with this
- * row constructor.
+ * Writes the first SQL parameters as an SQL row constructor. The SQL statement compares the primary key of a table with
+ * this row constructor.
  */
 const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
@@ -50,7 +50,7 @@ export type Progress = { moved: number; lost: number; seen: number }
 /**
  * Moves mail contents to the object store or back to the database while the service runs. The function updates a
  * database row only if the content of the row has not changed since the content was copied. If the move stops early,
- * another run moves the remaining contents. A lost object keeps no other content from moving.
+ * another run moves the remaining contents. If an object is lost, all other contents still move.
  * @throws {BlobsAwayError}
  */
 export async function moveBlobs(
@@ -115,8 +115,8 @@ async function walk(
 }
 
 /**
- * Runs `work` for several rows at the same time. After `work` has failed for one row, the function starts `work` for no
- * further row.
+ * Runs the function `work` for several rows at the same time. After `work` has failed for one row, the function starts
+ * `work` for no further row.
  */
 async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
   const left = keys.values()

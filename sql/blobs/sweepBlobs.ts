@@ -7,8 +7,8 @@ import { type Pool, transaction } from '../db.ts'
  */
 export const IDLE_MAX_S = 3_600
 /**
- * Computes in SQL the start of the oldest open database snapshot. An export or a dump with an old snapshot still sees
- * deleted messages, and reads the objects of these messages.
+ * Writes SQL that computes when the oldest open database snapshot began. An export or a dump with an old snapshot still
+ * sees deleted messages, and reads the objects of these messages.
  */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
@@ -51,8 +51,9 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
 
 /**
  * Removes the objects of `dead_blobs` from the object store, several objects at once. If the process crashes, the next
- * call removes at most one batch of objects a second time. An object that the store refuses to remove stays, and does
- * not delay the other objects of the batch. @returns the number of removed objects.
+ * call removes at most one batch of objects a second time. If the store refuses to remove an object, the object stays,
+ * and the other objects of the batch are removed without delay.
+ * @returns the number of removed objects.
  * @throws the first refusal of the store, if the call removed no object.
  */
 export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<number> {

@@ -26,7 +26,7 @@ export async function packagedBinaries(): Promise<string> {
 
 /**
  * Copies the PostgreSQL binaries to a folder that only root can write and that every user can read. In a shared
- * temporary folder with a predictable name, another user could put a forged program into the folder first.
+ * temporary folder with a predictable name, another user could have placed a forged program before.
  */
 export function sharedBinaries(source: string): string {
   const version = JSON.parse(readFileSync(join(source, '..', 'package.json'), 'utf8'))

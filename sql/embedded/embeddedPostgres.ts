@@ -119,8 +119,8 @@ function chownCluster(cluster: string, account: Account | null): void {
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // The function changes the owner of the data directory last, after the owners of its files. So after an interruption,
-  // the next run of the function changes all owners again.
+  // The function changes the owner of the data directory last, after the owners of its files. Therefore, after an
+  // interruption, the next run of the function changes all owners again.
   chownSync(cluster, account.uid, account.gid)
 }
 
@@ -219,8 +219,8 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     // All tests share one PostgreSQL server, so the server in tests must allow more connections.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
-    // A row of the job table lives only for milliseconds. With the default of autovacuum_naptime, the job table would
-    // grow to many times its size, because dead rows would pile up.
+    // A row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would
+    // accumulate, and the job table would grow to many times its size.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
@@ -246,8 +246,8 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
       if (rowCount === 0) await client.query(`create database ${DATABASE}`)
       return
     } catch (error) {
-      // After a crash or from a backup, PostgreSQL first replays its WAL, which can take minutes. A stopped recovery
-      // would begin again at the next start.
+      // After a crash or from a backup, PostgreSQL first replays its WAL, which can take minutes. If the recovery is
+      // stopped, it begins again from its start when PostgreSQL starts the next time.
       const isRecovering = (error as { code?: unknown }).code === CANNOT_CONNECT_NOW
       if (isRecovering) deadline = Date.now() + START_TIMEOUT_MS
       if (Date.now() > deadline) throw error
@@ -259,8 +259,8 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
 }
 
 /**
- * Stops the PostgreSQL server with SIGINT (fast shutdown). In a fast shutdown, PostgreSQL ends its connections and
- * writes a checkpoint.
+ * Stops the PostgreSQL server with SIGINT (fast shutdown). On SIGINT, PostgreSQL ends its connections and writes a
+ * checkpoint.
  */
 async function stopProcess(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
@@ -296,7 +296,8 @@ async function stopOrphan(cluster: string): Promise<void> {
 
 /**
  * Tells whether a process is the PostgreSQL server of a cluster, whose folder is its working directory. After a crash
- * of the machine, another program can have the process id, and even be another PostgreSQL.
+ * of the machine, another program can have the same process id. The program with the same process id can even be
+ * another PostgreSQL server.
  */
 function runsOn(pid: number, cluster: string): boolean {
   let folder: string
@@ -318,7 +319,7 @@ function exitCode(child: ChildProcess): Promise<number | null> {
 
 /**
  * Returns the password of the database, and makes the password at the first start. Without fsync, a power failure could
- * empty the file, but keep the cluster with the password.
+ * empty the password file, but keep the cluster that has the password.
  */
 function ensurePassword(dataDir: string): string {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -331,7 +332,7 @@ function ensurePassword(dataDir: string): string {
   return password
 }
 
-/** Finds a free TCP port. Another process may take the TCP port before PostgreSQL uses it. */
+/** Finds a free TCP port. Another process may take this TCP port before PostgreSQL uses the port. */
 function freePort(): Promise<number> {
   return new Promise((resolvePort, reject) => {
     const probe = createServer()

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Sets the number of seconds in which the guarded process must end by itself after SIGINT. */
+/** Sets how many seconds the guarded process has to end by itself after SIGINT. */
 const PATIENCE_S = 15
 
 /**
@@ -37,6 +37,7 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
   watcher.on('error', () => {})
   watcher.stdin?.on('error', () => {})
   watcher.unref()
-  // The end of the child process kills the guard process, because another process may later get the child's process id.
+  // When the child process ends, the guard process is killed, because another process may later get the child's process
+  // id.
   child.once('exit', () => watcher.kill('SIGKILL'))
 }

@@ -5,8 +5,8 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Holds the number of the delivery attempt, counted across replays. The result of a delivery attempt is recorded only
-   * if the delivery has had `attempt - 1` attempts before.
+   * Holds the number of the delivery attempt, counted across replays. The result is recorded only if the webhook
+   * delivery has had exactly `attempt - 1` attempts before.
    */
   attempt: number
   /**
@@ -29,8 +29,8 @@ export type AttemptResult = {
 /**
  * Records attempts of webhook deliveries. The SQL takes all times from the database's clock, so that processes with
  * different clocks keep one schedule. The SQL rounds the recorded times up to full milliseconds, because the columns
- * store milliseconds. If the SQL rounded down, the next delivery attempt could begin too early. All SQL
- * statements lock the rows of deliveries in the order of their ids. Two statements therefore cannot deadlock.
+ * store milliseconds. If the SQL rounded down, the next delivery attempt could begin too early. All SQL statements lock
+ * the rows of deliveries in the order of their ids. Therefore two statements cannot deadlock.
  */
 const RECORD_ATTEMPTS = `
   with moment as materialized (
@@ -66,7 +66,7 @@ const RECORD_ATTEMPTS = `
  * Records attempts of webhook deliveries, updates the deliveries and queues the next attempts. If the function throws,
  * it has stored none of the delivery attempts.
  * @returns a boolean for each delivery attempt. The boolean is false if another run recorded the delivery attempt
- * first, or if the delivery was aborted in the meantime. A false boolean also means that the delivery stays unchanged.
+ * first, or if the delivery was aborted in the meantime. If the boolean is false, the delivery stays unchanged.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

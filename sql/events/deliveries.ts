@@ -31,9 +31,9 @@ export type NewDelivery = {
 
 /**
  * Returns the idempotency key of a webhook event that occurs only once for each payment. A database that was restored
- * from a backup may lack a settlement that is on the chain. So after a restore, the service may send the webhook of a
- * payment again. The second webhook of a payment must have the same idempotency key, because the receiver must not
- * count the payment twice.
+ * from a backup may lack a settlement that is on the chain. Therefore, after a restore, the service may send the
+ * webhook of a payment again. The second webhook of a payment must have the same idempotency key, because the receiver
+ * must not count the payment twice.
  */
 export const paymentEventKey = (about: {
   /** Holds the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
@@ -45,7 +45,10 @@ export const paymentEventKey = (about: {
   return `whk_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
 }
 
-/** Returns the job key of a webhook delivery, so that each webhook delivery has at most one waiting job. */
+/**
+ * Returns the job key of a webhook delivery. The job key ensures that each webhook delivery has at most one waiting
+ * job.
+ */
 const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
@@ -211,8 +214,8 @@ const LOST_BATCH = 1_000
 
 /**
  * Queues the next attempt of overdue webhook deliveries that have no job, or a job that failed for good. The jobs of
- * webhook deliveries can be missing after an operator deleted them, or after a restore from a backup. A job fails for
- * good, for example, while a process lacks a master key for days.
+ * webhook deliveries can be missing after an operator deleted them, or after a restore from a backup. For example, a
+ * job fails for good if a process lacks a master key for days.
  * @returns the number of webhook deliveries that the function queued again.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {

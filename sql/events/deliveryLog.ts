@@ -99,7 +99,7 @@ export type DeliveryFilter = {
   before?: Date
 }
 
-/** Computes in SQL the scheme, the host and the port of a stored webhook URL, which always has a path. */
+/** Writes SQL that computes the scheme, the host and the port of a stored webhook URL, which always has a path. */
 const ORIGIN = `split_part(url, '/', 1) || '//' || split_part(url, '/', 3)`
 
 /**
@@ -202,14 +202,15 @@ export async function listAttempts(db: Queryable, deliveryId: string): Promise<A
 }
 
 /**
- * Reports that the service has no secret to sign a webhook delivery, because the endpoint is deleted or has no webhook.
+ * Reports that the service has no secret with which it can sign a webhook delivery, because the endpoint is deleted or
+ * has no webhook.
  */
 export class NoWebhookError extends Error {}
 
 /**
- * Replays a webhook delivery with the same bytes and idempotency key, signed with the current secret. If the webhook
- * delivery has ended, the replay restarts the retry schedule of the delivery. If the webhook delivery is pending, the
- * replay makes the next attempt now and continues the retry schedule.
+ * Replays a webhook delivery: the service sends the same bytes with the same idempotency key, and signs them with the
+ * current secret. If the webhook delivery has ended, the replay restarts the retry schedule of the delivery. If the
+ * webhook delivery is pending, the replay makes the next attempt now and continues the retry schedule.
  * @returns the updated webhook delivery. Null means that the project has no webhook delivery with the id.
  * @throws {NoWebhookError}
  */

@@ -18,15 +18,15 @@ export type NewEvent = {
   type: EventType
   data: EventData
   /**
-   * Holds the W3C trace context that the webhooks of the event continue. If `traceparent` is absent, the webhooks
-   * continue the trace of the running work.
+   * Holds the W3C trace context that the webhooks of the event continue. If `traceparent` is absent, the webhooks of
+   * the event continue the trace of the running work.
    */
   traceparent?: string | null
 }
 
 /**
- * Stores events in the caller's transaction. Callers call `recordEvents` last, because it locks the event streams of
- * the projects until the commit.
+ * Stores events in the caller's transaction. Callers call `recordEvents` last in a transaction, because the function
+ * locks the event streams of the projects until the commit.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return

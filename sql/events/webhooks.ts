@@ -8,7 +8,7 @@ import { pageStart } from '../pageStart.ts'
 import { abortDeliveriesOf } from './deliveryLog.ts'
 import { sealWebhookSecret } from './webhookSecrets.ts'
 
-/** Sets the maximum number of webhooks of one project. */
+/** Sets the maximum number of webhooks that one project may have. */
 export const WEBHOOKS_MAX = 20
 
 /** Describes a webhook of a project. */
@@ -93,7 +93,10 @@ export async function findProjectWebhook(
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
-/** Changes a webhook, with effect only on future events. @returns null if the project has no such webhook. */
+/**
+ * Changes a webhook. The change affects only future events.
+ * @returns null if the project has no such webhook.
+ */
 export async function updateProjectWebhook(
   db: Queryable,
   { projectId, id }: Target,

@@ -19,14 +19,15 @@ export function keptKey(
   if (!existsSync(file)) {
     const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
     const draft = `${file}.${process.pid}`
-    // Without fsync, a power failure could empty the file, although the database has secrets under the key.
+    // Without fsync, a power failure could empty the key file, although the database already has secrets that are
+    // encrypted with the key.
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, {
       mode: 0o600,
       flush: true,
     })
     try {
-      // A hard link creates the key file only once, and only with its full content. Because of the hard link, two
-      // processes that start at the same time read the same key.
+      // A hard link creates the key file only if the file does not exist yet, and only with its full content. Because
+      // of the hard link, two processes that start at the same time read the same key.
       linkSync(draft, file)
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

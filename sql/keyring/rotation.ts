@@ -27,8 +27,8 @@ type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretCont
 const SHOWN_MAX = 10
 
 /**
- * Reports that some data keys cannot be decrypted, although the right master keys are given. The database rows of the
- * broken data keys are damaged, or somebody has changed them.
+ * Reports that some data keys cannot be decrypted, although the right master keys are given. The database rows of these
+ * data keys are damaged, or somebody has changed the rows.
  */
 export class BrokenRowsError extends Error {
   constructor(labels: readonly string[]) {
@@ -217,8 +217,8 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // Other transactions have locked the remaining rows with old data keys, so the function waits for a moment before
-    // the next pass.
+    // Other transactions have locked the remaining rows that have old data keys. Therefore the function waits for a
+    // moment before the next pass over the table.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Makes a physical backup of the running embedded PostgreSQL. The backup has the files of PostgreSQL and the WAL that
- * makes the files consistent (PostgreSQL 18 documentation, §25.3.4). The service makes the backup itself, because the
- * npm package of PostgreSQL contains neither pg_basebackup nor pg_dump.
+ * Makes a physical backup of the running embedded PostgreSQL. The backup contains the files of PostgreSQL, and the WAL
+ * that makes these files consistent (PostgreSQL 18 documentation, §25.3.4). The service makes the backup itself,
+ * because the npm package of PostgreSQL contains neither pg_basebackup nor pg_dump.
  */
 import { constants } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -107,8 +107,8 @@ async function listFiles(cluster: string, target: string, inside = ''): Promise<
 }
 
 /**
- * Copies files of a running cluster. During the copy, PostgreSQL may delete or extend a file. PostgreSQL repeats such
- * changes from the WAL after a restore.
+ * Copies files of a running cluster. During the copy, PostgreSQL may delete or extend a file. After a restore,
+ * PostgreSQL repeats such changes from the WAL.
  */
 async function copyFiles(from: string, to: string, paths: readonly string[]): Promise<void> {
   const left = [...paths]

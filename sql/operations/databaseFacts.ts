@@ -19,7 +19,7 @@ type FactRow = {
   archived_at: Date | null
 }
 
-/** Reads the facts about the database server that the doctor judges. */
+/** Reads the facts about the database server that the doctor (the service's self-check) judges. */
 export async function readDatabaseFacts(
   db: Pool,
   each: ProcessConnections,
@@ -62,8 +62,8 @@ export async function readDatabaseFacts(
 }
 
 /**
- * Computes the database connections that all processes need. The function counts the processes by a named connection
- * that each process keeps open.
+ * Computes the database connections that all processes need. Each process keeps one database connection with a name
+ * open. The function counts the processes by these connections.
  */
 async function neededConnections(db: Queryable, each: ProcessConnections): Promise<number> {
   const { rows } = await db.query<{ name: string; count: number }>(

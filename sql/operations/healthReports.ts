@@ -12,18 +12,18 @@ import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
 import { listLivingPools } from '../queue/workerPools.ts'
 
-/** Describes a report of the doctor. */
+/** Describes a report of the doctor (the service's self-check). */
 export type HealthReport = {
   id: string
   requestedAt: Date
-  /** Holds the time in milliseconds since the doctor's report was requested, by the clock of the database. */
+  /** Holds the number of milliseconds since somebody requested the doctor's report, by the clock of the database. */
   ageMs: number
   sections: SectionFindings
 }
 
 const REPORTS_KEPT = 10
 
-/** Maps each section of a doctor's report to the task that checks the section. */
+/** Maps each section of a doctor's report (the result of the self-check) to the task that checks the section. */
 const TASK = {
   service: 'examine_service',
   mail: 'examine_mail',
@@ -31,10 +31,11 @@ const TASK = {
 } as const satisfies Record<Section, string>
 
 /**
- * Asks the worker processes for a report of the doctor. Concurrent callers share one report in progress.
+ * Asks the worker processes for a report of the doctor (the service's self-check). Concurrent callers share one report
+ * in progress.
  * @param sections lists the report sections that worker processes check.
  * @param given holds the findings of the report sections that this process has already checked.
- * @returns the id of the doctor's report.
+ * @returns the id of the report of the doctor (the self-check).
  */
 export async function requestReport(
   pool: Pool,
@@ -45,8 +46,8 @@ export async function requestReport(
     await db.query(`select pg_advisory_xact_lock(hashtextextended('health_reports', 0))`)
     const underWay = await findUnderWay(db)
     if (underWay !== null) return underWay
-    // Two reports with the same millisecond would have no order, so the service could delete the newest report as the
-    // oldest.
+    // If two reports had the same millisecond, they would have no order, and the service could delete the newest report
+    // as the oldest.
     await db.query(
       `insert into health_reports (id, sections, requested_at)
        select $1, $2, greatest(clock_timestamp(), max(requested_at) + interval '1 ms') from health_reports`,
@@ -62,7 +63,9 @@ export async function requestReport(
 }
 
 /**
- * Finds a doctor's report in progress, which still lacks a section. @returns null if no doctor's report is in progress.
+ * Finds a doctor's report (the result of the self-check) in progress. Such a report still lacks the findings of a
+ * section.
+ * @returns null if no report of the doctor (the self-check) is in progress.
  */
 async function findUnderWay(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>(
@@ -74,7 +77,9 @@ async function findUnderWay(db: Queryable): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Returns the sections of the doctor's report that a running worker process can check. */
+/**
+ * Returns those sections of the doctor's report (the result of the self-check) that a running worker process can check.
+ */
 export async function livingSections(db: Queryable): Promise<Section[]> {
   const pools = await listLivingPools(db)
   return SECTIONS.filter((section) => pools.includes(SECTION_RUNNER[section]))
@@ -88,7 +93,10 @@ async function deleteOldReports(db: Client): Promise<void> {
   )
 }
 
-/** Records the findings of one section of a doctor's report. A second result for the same section changes nothing. */
+/**
+ * Records the findings of one section of a doctor's report (the result of the self-check). A second result for the same
+ * section changes nothing.
+ */
 export async function recordSection(
   db: Queryable,
   { reportId, section, findings }: { reportId: string; section: Section; findings: Finding[] },
@@ -118,7 +126,10 @@ const toReport = (row: ReportRow | undefined): HealthReport | null =>
         sections: row.sections,
       }
 
-/** Finds one doctor's report by id. @returns null if the report does not exist. */
+/**
+ * Finds a report of the doctor (the service's self-check) by its id.
+ * @returns null if the report does not exist.
+ */
 export async function findReport(db: Queryable, id: string): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-health-report',
@@ -128,7 +139,10 @@ export async function findReport(db: Queryable, id: string): Promise<HealthRepor
   return toReport(rows[0])
 }
 
-/** Finds the newest doctor's report. @returns null if no report exists. */
+/**
+ * Finds the newest report of the doctor (the service's self-check).
+ * @returns null if no report exists.
+ */
 export async function findLastReport(db: Queryable): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-last-health-report',

@@ -29,7 +29,7 @@ export function reportMetrics(
       values: [id, part, JSON.stringify(metrics)],
     })
   }
-  // The process drops a report of metrics that it cannot store, because it cannot store anything while the database is
+  // If the process cannot store a report of its metrics, the process drops the report, because the database is then
   // unreachable.
   const { stop } = repeat(() => report().catch(() => {}), REPORT_MS)
   return {

@@ -11,12 +11,12 @@ import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages
 /** Limits the number of old rows that one batch removes. A batch of this size takes at most 23 ms on two cores. */
 const BATCH = 250
 
-/** Names a project and a retention class with old rows. The old rows are older than `before`. */
+/** Names a project and a retention class that has old rows in this project. The old rows are older than `before`. */
 export type DueRows = { projectId: string; name: RetentionClass; before: Date }
 
 /**
- * Writes SQL that deletes old rows of a table that fulfil a condition. The SQL parameter $1 is the project, and $2 is
- * the time. The SQL leaves locked rows for the next batch.
+ * Writes SQL that deletes the old rows of a table that fulfil a condition. The SQL parameter $1 is the project, and $2
+ * is the time. The SQL skips locked rows, which the next batch deletes.
  */
 const deletion = (table: string, age: string, condition = ''): string =>
   `delete from ${table} where ctid = any (array(
@@ -24,10 +24,11 @@ const deletion = (table: string, age: string, condition = ''): string =>
      order by ${age} limit ${BATCH} for update skip locked))`
 
 /**
- * Holds the SQL condition for final payments with details to remove. A payment is final when its block is final, or
- * when nobody can use its authorization any more. The service keeps amount, parties, nonce, hash, receipt and state of
- * a payment. The nonce must stay, because it keeps an authorization from paying twice. The empty signature replaces the
- * signature and equals no real signature, because a real signature has at least one byte.
+ * Holds the SQL condition for final payments whose details the service must still remove. A payment is final when its
+ * block is final, or when nobody can use its authorization any more. The service keeps amount, parties, nonce, hash,
+ * receipt and state of a payment. The nonce must stay, because the stored nonce prevents a second payment with the same
+ * authorization. An empty value replaces the signature. The empty value cannot be a real signature, because a real
+ * signature has at least one byte.
  */
 const FINAL = `
   details_removed_at is null and (
@@ -97,8 +98,8 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
 }
 
 /**
- * Lists the retention classes that the purge of a deleted project deletes. The retention run leaves these classes to
- * the purge, because the purge takes its locks in another order.
+ * Lists the retention classes that the purge of a deleted project deletes. The retention run does not touch these
+ * classes, because the purge (data deletion) takes its locks in another order.
  */
 const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
 
@@ -122,8 +123,8 @@ const NEXT_DUE = `
   from timed p order by row`
 
 /**
- * Holds the position before the first project in a retention run. At this position, the run processes the
- * organization's audit log.
+ * Holds the position before the first project in a retention run. When a retention run begins at this position, the run
+ * processes the organization's audit log.
  */
 export const WALK_START = -1n
 

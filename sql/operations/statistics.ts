@@ -1,6 +1,6 @@
 /**
- * Reads statistics of the whole service from small tables and partial indexes. The queries for the statistics are fast
- * enough for a repetition every few seconds.
+ * Reads statistics of the whole service from small tables and partial indexes. The queries for the statistics are so
+ * fast that the service can repeat them every few seconds.
  */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
@@ -70,7 +70,8 @@ export type Backlog = {
   /** Counts the names of worker pools that have a hanging process. */
   silentPools: number
   /**
-   * Holds the age in seconds of the oldest payment that waits for the chain. The value 0 means that no payment waits.
+   * Holds the age in seconds of the oldest payment that waits for its transaction to appear on the chain. The value 0
+   * means that no payment waits.
    */
   oldestVerifiedS: number
   /** Counts the open transactions of each gas wallet. Each open transaction occupies a nonce of the gas wallet. */
@@ -86,8 +87,9 @@ export type Backlog = {
   rpcAnswers: boolean
   headNumber: number | null
   /**
-   * Counts the objects in the object store that no database row names, up to 20,000. The field `blobsOldestDueS` is the
-   * number of seconds since the service should have removed the oldest such object.
+   * Counts the objects in the object store that no database row names, up to 20,000. The service removes such objects
+   * after some time. The field `blobsOldestDueS` is the number of seconds since the removal of the oldest such object
+   * was due.
    */
   blobsWaiting: number
   blobsOldestDueS: number

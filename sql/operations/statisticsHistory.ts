@@ -18,7 +18,10 @@ export type Counts = {
 /** Holds the statistics of one ended minute, or of the current minute so far. */
 export type Minute = Counts & {
   minute: Date
-  /** Counts the jobs of each worker pool at the end of the minute. Null means that nobody counted the jobs. */
+  /**
+   * Counts the jobs of each worker pool at the end of the minute. Null means that no process counted the jobs at the
+   * end of the minute.
+   */
   jobs: Record<PoolName, number> | null
 }
 
@@ -49,8 +52,8 @@ export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number
 }
 
 /**
- * Writes SQL for the counts of each minute of `wanted`, a query with a column `minute`. Each CTE of the SQL reads one
- * range of one index.
+ * Writes SQL that counts the work of each minute in the query `wanted`, which has a column `minute`. Each CTE of the
+ * SQL reads one range of one index.
  */
 const counted = (wanted: string) => `
   with wanted as materialized (${wanted}),
@@ -108,8 +111,8 @@ type MinuteRow = {
 }
 
 /**
- * Returns the statistics of the last hour, oldest minute first. The function reads the stored minutes, and counts the
- * later minutes up to the current minute now.
+ * Returns the statistics of the last hour, oldest minute first. For the stored minutes, the function reads the stored
+ * counts. The function counts the later minutes up to the current minute at the time of the call.
  */
 export async function readHistory(db: Queryable): Promise<Minute[]> {
   const stored = await db.query<MinuteRow>({

@@ -1,4 +1,4 @@
-/** Stores payment mandates. With a mandate, an owner allows a project to make payments within limits. */
+/** Stores payment mandates. A mandate is an owner's permission for a project to make payments within limits. */
 import type { Cursor } from '../../shared/cursor.ts'
 import { newMandateId } from '../../shared/ids.ts'
 import type { MandateBounds } from '../../shared/purse/mandate.ts'
@@ -6,16 +6,18 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Limits the number of live payment mandates of a project, because each payment locks all of these mandates. */
+/**
+ * Limits the number of a project's live mandates (spending limits), because each payment locks all of these mandates.
+ */
 export const MANDATES_MAX = 100
 
-/** Lists the UTC periods for which a payment mandate may limit the sum of the payments. */
+/** Lists the periods in UTC for which a mandate (an owner's spending limit) may limit the sum of the payments. */
 export const SUM_BOUNDS = ['hour', 'day', 'month', 'total'] as const
 type SumBound = (typeof SUM_BOUNDS)[number]
 
 /**
- * Holds the terms of a payment mandate, which the owner has set. Amounts are in atomic units of the token. A null limit
- * means that the mandate does not set this limit.
+ * Holds the terms of a mandate (an owner's spending limit for a project), which the owner has set. Amounts are in
+ * atomic units of the token. A null limit means that the mandate does not set this limit.
  */
 export type MandateTerms = MandateBounds & {
   name: string
@@ -30,7 +32,7 @@ export type MandateTerms = MandateBounds & {
 
 export type MandateState = 'active' | 'frozen' | 'ended'
 
-/** Describes a payment mandate with the sums that its payments have used. */
+/** Describes a mandate (an owner's spending limit for a project), with the sums that its payments have used. */
 export type Mandate = Omit<MandateTerms, 'validFrom'> & {
   row: bigint
   id: string
@@ -112,8 +114,9 @@ const valuesOf = (terms: MandateTerms) => [
 ]
 
 /**
- * Creates a payment mandate. @returns null if the project does not exist, and 'full' if the project already has {@link
- * MANDATES_MAX} live mandates.
+ * Creates a mandate (an owner's spending limit for a project).
+ * @returns null if the project does not exist, and 'full' if the project already has {@link MANDATES_MAX} live
+ * mandates.
  */
 export function giveMandate(
   pool: Pool,
@@ -145,9 +148,10 @@ export function giveMandate(
 }
 
 /**
- * Changes a payment mandate. Earlier signed payments stay valid, and still count against the limits of the mandate.
- * @param options.change gets the present terms and state of the mandate, and returns the new terms and state. The row
- * of the mandate is locked while the function `change` runs.
+ * Changes a mandate (an owner's spending limit for a project). Payments that were signed earlier stay valid, and still
+ * count against the limits of the mandate.
+ * @param options.change is a function that gets the present terms and state of the mandate, and returns the new terms
+ * and state. The row of the mandate is locked while the function `change` runs.
  * @param options.within is a function that runs in the same database transaction as the change of the mandate.
  * @returns null if the project has no such mandate, or if the mandate has ended.
  */
@@ -164,7 +168,8 @@ export function changeMandate(
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
-    // Every transaction must lock a purse before the mandates of the purse (sql/purse/purchases/reserve.ts).
+    // Every transaction must lock a purse (a project's wallet) before the mandates of the purse
+    // (sql/purse/purchases/reserve.ts).
     await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null
@@ -208,7 +213,10 @@ async function auditMandate(
   await writeAudit(db, actor, { action, subject: id, detail, outcome: 'ok' })
 }
 
-/** Finds a mandate of a project. @returns null if the project has no such mandate. */
+/**
+ * Finds one mandate (an owner's spending limit) of a project.
+ * @returns null if the project has no such mandate.
+ */
 export async function findMandate(
   db: Queryable,
   projectId: string,
@@ -221,7 +229,7 @@ export async function findMandate(
   return rows[0] === undefined ? null : toMandate(rows[0])
 }
 
-/** Lists mandates of a project, newest first. */
+/** Lists the mandates (an owner's spending limits) of a project, newest first. */
 export async function listMandates(
   db: Queryable,
   filter: { projectId: string; cursor: Cursor | null; limit: number },
@@ -236,9 +244,10 @@ export async function listMandates(
 }
 
 /**
- * Locks the currently valid payment mandates of a project, and all stopped mandates. A stop does not end with the
- * validity of its mandate, because another mandate would then pay the same host. All payments lock the mandates in the
- * order of their rows, so that two payments cannot deadlock.
+ * Locks the currently valid mandates (spending limits) of a project, and all stopped mandates. When the validity of a
+ * stopped mandate ends, the stop still applies. If the stop ended with the validity of its mandate, another mandate
+ * would then pay the same host. All payments lock the mandates in the order of their rows, so that two payments cannot
+ * deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({
@@ -254,8 +263,8 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
 }
 
 /**
- * Holds the use of a mandate by payments: the open and spent amounts of each period, and the number of payments in the
- * last minute.
+ * Holds how much of a mandate payments have used: the open and spent amounts of each period, and the number of payments
+ * in the last minute.
  */
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 

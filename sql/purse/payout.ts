@@ -1,6 +1,6 @@
 /**
- * Requests the automatic transfers out of a purse. Money above the purse's maximum balance goes to the owner's payout
- * address. Money at a retired address goes to the purse's present address.
+ * Requests the automatic transfers out of a purse (a project's wallet). Money above the purse's maximum balance goes to
+ * the owner's payout address. Money at a retired address goes to the purse's present address.
  */
 import { randomBytes } from 'node:crypto'
 import { type Address, getAddress } from 'viem'
@@ -34,8 +34,8 @@ export type PurseLimits = {
 }
 
 /**
- * Holds the SQL expression for the present payout address of the purse `p`. A new payout address becomes valid after
- * its waiting time.
+ * Holds an SQL expression for the present payout address of a purse, whose table alias is `p`. A new payout address
+ * becomes valid after its waiting time.
  */
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
@@ -102,9 +102,9 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 }
 
 /**
- * Gives a purse a new private key, and moves the free money to the address of the new key. The service keeps the old
- * private key, because a seller may still settle a payment that the old key has signed. The service also moves money
- * that comes to the address of the old key later.
+ * Gives a purse a new private key, and moves the money that is not reserved to the address of the new key. The service
+ * keeps the old private key, because a seller may still settle a payment that the old key has signed. If money later
+ * comes to the address of the old key, the service also moves this money.
  * @returns null if the project has no purse.
  */
 export function rotatePurseKey(
@@ -193,7 +193,7 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
 
 /**
  * Requests the automatic transfers out of a purse. A second call requests no further transfer, because the money of a
- * requested transfer is no longer free.
+ * requested transfer is no longer available.
  */
 export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise<void> {
   return transaction(pool, async (db) => {

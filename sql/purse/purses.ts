@@ -63,9 +63,10 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Writes SQL for the unavailable part of the balance of a purse's address. The unavailable part is the sum of two kinds
- * of payments: open signed payments, and payments in blocks after the last reading of the balance. The last reading of
- * a balance still includes the money of payments in later blocks, even if the later blocks are final.
+ * Writes an SQL expression for the part of a balance that is not available at a purse's address. The unavailable part
+ * is the sum of two kinds of payments: open signed payments, and payments in blocks after the last reading of the
+ * balance. The last reading of a balance still includes the money of payments in later blocks, even if the later blocks
+ * are final.
  * @param a is the SQL alias of a row of the table purses or purse_keys
  */
 export const openSum = (a: string): string => `(
@@ -100,7 +101,10 @@ function payoutOf({ payout_address, payout_next, payout_next_at }: PurseRow): Pu
   return { address: payout_address, next: { address: payout_next, from: payout_next_at } }
 }
 
-/** Finds the purse of a project. @returns null if the project has no purse or is deleted. */
+/**
+ * Finds the purse (the wallet) of a project.
+ * @returns null if the project has no purse or is deleted.
+ */
 export async function findPurse(db: Queryable, projectId: string): Promise<Purse | null> {
   const { rows } = await db.query<PurseRow>({
     name: 'find-purse',
@@ -127,8 +131,8 @@ export async function isPurseAddress(
 }
 
 /**
- * Creates the purse of a project, with a new private key. @returns false if the project already has a purse, or if
- * there is no such project.
+ * Creates the purse (the wallet) of a project, with a new private key.
+ * @returns false if the project already has a purse, or if there is no such project.
  */
 export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   const { projectId } = actor

@@ -7,7 +7,7 @@ import { rotatePurseKey } from './payout.ts'
 
 /**
  * Runs the command `bun run purse:rotate PROJECT`. The command gives a purse a new private key and address, and moves
- * the purse's free money to the new address.
+ * the purse's money that is not reserved to the new address.
  */
 async function rotate(): Promise<void> {
   const [projectId = '', ...more] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-/** Signs a purse in at sellers that the purse has paid (Sign-In with Ethereum). */
+/** Signs in with a purse (a project's wallet) at sellers that the purse has paid (Sign-In with Ethereum). */
 
 import { covers } from '../../shared/purse/mandate.ts'
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
@@ -10,11 +10,11 @@ import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
 
 /**
- * Signs a purse in at a seller's host only if the purse has paid this host before, because a sign-in reveals the
- * purse's address to the host. A stopped purse does not sign in. A purse also does not sign in at a host if the mandate
- * for the host is stopped, or if no mandate covers the host.
- * @param at.url is the URL at which the purse signs in, without query and fragment.
- * @returns null if the purse does not sign in at the URL.
+ * Signs in with a purse at a seller's host, but only if the purse has paid this host before, because a sign-in reveals
+ * the purse's address to the host. The function does not sign in with a stopped purse. The function also does not sign
+ * in at a host if the mandate (spending limit) for the host is stopped, or if no mandate covers the host.
+ * @param at.url is the URL at which the function signs in, without query and fragment.
+ * @returns null if the function does not sign in at the URL.
  */
 export function signInAt(
   pool: Pool,

@@ -1,6 +1,6 @@
 /**
- * Stops and resumes a purse for its owner. A stopped purse signs no payment, and the service cancels the open payments
- * of a stopped purse.
+ * Stops a purse (a project's wallet) for its owner, and resumes a stopped purse. A stopped purse signs no payment, and
+ * the service cancels the open payments of a stopped purse.
  */
 import type { Address, Hex } from 'viem'
 import { cancellationDigest } from '../../shared/till/authorization.ts'
@@ -43,8 +43,9 @@ export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
 }
 
 /**
- * Signs the cancellations of the open payments of one mandate or of all mandates. Each payment stays open until the
- * chain shows whether the payment or its cancellation came first. @returns the number of signed cancellations.
+ * Signs the cancellations of the open payments of one mandate (spending limit) or of all mandates. Each payment stays
+ * open until the chain shows whether the payment or its cancellation came first.
+ * @returns the number of signed cancellations.
  */
 export async function cancelOpen(
   db: Client,
@@ -76,7 +77,7 @@ export async function cancelOpen(
   return rows.length
 }
 
-/** Describes a signed cancellation of a payment that a gas wallet must send to the chain. */
+/** Describes the signed cancellation of a payment, which a gas wallet must send to the chain. */
 export type Cancellation = {
   id: string
   asset: Address

@@ -12,7 +12,10 @@ const REFUSALS = {
   nothing_free: 'nothing is free: signed payments stay until they end',
 } as const
 
-/** Runs the command `bun run purse:sweep PROJECT ADDRESS`, which sends all free money of a purse to an address. */
+/**
+ * Runs the command `bun run purse:sweep PROJECT ADDRESS`, which sends all money of a purse that is not reserved to an
+ * address.
+ */
 async function sweep(): Promise<void> {
   const [projectId = '', payTo = '', ...more] = process.argv.slice(2)
   if (more.length > 0 || projectId === '' || !isAddress(payTo)) {

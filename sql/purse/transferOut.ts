@@ -1,6 +1,6 @@
 /**
- * Requests transfers out of a purse for its owner: the withdrawal of all free money (a sweep), and refunds (refunds/).
- * A gas wallet of the service sends these transfers to the chain.
+ * Requests transfers out of a purse for its owner. The owner can withdraw all money that is not reserved (a sweep), or
+ * refund a payment (refunds/). A gas wallet of the service sends these transfers to the chain.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
@@ -28,8 +28,8 @@ export type Ordered = {
 }
 
 /**
- * Signs and stores a transfer out of a purse, in the same database transaction that requests the transfer. The caller
- * must have locked the purse and read its balance.
+ * Signs and stores a transfer out of a purse. Both happen in the database transaction that requests the transfer. The
+ * caller must have locked the purse and read its balance.
  */
 export async function order(
   db: Queryable,
@@ -78,8 +78,8 @@ export async function order(
 }
 
 /**
- * Returns the key under which a transfer is stored among the purchases of its project. The space and the hash keep the
- * key apart from the keys of agents, and short enough for every key of a client.
+ * Returns the key under which a transfer is stored among the purchases of its project. Because of the space, the key
+ * differs from every key of an agent. Because of the hash, the key is not longer than a key of a client may be.
  */
 export const orderKey = (kind: Ordered['kind'], key: string): string =>
   `${kind} ${createHash('sha256').update(key).digest('hex')}`
@@ -103,8 +103,8 @@ export type Sweep =
   | { kind: 'no_purse' | 'no_chain' | 'nothing_free' }
 
 /**
- * Sends all free money of a purse to an address. The rest of the balance stays in the purse to cover signed open
- * payments.
+ * Sends all money of a purse that is not reserved to an address. The reserved part of the balance stays in the purse to
+ * cover signed open payments.
  */
 export function sweepPurse(
   pool: Pool,

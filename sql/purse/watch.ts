@@ -9,13 +9,13 @@ import { queuePayouts } from './payout.ts'
 import { purchaseEvent } from './purchases/purchaseSteps.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFacts.ts'
 
-/** Describes a signed payment of a purse. */
+/** Describes a signed payment of a purse (a project's wallet). */
 export type Signed = {
   id: string
   transfer: Omit<Transfer, 'signature' | 'deployment'>
   /**
    * Holds the number of the chain's newest block when the payment was signed. Null means that the service knew no block
-   * at that time.
+   * of the chain when the payment was signed.
    */
   signedBlock: bigint | null
 }
@@ -62,7 +62,8 @@ const toSigned = (row: Row): Signed => ({
 
 /**
  * Finds open payments of purses on a chain. Each poll of the chain reads one part of the list of open payments. The
- * list has parts, because unsettled payments stay open until their expiry and must not keep a poll from newer payments.
+ * list is read in parts, because unsettled payments stay open until their expiry, and these payments must not delay
+ * newer payments.
  * @param after is the row number of the last payment that the previous poll read. The number 0 starts the list at the
  * first payment.
  */
@@ -104,13 +105,14 @@ export async function forgetCancels(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * Selects transfers in blocks up to a given number. After a reorganisation the list starts with the newest block,
- * because a reorganisation replaces the newest blocks.
+ * Selects those transfers of purses that are in blocks up to a given number. After a reorganisation the list starts
+ * with the newest block, because a reorganisation replaces the newest blocks.
  */
 export type TransferPart = { upTo: bigint; limit: number; first: 'oldest' | 'newest' }
 
 /**
- * Finds spent payments of purses that are in blocks up to the given number, if these blocks are not known to be final.
+ * Finds the spent payments of purses in blocks up to the given number, but only payments whose blocks are not known to
+ * be final.
  */
 export async function findSpent(
   db: Queryable,
@@ -132,12 +134,12 @@ export async function findSpent(
   }))
 }
 
-/** Limits how many of the newest transfers of each kind the search for their blocks reads. */
+/** Limits how many of the newest transfers of each kind are read to find their blocks. */
 const NEWEST_MAX = 1_000
 
 /**
- * Returns the newest blocks with transfers that are not known to be final, the newest block first: transfers of purses,
- * and refunds that sellers sent by hand.
+ * Returns the newest blocks that are not known to be final and that contain transfers of purses, or refunds that
+ * sellers sent by hand. The newest block comes first.
  */
 export async function findTransferBlocks(
   db: Queryable,
@@ -251,7 +253,7 @@ export async function recordFinalSpent(db: Queryable, ids: readonly string[]): P
 
 /**
  * Gives the amount of an unsettled payment back to the mandates, in the hour of the payment's reservation. The caller
- * must have checked in the state of a final block that no later block can settle the payment.
+ * must have checked, in the state of a final block, that no later block can settle the payment.
  */
 export function recordReleased(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
@@ -286,14 +288,14 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
 
 /**
  * Limits the age of the known balance of a purse with open payments, or of a new purse without money. IDLE_AGE limits
- * the age of the known balance of every other purse. The service reads an older balance again.
+ * the age of the known balance of all other purses. If a known balance is older, the service reads the balance again.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
 /**
- * Sets the time between two readings of a retired address's balance. The service reads more often on the first day, and
- * while a payment of the retired address is open.
+ * Sets how long the service waits between two readings of the balance of a retired address. On the first day, and while
+ * a payment of the retired address is open, the service reads the balance more often.
  */
 const RETIRED_AGE = '1 hour'
 
@@ -320,8 +322,9 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
 }
 
 /**
- * Writes the SQL condition that a reading at the block $3 counts. For a minute, a reading at an older block comes from a
- * node that lags behind. After this minute, the chain itself is shorter than before.
+ * Writes the SQL condition under which the service accepts a balance that was read at the block $3. For a minute, the
+ * service ignores a balance from an older block, because the chain node may lag behind. After a minute, the service
+ * accepts a balance from an older block, because the chain itself must have become shorter.
  * @param row is the SQL alias of a row of the table purses or purse_keys.
  */
 const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance_block <= $3

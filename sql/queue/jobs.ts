@@ -4,8 +4,8 @@ import type { Queryable } from '../db.ts'
 
 /**
  * Describes a job that a caller wants to queue (docs/decisions/postgres-queue.md). A job with a `key` replaces a
- * waiting job with the same key. If a job with the same key is already running, the key moves to the new job, and the
- * running job counts as superseded (replaced).
+ * waiting job with the same key. If a job with the same key is already running, the key moves to the new job. The
+ * running job is then superseded (replaced).
  */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
@@ -19,8 +19,8 @@ export type NewJob<Name extends TaskName = TaskName> = {
 }
 
 /**
- * Writes the payload of a job as JSON. The payload also contains the trace context of the caller, so that the job
- * continues the caller's trace.
+ * Writes the payload of a job as JSON. The payload also contains the caller's trace context, so that the job continues
+ * the trace of the caller.
  */
 export function jobPayload<Name extends TaskName>(task: Name, payload: TaskPayload<Name>): string {
   const trace = traceparent()
@@ -65,8 +65,8 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 /**
  * Writes an SQL expression for use inside a larger SQL statement. The expression queues jobs of several tasks. The
  * query `source` must have the columns `task`, `key` and `payload`.
- * @param options holds SQL expressions, which may use the row `s` of the query `source`. With `null` as `runAt`, the
- * jobs run at once. With `null` as `priority`, the jobs have the priority 0.
+ * @param options holds SQL expressions, which may use the row `s` of the query `source`. If `runAt` is `null`, the jobs
+ * run at once. If `priority` is `null`, the jobs have the priority 0.
  */
 export const addPayloadsFrom = (
   source: string,
@@ -76,8 +76,9 @@ export const addPayloadsFrom = (
     select row(s.task, s.payload, null, ${runAt}, null, s.key, ${priority}, null)::graphile_worker.job_spec from ${source} s))`
 
 /**
- * Writes the SQL condition that no job with a key will run: the job is missing, or has failed for good. Searches for
- * lost work use this condition. A job fails for good after its last attempt, for example while a master key is missing.
+ * Writes the SQL condition that no job with a given key will run, because the job is missing or has failed for good.
+ * Queries that search for work without a job use this condition. A job fails for good after its last attempt, for
+ * example while a master key is missing.
  * @param key is an SQL expression.
  */
 export const hasNoJob = (key: string): string =>
@@ -85,7 +86,7 @@ export const hasNoJob = (key: string): string =>
 
 /**
  * Deletes superseded jobs that no worker process is running. If a caller adds the key of a running job again, Graphile
- * Worker removes the key from the running job and sets its attempts to the maximum. If nobody then records the end of
+ * Worker removes the key from the running job and raises its attempts to the maximum. If nobody then records the end of
  * the running job, its row stays for ever and looks like a failed job.
  * @returns the number of deleted superseded jobs.
  */

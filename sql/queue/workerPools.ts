@@ -8,8 +8,9 @@ import type { Pool, Queryable } from '../db.ts'
 const WORKER_LOCK_CLASS = 7_305_147
 
 /**
- * Sets the time after which a worker pool with a free advisory lock counts as crashed, so that its jobs are released.
- * After a broken database connection, a live worker pool takes its advisory lock again within about four seconds.
+ * Sets how long the advisory lock of a worker pool may be free before the pool counts as crashed and its jobs are
+ * released. After a broken database connection, a live worker pool takes its advisory lock again within about four
+ * seconds.
  */
 const GRACE = '6 seconds'
 
@@ -22,7 +23,7 @@ const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp
 /**
  * Limits the milliseconds of each SQL statement during the registration of a worker pool. The registration needs four
  * short SQL statements. If an SQL statement of the registration times out, the caller closes the database connection
- * and tries a new one.
+ * and tries a new connection.
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**
@@ -42,8 +43,8 @@ export type PoolRegistration = {
 /**
  * Registers a Graphile Worker pool. After a crash, PostgreSQL frees the pool's advisory lock at the end of the database
  * connection. Therefore the service recognises dead worker pools without a comparison of two machines' clocks.
- * @param onLost runs once if the database connection of the pool breaks. The worker pool is then no longer registered,
- * and the caller must register the pool again.
+ * @param onLost is a function that runs once if the database connection of the pool breaks. The worker pool is then no
+ * longer registered, and the caller must register the pool again.
  */
 export async function registerPool(options: {
   databaseUrl: string
@@ -78,8 +79,8 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
-    // The SQL deletes old rows of the same worker pool. With an old row, the live worker pool would look dead, because
-    // the advisory lock of the old row is free.
+    // The SQL deletes old database rows of the same worker pool. With an old row, the live worker pool would look dead,
+    // because the advisory lock of the old row is free.
     await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
       options.graphilePoolId,
       id,
@@ -102,12 +103,13 @@ export async function registerPool(options: {
 }
 
 /**
- * Releases the jobs of dead worker pools within seconds. Graphile Worker on its own would release these jobs only after
- * four hours. A worker pool that does not hold its advisory lock is suspect, and counts as dead after GRACE. The jobs
- * of a worker pool that died before its registration are released after the same waiting time.
+ * Releases the jobs of dead worker pools within seconds. Without this function, Graphile Worker would release these
+ * jobs only after four hours. A worker pool that does not hold its advisory lock is probably dead, and counts as dead
+ * after the time GRACE. The jobs of a worker pool that died before its registration are released after the same waiting
+ * time.
  * @param wasAway tells that the caller could not reach the database for some time. In this time, no worker pool could
  * prove that it was alive, so the waiting time GRACE begins again. Without this new wait, other pools would get the
- * jobs of a live pool that reconnects and must still store its results.
+ * jobs of a live pool that is reconnecting and must still store its results.
  * @returns the ids of the dead Graphile Worker pools.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
@@ -179,8 +181,9 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
 }
 
 /**
- * Describes the lock of a Graphile Worker pool on a job. The field `attempts` grows each time that a pool fetches the
- * job, so `attempts` distinguishes two locks on the same job. A superseded job has no key and no attempts left.
+ * Describes the lock with which a Graphile Worker pool holds a job. The field `attempts` grows each time that a pool
+ * fetches the job, so `attempts` distinguishes two locks on the same job. A superseded (replaced) job has no key and no
+ * attempts left.
  */
 export type JobLock = { id: string; attempts: number }
 

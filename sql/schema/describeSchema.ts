@@ -1,8 +1,9 @@
 import type { Queryable } from '../db.ts'
 
 /**
- * Holds the SQL queries for the parts of a database schema: functions, tables with columns and constraints, then
- * indexes and triggers, each part sorted by name. The queries leave out database objects that belong to extensions.
+ * Holds the SQL queries that list the parts of a database schema. The parts are functions, tables with columns and
+ * constraints, then indexes and triggers, each sorted by name. The queries leave out database objects that belong to
+ * extensions.
  */
 const PARTS = {
   functions: `

@@ -25,8 +25,8 @@ export type NewUse<Refusal> = {
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
   /**
-   * Decides whether the use of a secret may have the credential, and returns the reason for a refusal. Null means that
-   * the use of the secret may continue.
+   * Decides whether a request that uses a secret may have the credential, and returns the reason for a refusal. Null
+   * means that the use of the secret may continue.
    */
   judge: (credential: OpenCredential) => Refusal | null
 }

@@ -179,8 +179,9 @@ export async function openRead(
 }
 
 /**
- * Returns the current version of a credential to a worker process. The function writes no audit entry, because the use
- * of the credential already has an audit entry. @returns null if the credential is deleted or has expired.
+ * Returns the current version of a credential for a worker process. The function writes no audit entry, because the use
+ * of the credential already has an audit entry.
+ * @returns null if the credential is deleted or has expired.
  */
 export async function readForUse(
   db: Queryable,

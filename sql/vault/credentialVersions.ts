@@ -8,8 +8,8 @@ import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope
 import type { Queryable } from '../db.ts'
 
 /**
- * Lists the database columns with the bounds of a credential version. The bounds limit the hosts, methods, paths and
- * placement of a secret.
+ * Lists the database columns that hold the bounds of a credential version. The bounds limit the hosts, methods, paths
+ * and placement of a secret.
  */
 export type BoundsRow = {
   allowed_hosts: string[] | null
@@ -76,9 +76,9 @@ export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow)
   effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
 
 /**
- * Returns the bounds of a given version of a credential and of all later versions. All later versions are stored,
- * because the service keeps them at least as long as the given version. For a null placement of a later version, the
- * function uses the default placement of the given version's type.
+ * Returns the bounds of a given version of a credential and of all later versions. The service has stored all later
+ * versions, because it keeps these versions at least as long as the given version. For a null placement of a later
+ * version, the function uses the default placement of the given version's type.
  */
 export async function boundsSince(
   db: Queryable,

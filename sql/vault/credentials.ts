@@ -63,15 +63,15 @@ export type Locked = {
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
 /**
- * Describes the content of a credential as a caller gives it. An absent bound gets its default value. If the API key
- * must not widen the credential's bounds, an absent bound stays unchanged.
+ * Describes the content of a credential as a caller gives it. If a bound (a limit on use) is absent, the bound gets its
+ * default value. If the API key may not widen the bounds of the credential, an absent bound stays unchanged.
  */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
 /**
  * Creates a credential, or replaces its content with a new version. An API key may set any bounds for a secret that the
- * API key stores itself. But an API key may not widen a bound if the credential is withheld from API keys, or if the
- * owner has set the bounds.
+ * API key stores itself. An API key may not widen a bound if only the owner may read the credential, or if the owner
+ * has set the bounds.
  * @param target.reveal says whether agents or only the owner may read the secret. If `reveal` is absent, an existing
  * credential keeps its setting, and a new credential gets the setting `agent`.
  * @returns null if the project is deleted. The result `withheld` means that only the owner may reveal the secret to
@@ -127,16 +127,16 @@ async function narrowedContent(
 }
 
 /**
- * Tells whether the secret was withheld from API keys before a change, or is withheld after the change. For a withheld
- * secret, every new version of the credential counts as a rotation of the secret. A comparison of the old and the new
- * secret would reveal to a caller whether a guess of the secret was right.
+ * Tells whether API keys could not read the secret before a change, or cannot read the secret after the change. For
+ * such a secret, every new version of the credential counts as a rotation of the secret. A comparison of the old and
+ * the new secret would reveal to a caller whether a guess of the secret was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')
 
 /**
- * Locks a credential, so that writers of the same credential take turns and create no gap or duplicate in its version
- * numbers.
+ * Locks a credential, so that writers of the same credential write one after the other, and their version numbers have
+ * no gap and no duplicate.
  */
 export async function lockCredential(
   db: Queryable,

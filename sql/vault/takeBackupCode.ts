@@ -6,8 +6,8 @@ import { openData, readVersion, sealData } from './credentialVersions.ts'
 
 /**
  * Takes one backup code out of a credential and returns the code, so that each backup code is used only once. The
- * credential version keeps its number, because the use of a backup code must not push an older version out of the
- * stored versions. The function encrypts the changed version with a new data key.
+ * credential version keeps its number. If the version got a new number, the use of a backup code would remove an older
+ * version from the stored versions. The function encrypts the changed version with a new data key.
  */
 export async function takeBackupCode(
   pool: Pool,

@@ -203,8 +203,8 @@ async function auditEnd(
 }
 
 /**
- * Deletes expired uses of secrets, together with their responses. A use in the state `sending` stays while its job will
- * still record its end, because the service may have been down for longer than USE_KEPT.
+ * Deletes expired uses of secrets, together with their responses. A use in the state `sending` stays until its job has
+ * recorded the end of the use, because the service may have been down for longer than USE_KEPT.
  */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
   const isOver = `(state <> 'sending' or ${hasNoJob("'use_secret:' || vault_uses.id")})`

@@ -19,7 +19,7 @@ const pool = createPool({
 const projectId = process.env.BENCH_PROJECT!
 const actor = { projectId, keyPrefix: 'loid-bench', requestId: 'bench' }
 
-/** Replaces the encryption of the vault by functions that return each byte unchanged. */
+/** Replaces the encryption of the vault by functions that return the data unchanged. */
 const keyring = {
   seal: (plaintext: Buffer) => ({
     keyId: 'none',

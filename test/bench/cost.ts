@@ -8,11 +8,12 @@ export type Cost = {
   /** Holds the CPU time that the service’s processes use for one job or request, in milliseconds. */
   oursMs: number
   databaseMs: number
-  /** Holds the average number of CPU cores that the processes of the service and the database kept busy together. */
+  /** Holds the average number of CPU cores that the service's processes and the database together kept busy. */
   cores: number
   walKb: number
   /**
-   * These fields hold the peak memory of the service’s processes in MB, and the number of their database connections.
+   * The following fields hold the peak memory of the service’s processes in MB, and the number of their database
+   * connections.
    */
   memoryMb: number
   connections: number
@@ -88,7 +89,7 @@ function memoryMb(ours: string): number {
 }
 
 /**
- * Sums fields 14 to 17 of /proc/PID/stat, which are the user and system time of a process and of its ended children
+ * Adds fields 14 to 17 of /proc/PID/stat, which are the user and system time of a process and of its ended children
  * (proc(5)).
  */
 function cpuMsOf(pid: number): number {

@@ -4,7 +4,7 @@
 export type Row = {
   name: string
   unit: string
-  /** These fields hold the median figures of the service and of the baseline, in the unit `unit`. */
+  /** The following fields hold the median figures of the service and of the baseline, in the unit `unit`. */
   ours: number
   baseline: number
   /** Holds the median, over the rounds, of the service's figure divided by the baseline's figure. */
@@ -29,9 +29,9 @@ const median = (values: number[]): number => {
 }
 
 /**
- * Measures all contenders in turn, so that other load on the machine affects them alike. The function runs one
- * unmeasured round, and then the measured rounds.
- * @returns the measured values of each contender, one value for each round
+ * Measures all compared programs in rotation, so that other load on the machine affects them alike. The function runs
+ * one unmeasured round, and then the measured rounds.
+ * @returns the measured values of each compared program, one value for each round
  */
 export async function byTurns<T>(
   contenders: readonly (() => Promise<T>)[],
@@ -61,8 +61,8 @@ export const rowOf = (measured: Measured, ours: number[], baseline: number[]): R
 })
 
 /**
- * Compares two functions of a benchmark, which run in turn. Each function returns how many units of work it did in a
- * second.
+ * Compares two functions of a benchmark, which run in rotation. Each function returns the number of units of work that
+ * it did in a second.
  */
 export async function compare({
   ours,

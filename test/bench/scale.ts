@@ -44,8 +44,8 @@ type Work = {
 }
 
 /**
- * Measures each worker pool with 1, 2 and 4 processes: the rate at which it works off a backlog, and the CPU time of
- * workers and database.
+ * Measures each worker pool with 1, 2 and 4 processes: the rate at which the pool works off waiting jobs, and the CPU
+ * time of the workers and the database.
  */
 export async function* scaleRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes = await addInboxes(setting)
@@ -68,8 +68,8 @@ async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
 }
 
 /**
- * Fills the queue, starts the workers, and measures from the moment when a tenth of the work is done until no work is
- * left.
+ * Fills the queue, starts the workers, and measures the time from the moment when a tenth of the work is done until no
+ * work is left.
  */
 export async function drain(setting: Setting, work: Work, processes: number): Promise<Cost> {
   await work.fill()
@@ -82,8 +82,8 @@ export async function drain(setting: Setting, work: Work, processes: number): Pr
   await Promise.all(workers.map((worker) => printed(worker, /"msg":"ready"/)))
   await waitFor('the first jobs', async () => (await open()) <= work.count * 0.9, DEADLINE_MS)
   const [first, measure] = [await open(), await beginCost(setting)]
-  // The query that counts the open work reads whole tables. If this query were repeated often, it would cause most of
-  // the database’s work.
+  // The query that counts the unfinished work reads whole tables. If this query were repeated often, it would cause
+  // most of the database’s work.
   const isIdle = async () => {
     if (work.jobsStay) return (await open()) === 0
     const { rowCount } = await setting.pool.query(
@@ -144,7 +144,7 @@ const WORDS = Array.from({ length: 5_000 }, (_, n) =>
 )
 const SMTP_CONNECTIONS = 20
 
-/** Delivers mails of 4 KB whose words differ from mail to mail. */
+/** Delivers mails of 4 KB, each with different words. */
 async function deliver(port: number, inboxes: string[], count: number): Promise<void> {
   let next = 0
   await Promise.all(

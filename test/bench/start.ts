@@ -17,8 +17,8 @@ const IDLE_MS = 20_000
 type Start = { readyMs: number; memoryMb: number; parts: string }
 
 /**
- * Compares `npm start` on existing data with PostgreSQL plus as many Bun processes without code as the service has
- * (Linux).
+ * Compares `npm start` on existing data with a baseline on Linux. The baseline is PostgreSQL plus as many Bun processes
+ * without code as the service has.
  */
 export async function startRows(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'purser-bench-start-'))
@@ -113,8 +113,8 @@ function partOf(command: string): string {
 }
 
 /**
- * Returns the memory of a process in MB. If several processes share a memory page, only a part of the page counts (Pss
- * of proc(5)).
+ * Returns the memory of a process in MB. If several processes share a memory page, each process counts only its part of
+ * the page (Pss of proc(5)).
  */
 const memoryMbOf = (pid: number): number =>
   Number(/^Pss:\s+(\d+)/m.exec(readProc(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) / 1024

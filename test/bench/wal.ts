@@ -36,7 +36,7 @@ async function* rowsOf(setting: Setting, where: string, inboxes: string[]): Asyn
   const { databaseMs, oursMs } = await drain(setting, { ...work, fill }, 1)
   const until = await lsn()
   const { rows } = await pool.query<{ name: string; kind: string; kb: number }>(
-    // Each WAL record counts for the table or the index of the record’s first block.
+    // Each WAL record counts for the table or index to which the first block of the record belongs.
     `with records as (
        select coalesce(min(c.relname) filter (where b.block_id = 0), 'other') as name,
          min(b.record_length) as bytes, sum(b.block_fpi_length) as images

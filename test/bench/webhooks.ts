@@ -133,8 +133,8 @@ async function bareDeliveries(
 }
 
 /**
- * Measures at the receiver how late webhook delivery attempts arrive. An attempt is due when the delay since the last
- * answer of the receiver has passed.
+ * Measures at the receiver how late webhook delivery attempts arrive. An attempt is due when the delay since the
+ * receiver's last response has passed.
  */
 async function latenessRows(
   setting: Setting,

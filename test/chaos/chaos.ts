@@ -27,14 +27,14 @@ export type ChaosOptions = {
   /** Starts the database of the chaos run. By default, the harness starts its own database. */
   startDatabase?: (dataDir: string) => Promise<Database>
   /**
-   * Is called with a line of text for each fault that is injected into the service, and for each stage of the chaos
-   * run.
+   * The harness calls this function with a line of text for each fault that it injects into the service, and for each
+   * stage of the chaos run.
    */
   onLine?: (line: string) => void
-  /** Is called every second with the counts of client operations. */
+  /** The harness calls this function every second with the counts of client operations. */
   onProgress?: (line: string) => void
   logFile?: string
-  /** Ends the load of the chaos run early, as soon as the signal is aborted. */
+  /** When this signal is aborted, the load of the chaos run ends early. */
   signal?: AbortSignal
 }
 
@@ -51,8 +51,8 @@ export type ChaosReport = {
 }
 
 /**
- * Limits the milliseconds after the last injected fault within which clients must end their last operations and the
- * queues must become empty.
+ * Limits the milliseconds after the last injected fault. Within this time, clients must end their last operations, and
+ * the queues must become empty.
  */
 const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
@@ -177,7 +177,7 @@ function startLoad(setting: Setting, signals: Pick<Load, 'ending' | 'givenUp'>):
 }
 
 /**
- * Waits until every client knows how its last operation ended and the audit finds nothing, but at most one minute.
+ * Waits until every client knows how its last operation ended and the audit finds nothing. Waits at most one minute.
  * @returns the findings of the last audit, and an empty list if the audit found nothing.
  */
 async function calm(
@@ -197,8 +197,8 @@ async function calm(
   })
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
-    // Before the deadline, the audit begins only when all clients have their answers. If clients still got answers, the
-    // evidence would be older than some of the answers in the ledger.
+    // Before the deadline, the audit begins only when all clients have their answers. If clients still got responses,
+    // the evidence would be older than some of the responses in the ledger.
     const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`

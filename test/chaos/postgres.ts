@@ -27,7 +27,7 @@ export type Database = {
 
 /** Describes a durable PostgreSQL server that the harness may kill. */
 type OwnServer = {
-  /** Kills the PostgreSQL postmaster with SIGKILL, and starts the server again on the same data. */
+  /** Kills the main process of PostgreSQL with SIGKILL, and starts the server again on the same data. */
   killPostmaster(): Promise<void>
   /** Stops the server in an orderly way, and starts it again. */
   restart(): Promise<void>

@@ -43,7 +43,7 @@ function readProc(pid: number, file: string): string | null {
 }
 
 /**
- * Tells whether a process is running. A process that has ended and only waits for its parent to collect it (a zombie)
+ * Tells whether a process is running. A zombie (a process that has ended and only waits until its parent collects it)
  * does not count as running.
  */
 export function isAlive(pid: number): boolean {

@@ -11,8 +11,8 @@ export type Pulses = {
 }
 
 /**
- * Describes a period in which a part of the service had no success. The field `fromMs` is the time between the start of
- * the measurement and the beginning of the silence.
+ * Describes a period (a silence) in which a part of the service had no success. The field `fromMs` is the time between
+ * the start of the measurement and the beginning of the silence.
  */
 export type Silence = { ms: number; fromMs: number }
 

@@ -40,7 +40,7 @@ export type Service = {
   remaining(): Promise<string[]>
 }
 
-/** Starts the service and waits until it is ready. */
+/** Starts the service and waits until the service is ready. */
 export async function startService(env: Record<string, string>, logFile: string): Promise<Service> {
   const { PATH = '', HOME = '' } = process.env
   let child: ChildProcess
@@ -53,8 +53,8 @@ export async function startService(env: Record<string, string>, logFile: string)
   const service: Service = {
     logFile,
     pidsOf(part) {
-      // If a process is killed during the first start, the whole service ends. No process ids are returned before the
-      // service is ready, because a kill during the first start would end the whole service.
+      // If a process is killed during the first start, the whole service ends. The function returns no process ids
+      // before the service is ready, because a kill during the first start would end the whole service.
       const pids = child.pid === undefined || !isReady() ? [] : childrenOf(child.pid)
       return pids.filter((pid) => commandOf(pid).split(' ').includes(join(ROOT, PARTS[part])))
     },

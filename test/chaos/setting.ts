@@ -49,7 +49,7 @@ export type Setting = {
   resource: string
   seller: { inbox: string; key: string }
   peer: { inbox: string; key: string }
-  /** Holds the purse that belongs to the second project. */
+  /** Holds the purse (a project's wallet) that belongs to the second project. */
   purse: { address: Address }
   /** Holds the URL of the resource that the second project buys with its purse. */
   paidResource: string
@@ -57,7 +57,7 @@ export type Setting = {
 
 /**
  * Starts the service, its database, its chain and the test’s servers. Each started part adds a step to `ending` that
- * stops it, so that it is stopped even if a later start fails.
+ * stops the part, so that the part is stopped even if a later start fails.
  */
 export async function startSetting(
   ending: Ending,
@@ -155,8 +155,8 @@ function environment(made: {
 }
 
 /**
- * Returns the settlement function of a seller, which broadcasts each payment once and answers a repeat with the first
- * transaction.
+ * Returns the settlement function of a seller. The function broadcasts each payment once, and answers a repeated
+ * payment with the first transaction.
  */
 function createSettler(client: DevnetClient): Shop['settle'] {
   const settled = new Map<string, Promise<string>>()
@@ -181,10 +181,10 @@ function createSettler(client: DevnetClient): Shop['settle'] {
   }
 }
 
-/** Sets the limit of the purse's payment mandate in USDC, which is low enough to be reached in a chaos run. */
+/** Sets the limit of the purse's mandate (spending limit) in USDC, which is low enough to be reached in a chaos run. */
 const LIMIT = '0.5'
 
-/** Opens and funds the purse of the second project, and gives its payment mandate. */
+/** Opens and funds the purse (the wallet) of the second project, and gives the project a mandate (spending limit). */
 async function openPurse(
   platform: ReturnType<typeof createClient>,
   projectId: string,

@@ -8,7 +8,9 @@ import { CHALLENGE } from '../support/till/headers/challenge.ts'
 import { PATHS } from './audit/auditWebhooks.ts'
 import type { Delivered } from './audit/evidence.ts'
 
-/** Tells how the webhook receiver answers: with status 200, with status 500, with a connection reset, or not at all. */
+/**
+ * Tells how the webhook receiver responds: with status 200, with status 500, with a connection reset, or not at all.
+ */
 export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 
 /** Describes the seller's own server, which serves the paid resource and receives webhooks. */
@@ -17,9 +19,9 @@ export type Shop = AsyncDisposable & {
   /** Holds the secret with which the service signs every webhook to this server. */
   secret: string
   mood: Mood
-  /** Ends the requests that the receiver left without an answer while it was silent. */
+  /** Ends the requests that the webhook receiver left without a response while the receiver was silent. */
   endSilence(): void
-  /** Is called for every webhook that the receiver answers with 200. */
+  /** The receiver calls this function for every webhook to which it responds with status 200. */
   onTaken: () => void
   /** Settles a payment for the resource that the other seller sells. @returns the hash of the payment’s transaction */
   settle: (header: string) => Promise<string>
@@ -79,9 +81,9 @@ export async function startShop(): Promise<Shop> {
     onTaken() {},
     settle: () => Promise.reject(new Error('there is no chain yet')),
     endSilence() {
-      // If only the response object is destroyed, Bun’s server ends a connection that it keeps open with an empty
-      // response of status 200. The test destroys the socket, because destroying only the response object would send an
-      // empty response of status 200.
+      // If only the response object is destroyed, Bun’s server ends the connection with an empty response of status
+      // 200, if the connection is kept open. The test destroys the socket, because destroying only the response object
+      // would send an empty response of status 200.
       for (const response of silenced) response.socket?.destroy()
       silenced.clear()
     },

@@ -87,7 +87,7 @@ export const buyers: Record<string, Buyer> = {
   },
 }
 
-/** Returns the x402 version in which a buyer's client pays an offer, or null if it signs no payment. */
+/** Returns the x402 version in which a buyer's client pays an offer, or null if the client signs no payment. */
 export function versionPaid(buyer: Buyer, offers: readonly (1 | 2)[]): 1 | 2 | null {
   if (buyer.only && !offers.every((version) => buyer.speaks.includes(version))) return null
   return buyer.speaks.find((version) => offers.includes(version)) ?? null

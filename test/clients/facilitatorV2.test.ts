@@ -39,7 +39,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Is a facilitator client of the x402 SDK that also counts its calls. */
+/** Acts as a facilitator client of the x402 SDK, and also counts its calls. */
 class CountingClient extends HTTPFacilitatorClient {
   verified = 0
   settled = 0
@@ -126,7 +126,7 @@ test('a seller with the flow `upfront` settles a payment without verifying it fi
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)
   expect([response.status, client.verified, served!()]).toEqual([200, 0, 1])
-  // While a settlement is pending, the SDK asks again, so there may be more calls than one.
+  // While a settlement is pending, the SDK asks again, so the number of calls may be greater than one.
   expect(client.settled).toBeGreaterThanOrEqual(1)
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })

@@ -102,8 +102,8 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
       expect(answer.headers.get('cache-control')).toBe('no-store')
       expect(answer.headers.get('x-payment-response')).toBeString()
     }
-    // In this test, a thief of the payment header sends it with different requests: another query, method or body, or
-    // other credentials.
+    // In this test, a thief of the payment header sends the header with different requests: another query, method or
+    // body, or other credentials.
     const json = { 'content-type': 'application/json' }
     for (const other of [
       await ask('?a=2'),

@@ -86,8 +86,8 @@ const paymentsOf = async (account: Account) => {
   return body.payments.filter((payment: any) => payment.payerAddress === account.address)
 }
 
-// The command `npm test` runs only every fifth pair of a buyer and a seller, and each buyer and each seller occurs in
-// such a pair.
+// The command `npm test` runs only every fifth pair of a buyer and a seller. Each buyer and each seller occurs in at
+// least one of these pairs.
 let pairs = 0
 for (const [sellerName, offers] of Object.entries(SELLERS)) {
   for (const [buyerName, buyer] of Object.entries(buyers)) {

@@ -14,8 +14,8 @@ const PROGRAM = join(
 const LIMIT_MS = 120_000
 
 /**
- * Maps a reason to the conformance scenarios that must fail for this reason. The test fails if a scenario in this list
- * passes.
+ * Maps a reason to the conformance scenarios that must fail for this reason. If a scenario in this list passes, the
+ * test fails.
  */
 const EXPECTED: Record<string, string[]> = {
   "it calls a tool of the suite's own": [

@@ -34,7 +34,7 @@ function run(command: string[]) {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    // The program opens no browser, because the test plays the owner. The setting MCP_AUTO_OPEN_ENABLED keeps the MCP
+    // The program opens no browser, because the test acts as the owner. The setting MCP_AUTO_OPEN_ENABLED keeps the MCP
     // Inspector from asking for a terminal.
     env: {
       PATH: process.env.PATH ?? '',
@@ -65,7 +65,7 @@ function run(command: string[]) {
   }
 }
 
-/** Opens the authorization URL that a program prints, gives consent as the owner, and follows the redirect. */
+/** Opens the authorization URL that a program prints, gives consent as the owner would, and follows the redirect. */
 async function consentTo(said: { all: string }): Promise<void> {
   const url = await waitFor(
     'the address of the consent page',
@@ -144,7 +144,7 @@ test(
   LIMIT_MS * 2,
 )
 
-// The MCP Inspector runs under Bun, because it needs a newer version of Node than the tests.
+// The MCP Inspector runs under Bun, because the Inspector needs a newer version of Node than the tests.
 const INSPECTOR = [
   process.execPath,
   '--bun',

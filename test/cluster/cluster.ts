@@ -15,8 +15,9 @@ export type Cluster = {
   /** Returns the name of the PostgreSQL node that is the primary now. */
   primary(): Promise<string>
   /**
-   * Makes the primary's machine vanish: all its processes are frozen, and its connections neither answer nor end. Once
-   * the other node has become the primary, the frozen processes are killed, and the node comes back as a standby.
+   * Makes the primary's machine vanish: all its processes are frozen, and its connections neither respond nor end. Once
+   * the other node has become the primary, the frozen processes are killed, and the vanished node comes back as a
+   * standby.
    * @returns the milliseconds until the other node accepted writes
    */
   loseThePrimary(): Promise<number>
@@ -92,7 +93,8 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
 }
 
 /**
- * Finds the PostgreSQL postmaster, because Patroni starts it detached, so that it still runs after the end of Patroni.
+ * Finds the main process of PostgreSQL. Patroni starts this process detached, so that PostgreSQL still runs after the
+ * end of Patroni.
  */
 function postmasterOf(dataDir: string): number | null {
   const file = join(dataDir, 'postmaster.pid')
@@ -174,7 +176,7 @@ postgresql:
 
 /**
  * Returns the settings of HAProxy. The settings leave out `on-marked-down shutdown-sessions`, so connections to a lost
- * node stay open. Open connections to a lost node are the harder case for the service.
+ * node stay open. Open connections to a lost node are more difficult for the service than closed connections.
  */
 const proxyConfig = (port: number, nodes: readonly Node[]) => `
 global
@@ -218,8 +220,8 @@ async function createDatabase(url: string): Promise<void> {
 }
 
 /**
- * Waits until Patroni has registered a synchronous standby, because only then can the standby take over. PostgreSQL
- * shows the synchronous standby earlier than Patroni does.
+ * Waits until Patroni has registered a synchronous standby, because the standby can take over only after its
+ * registration. PostgreSQL shows the synchronous standby earlier than Patroni does.
  */
 async function untilSynchronous(nodes: readonly Node[], limitMs: number): Promise<void> {
   await waitFor(

@@ -25,7 +25,7 @@ export function startDaemon(
     logFile: string
     cwd: string
     account: Account | null
-    /** Returns the id of a process that the program started and detached. */
+    /** Returns the id of a process that the program has started and detached. */
     alsoPid?: () => number | null
   },
 ): Daemon {
@@ -49,7 +49,7 @@ export function startDaemon(
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // Parent processes are frozen first, because a parent would otherwise restart a child that is missing.
+    // The function freezes parent processes first, because a parent would otherwise restart a child that is missing.
     for (const pid of all()) {
       try {
         process.kill(pid, name)

@@ -1,12 +1,12 @@
 /**
  * Learns decision trees by gradient boosting with the logistic loss (Friedman 2001). The value of each leaf is one
- * Newton step, which LEAF_PENALTY keeps small.
+ * Newton step, and LEAF_PENALTY keeps this step small.
  */
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
 /**
- * Describes a number or a word that may be a one-time code. It has evidence, a weight, and the known answer whether it
- * is a code.
+ * Describes a number or a word that may be a one-time code. The description has the evidence about the number or word,
+ * its weight, and the known answer whether it is a code.
  */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 

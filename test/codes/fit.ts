@@ -1,7 +1,7 @@
 /**
  * The command `bun run codes:fit` learns from mails with known codes how much each piece of evidence in codeEvidence.ts
- * counts, and writes shared/mail/codes/codeTrees.ts. The command also prints how well the decision trees judge mails of
- * an author whose mails were kept out of the training.
+ * counts. The command writes the result to shared/mail/codes/codeTrees.ts. The command also prints how well the
+ * decision trees judge mails of an author whose mails were not used for the training.
  */
 import { writeFileSync } from 'node:fs'
 import { codeParts } from '../../shared/mail/codes/codeParts.ts'
@@ -20,8 +20,8 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const mails = trainingMails()
 /**
- * Holds each number or word of the mails that may be a one-time code. Copies of mails without emphasis are only used
- * for training, and do not count in the printed rates.
+ * Holds each number or word of the mails that may be a one-time code. Copies of mails without emphasis are used only
+ * for the training, and do not count in the printed rates.
  */
 const examples: (Example & { value: string; isWithoutEmphasis: boolean })[] = []
 for (const [n, { mail, weight }] of mails.entries()) {
@@ -30,8 +30,8 @@ for (const [n, { mail, weight }] of mails.entries()) {
     const isCode = mail.codes.includes(value)
     const about = { isCode, mail: n, value }
     examples.push({ ...about, evidence, weight, isWithoutEmphasis: false })
-    // Many products send HTML without large or bold text, so the training also includes a copy of each HTML mail
-    // without such text.
+    // Many products send HTML without large or bold text. Therefore the training also uses a copy of each HTML mail
+    // without large or bold text.
     const plain = evidence.filter((one) => !/^(?:large|bold):/.test(one))
     if (plain.length < evidence.length)
       examples.push({ ...about, evidence: plain, weight: weight / 2, isWithoutEmphasis: true })
@@ -43,7 +43,9 @@ function partsOf({ subject, text, html }: CodeMail) {
   return codeParts({ subject, text: text ?? seen, shown, seen })
 }
 
-/** Counts the candidates that were kept out of the training, by the confidence that the model gives them. */
+/**
+ * Counts the candidates that were not used for the training, by the confidence that the model gives to each candidate.
+ */
 const calibration: Calibration = new Map()
 const count = () => ({ right: 0, all: 0 })
 const [precision, recall] = [count(), count()]

@@ -14,7 +14,7 @@ export const shown = (name: string, share: Share): string => {
 
 const BANDS = [0.97, 0.9, 0.7, 0.5, 0.2, 0]
 
-/** Lists, for each band of confidence, how often a value really is a one-time code. */
+/** Lists for each range of confidence how often a found value really is a one-time code. */
 export const calibrationTable = (calibration: Calibration): string[] =>
   BANDS.map((from, n) => {
     const below = BANDS[n - 1] ?? 2

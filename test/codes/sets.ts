@@ -8,8 +8,8 @@ import { hardNegatives, mixtures } from '../shared/mail/codes/codeMails/hardNega
 import { LATER } from '../shared/mail/codes/codeMails/later.ts'
 
 /**
- * Reads a file with a set of test mails. Each line of the file is one mail as JSON. The digits of a code are read as
- * ASCII digits, because the API returns the codes of every script in ASCII digits.
+ * Reads a file with a set of test mails. Each line of the file is one mail as JSON. The function reads the digits of a
+ * code as ASCII digits, because the API returns the codes of every script in ASCII digits.
  */
 export function readSet(path: string): CodeMail[] {
   const bytes = readFileSync(path)
@@ -29,8 +29,9 @@ export const openSets = (): string[] =>
   [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
 
 /**
- * Returns the mails from which the weights of the model are learned. The mails that codeMails/corpus.ts keeps aside for
- * tests are not included. `author` names the set of mails if a person outside of the project wrote it.
+ * Returns the mails from which the weights of the model are learned. The result leaves out the mails that
+ * codeMails/corpus.ts reserves for tests. If a person outside of the project wrote the set of mails, `author` names the
+ * set.
  */
 export const trainingMails = (): { mail: CodeMail; weight: number; author?: string }[] => [
   ...CORPUS.open.map((mail) => ({ mail, weight: OWN_WEIGHT })),

@@ -58,8 +58,8 @@ async function stored() {
   return rows[0] as { largest: number; objects: number }
 }
 /**
- * Makes the object store reachable again, and waits until the API can read the file. While the object store is
- * unreachable, the API tries it once a second.
+ * Makes the object store reachable again, and waits until the API can read the file in the object store. While the
+ * object store is unreachable, the API tries to reach the object store once a second.
  */
 const backAgain = async (agent: Agent, messageId: string) => {
   await bucket.proxy.mend()

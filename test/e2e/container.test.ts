@@ -1,7 +1,7 @@
 /**
  * Builds the image of the Dockerfile with buildah on a Debian that mmdebstrap makes, and then sends a mail and a
  * payment through the containers. The test runs only as root, with `CONTAINER=1 npm test -- e2e/container`. The
- * containers are isolated only by chroot, so the test covers neither networks nor read-only root file systems.
+ * containers are isolated only by chroot, so the test checks neither networks nor read-only root file systems.
  */
 import { expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'

@@ -52,7 +52,7 @@ test('if an API process is told to stop, it answers the requests that have begun
     `POST /v0/messages/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
   )
-  // The counter of the rate limit for this API key shows that the request has passed the limit.
+  // When the rate limit has counted a request for this API key, the request has already passed the limit.
   await waitFor('the request to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
       'select from rate_windows where subject = $1',
@@ -65,7 +65,7 @@ test('if an API process is told to stop, it answers the requests that have begun
   socket.write(body.slice(10))
   await waitFor('the answer', () => answer.includes('\r\n\r\n'))
   expect(answer).toStartWith('HTTP/1.1 201')
-  // The header connection: close makes a load balancer send the next request to another process.
+  // Because of the header connection: close, a load balancer sends the next request to another process.
   expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
   expect(await part.exited).toBe(0)
   expect((await agent.get('/v0/messages')).body.count).toBe(1)

@@ -136,7 +136,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
   })
 
   test('a workload has three probes (startup, readiness, liveness), and only one of its pods may be disrupted at a time', () => {
-    // A Kubernetes Job needs no probe, because it ends by itself.
+    // A Kubernetes Job needs no probe, because a Job ends by itself.
     if (part === 'migrate') return expect(workload.kind).toBe('Job')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
       const { port } = container[probe].httpGet
@@ -159,7 +159,7 @@ test('a pod behind a Kubernetes Service waits before it stops, until no new conn
     const { containers, terminationGracePeriodSeconds } = spec.template.spec
     const [command, seconds] = containers[0].lifecycle?.preStop.exec.command ?? []
     expect(command).toBe('sleep')
-    // The service itself may drain for 20 seconds (shared/process/service.ts).
+    // The service itself may use 20 seconds to finish its work when it stops (shared/process/service.ts).
     expect(Number(seconds)).toBeWithin(1, terminationGracePeriodSeconds - 20)
   }
 })

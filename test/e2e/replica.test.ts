@@ -27,7 +27,9 @@ const stack = new AsyncDisposableStack()
 const key = generateKey('project')
 let replica: EmbeddedPostgres
 let pool: Pool
-/** These variables hold one API client for each of the two API processes, all with the same API key. */
+/**
+ * The following variables hold one API client for each of the two API processes. Both clients have the same API key.
+ */
 let clients: Client[]
 let projectId: string
 let urls: string[]

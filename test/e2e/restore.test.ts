@@ -35,8 +35,8 @@ let restored: Installation
 let restoredDir: string
 let inbox: string
 /**
- * These variables hold the API responses that clients got before the backup began (`before`), and those until the load
- * ended (`done`).
+ * The following variables hold API responses to clients: the responses before the backup began (`before`), and the
+ * responses until the load ended (`done`).
  */
 let before: Known
 let done: Done
@@ -44,8 +44,8 @@ let backupEndedMs: number
 /** Holds the unfinished work that the backup contains. */
 let held: Held
 /**
- * These variables hold what the chain, the smarthost and the webhook receiver had recorded when the first installation
- * ended.
+ * The following variables hold what the chain, the smarthost and the webhook receiver had recorded when the first
+ * installation ended.
  */
 let used: Map<string, string[]>
 let webhooks: ReturnType<Surroundings['webhooks']>
@@ -192,8 +192,9 @@ const counts = ({ received, sent, secrets }: Done) => ({
 })
 
 /**
- * Begins work of every kind and keeps it from finishing. A mail waits for the reply of its SMTP server, and a webhook
- * for its HTTP response. One payment waits for a block, and another for a response of the chain's node.
+ * Begins work of every kind and prevents this work from finishing. A mail waits for the reply of its SMTP server, and a
+ * webhook waits for its HTTP response. One payment waits for a block, and another payment waits for a response of the
+ * chain's node.
  */
 async function hold({ agent }: Installation) {
   const { gates, client, rpc } = around
@@ -235,7 +236,9 @@ async function follow(
 
 type Known = Awaited<ReturnType<typeof look>>
 
-/** Reads what the test clients know before the backup begins, and the API's responses about these objects. */
+/**
+ * Reads the objects that the test clients know before the backup begins, and the API's responses about these objects.
+ */
 async function look({ agent }: Installation, { done }: Load, lastIds: string[]) {
   const ask = async (path: string) => [path, (await agent.get(path)).body] as const
   const granted = done.payments.filter(({ grantedMs }) => grantedMs !== null)

@@ -28,8 +28,8 @@ function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
   const encoded = texts.flatMap((form) => {
-    // The bytes are cut to a multiple of three, so that their encoding also occurs inside the encoding of a longer
-    // text.
+    // The test cuts the bytes to a multiple of three, so that their encoding also occurs inside the encoding of a
+    // longer text.
     const text = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString(form)
     return [text, text.toUpperCase()]
   })
@@ -68,8 +68,8 @@ test('no vault secret appears in PostgreSQL, its write-ahead log, its most verbo
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
   /**
-   * Holds a text that may appear in the database and in the logs. If the search did not find this allowed text, a
-   * search for secrets would prove nothing.
+   * Holds a text that may appear in the database and in the logs. If the search did not find this allowed text, the
+   * fact that it finds no secret would prove nothing.
    */
   const plain = canary()
   const answers: string[] = []
@@ -229,7 +229,7 @@ async function useVault(
   expect((await agent.delete(path('gone'))).status).toBe(204)
 }
 
-/** Sends every kind of bad request to the vault, and then breaks the vault's storage. */
+/** Sends every kind of bad request to the vault, and then makes the storage of the vault fail. */
 async function failVault(
   agent: Client,
   pool: Pool,
@@ -285,7 +285,7 @@ async function failVault(
     answers.push(JSON.stringify(body))
   }
   await pool.query('alter table hidden rename to credential_versions')
-  // The test changes the ciphertext, so that it can no longer be decrypted.
+  // The test changes the ciphertext, so that nobody can decrypt the ciphertext.
   await pool.query(
     `update credential_versions v set ciphertext = set_byte(ciphertext, 20, 255 - get_byte(ciphertext, 20))
      from credentials c where c.row = v.credential_row and c.name = 'large'`,

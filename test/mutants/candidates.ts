@@ -11,8 +11,8 @@ export type Candidate = {
   text: string
   kind: string
   /**
-   * Tells whether the replacement `text` is an expression. An expression can be wrapped in code that records that a
-   * test has reached this place.
+   * Tells whether the replacement `text` is a JavaScript expression. The tool can wrap an expression in code that
+   * records that a test has reached the expression.
    */
   isExpression: boolean
   /**
@@ -48,9 +48,7 @@ const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
 ]
 const IS_SQL = /\b(?:select|insert into|update|delete from)\b/
 
-/**
- * Finds all small faults that can be planted in a file: in comparisons, guards, bounds, and the terms and locks of SQL.
- */
+/** Finds all places for small faults in a file: in comparisons, guards, bounds, and the terms and locks of SQL. */
 export function candidatesIn(file: string, source: string): Candidate[] {
   const found: Candidate[] = []
   const { program } = parseSync(file, source)

@@ -1,9 +1,9 @@
 /**
- * The command `bun run mutants -- --sample 50 --seed 7` draws small faults at random and runs, for each fault, the
- * tests that reach it. The command prints the faults that no test detects. If no seed is given, the seed is derived
- * from the commit. A fault that changes no behaviour counts as not detected, and so does a fault that no test reaches.
- * If the compiler refuses a fault, another fault is drawn in its place. The option `--file PATTERN` draws faults only
- * from files whose path contains PATTERN.
+ * The command `bun run mutants -- --sample 50 --seed 7` plants small faults at random. For each fault, the command runs
+ * the tests that reach the fault. The command prints the faults that no test detects. If no seed is given, the seed is
+ * derived from the commit. A fault that changes no behaviour counts as not detected. A fault that no test reaches also
+ * counts as not detected. If the compiler refuses a fault, another fault is drawn in its place. The option `--file
+ * PATTERN` draws faults only from files whose path contains PATTERN.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -34,8 +34,7 @@ const HANG_MIN_MS = 2 * 60_000
  */
 const STAGES = [6, 24, Number.POSITIVE_INFINITY]
 /**
- * Matches code that the tests do not run in the form in which it is written: browser pages, type declarations and
- * document viewers.
+ * Matches code that the tests do not run in its written form: browser pages, type declarations and document viewers.
  */
 const LEFT_OUT = /^api\/(?:web|docs\/viewer|client\/operations)|\.d\.ts$/
 /** Matches tests that take minutes, that read the code as text, or that test other programs. */
@@ -94,7 +93,7 @@ async function main(): Promise<void> {
 }
 
 /**
- * Finds which tests reach which places. The search takes as long as the whole test suite, and its result is kept for
+ * Finds which tests reach which places. The search takes as long as the whole test suite. The result is stored for
  * further samples of the same files.
  */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
@@ -146,8 +145,8 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
 }
 
 /**
- * Sorts the tests that can find a fault: first those that name the faulty file, then those that reach little other
- * code.
+ * Sorts the tests that can find a fault. Tests that name the faulty file come first, and then tests that reach little
+ * other code.
  */
 function nearestFirst(file: string, tests: string[], reach: Record<string, Reach>): string[] {
   const near = nearTests(copy, file)

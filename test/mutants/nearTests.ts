@@ -3,7 +3,10 @@ import { basename, dirname, join, relative } from 'node:path'
 
 const IMPORT = /from '(\.{1,2}\/[^']+\.ts)'/g
 
-/** Finds the test files that belong to a source file: first those with the same name, then those that import it. */
+/**
+ * Finds the test files that belong to a source file: first the test files with the same name, then the test files that
+ * import the source file.
+ */
 export function nearTests(root: string, file: string): string[] {
   const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })].toSorted()
   const name = basename(file, '.ts')

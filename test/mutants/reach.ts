@@ -1,6 +1,6 @@
 /**
- * Finds for each candidate (a place in the code where a fault can be planted) the test files that run this place. One
- * run of the test suite executes code that has a mark at each place where a fault can be planted.
+ * Finds for each candidate (a place in the code where a fault can be planted) the test files that run this place. The
+ * test suite runs once with marks in the code at each place where a fault can be planted.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,10 @@ import type { Candidate } from './candidates.ts'
  */
 export type Reach = { ms: number; places: string[] }
 
-/** Limits the running time of a test file. If a test file takes longer, it is not used to find a fault. */
+/**
+ * Limits the running time of a test file. If a test file takes longer, the tool does not use this test file to find a
+ * fault.
+ */
 const FILE_MAX_MS = 90_000
 /**
  * Holds the code that is inserted at the beginning of a marked source file. Each process and global object records a
@@ -23,8 +26,8 @@ const FILE_MAX_MS = 90_000
 const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`
 
 /**
- * Runs each test file alone on marked code, so that each place records that the test has reached it. `copy` is a
- * checkout of the repository. The files of this checkout are changed and later restored.
+ * Runs each test file alone on marked code, so that each place records that the test has reached it. The parameter
+ * `copy` is the folder of a checkout of the repository. The files of this checkout are changed and later restored.
  */
 export async function findReach(
   copy: string,
@@ -66,7 +69,7 @@ export async function findReach(
 
 /**
  * Finds the tests that reach a candidate (a place in the code where a fault can be planted). If a statement is outside
- * of all functions, every test that imports the file counts as a test that reaches it.
+ * of all functions, every test that imports the file counts as a test that reaches the statement.
  */
 export function testsThatReach(
   { file, start, isExpression, within }: Candidate,

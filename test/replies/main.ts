@@ -1,6 +1,6 @@
 /**
- * Measures by class how well the reply text of sets of mails is found, and prints the mails with wrong text: `npm run
- * replies -- SET.jsonl.gz…`.
+ * Measures, by class of mail, how well the service finds the reply text in sets of mails, and prints the mails with
+ * wrong text: `npm run replies -- SET.jsonl.gz…`.
  */
 import { shown } from '../codes/report.ts'
 import { scoreReplies } from '../shared/mail/replyText/score.ts'

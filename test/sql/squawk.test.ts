@@ -11,7 +11,7 @@ const FIRST_NEW = '000026'
 
 /**
  * Lists the Squawk rules about timeouts that the check leaves out. The migrator itself limits how long a migration
- * waits for locks. Statements on large tables have no limit, because no other statement needs their locks.
+ * waits for locks. Statements on large tables have no time limit, because no other statement needs their locks.
  */
 const RULES_OF_MIGRATOR = ['require-lock-timeout', 'require-statement-timeout']
 /**
@@ -20,7 +20,10 @@ const RULES_OF_MIGRATOR = ['require-lock-timeout', 'require-statement-timeout']
  */
 const NOT_OURS = ['prefer-bigint-over-int', 'prefer-bigint-over-smallint']
 
-/** Runs Squawk once on all files, because each start of Squawk takes a second. @returns the complaints of Squawk */
+/**
+ * Runs Squawk once on all files, because each start of Squawk takes a second.
+ * @returns the errors that Squawk reports
+ */
 function squawk(paths: readonly string[], isOnline: boolean): string {
   const { stdout, stderr } = Bun.spawnSync([
     SQUAWK,

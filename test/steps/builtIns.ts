@@ -7,7 +7,8 @@ import { add, counts, uncounted } from './counter.ts'
 
 type Method = (this: never, ...given: never[]) => unknown
 /**
- * Returns how many steps one call of a built-in method costs, computed from its object, its arguments and its result.
+ * Returns how many steps one call of a built-in method costs. The cost follows from the object, the arguments and the
+ * result of the call.
  */
 type Cost = (self: never, given: never[], result: never) => number
 type Holder = Record<string, unknown>
@@ -36,9 +37,9 @@ function count(holder: object, names: string, cost: Cost): void {
 }
 
 /**
- * Tells whether an argument of a built-in method counts its own steps, so that the method need not count them. If the
- * argument is a function, the code under test counts the steps, and if it is a regular expression, the regex engine
- * counts them.
+ * Tells whether an argument of a built-in method counts its own steps, so that the method itself need not count these
+ * steps. If the argument is a function, the code under test counts its steps. If the argument is a regular expression,
+ * the regex engine counts its steps.
  */
 const takesFunction = (given: unknown[]): boolean =>
   given.some((one) => typeof one === 'function' || one instanceof RegExp)

@@ -1,11 +1,11 @@
 /**
- * Counts the steps that this process has taken. Instrumented code adds one step at each function entry and in each
- * round of a loop.
+ * Counts the steps that this process has taken. The instrumented code adds one step at each function entry and in each
+ * iteration of a loop.
  */
 import { TooManyStepsError } from './regex/regexRun.ts'
 
 /**
- * Contains the step count at index 0. Instrumented code adds to this count by the global variable `$steps`
+ * Holds the step count at index 0. Instrumented code adds to this count by the global variable `$steps`
  * (`instrument.ts`).
  */
 const counter = new Float64Array(1)
@@ -23,7 +23,10 @@ export const add = (steps: number): void => {
   if (isCounting) counter[0]! += steps
 }
 
-/** Runs `work`, which belongs to the step counter itself. The steps of `work` are not counted. */
+/**
+ * Runs `work` without counting its steps, because `work` belongs to the step counter itself. The steps of `work` are
+ * not counted.
+ */
 export function uncounted<Result>(work: () => Result): Result {
   const before = isCounting
   isCounting = false

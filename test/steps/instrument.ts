@@ -8,8 +8,8 @@ type Node = { type: string; start: number; end: number } & Record<string, unknow
 const STEP = '$steps[0]++'
 
 /**
- * Contains the code that is put before the instrumented code. Each spread operator counts as many steps as its operand
- * has elements.
+ * Holds the code that is put before the instrumented code. Each spread operator counts as many steps as its operand has
+ * elements.
  */
 const PRELUDE = `const $steps = globalThis.$steps;
 function $spread(value) {
@@ -35,7 +35,7 @@ export function instrument(source: string): string {
   const wrap = (node: Node, before: string, after: string) => {
     insert(node.start, before)
     // If several texts are inserted at the same position, the text that closes a syntax node comes before the text that
-    // opens the next node. Of two nested syntax nodes that end at one position, the inner node closes first.
+    // opens the next node. If two nested syntax nodes end at one position, the inner node closes first.
     inserted.push({ at: node.end, text: after, order: -inserted.length })
   }
   const objectSpreads = new Set<unknown>()

@@ -4,26 +4,26 @@ import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
 
 /**
- * Limits how many times as many steps a reader may take for an input of twice the length. A sort that takes n log n
+ * If the input becomes twice as long, the steps of a reader may grow at most by this factor. A sort that takes n log n
  * steps has the ratio 2.2.
  */
 const RATIO_MAX = 2.5
 /**
- * Limits the ratio of steps for the doubling of the input length that comes before the last doubling. Quadratic work
- * that runs beside linear work becomes visible only at longer inputs.
+ * Limits the factor by which the steps grow when the input length is doubled for the last time but one. Quadratic work
+ * that runs beside linear work becomes visible only with longer inputs.
  */
 const EARLIER_RATIO_MAX = 2.1
 /**
- * Sets the number of steps that a reader may take for any input, in addition to linear work, for example to build a
- * table once.
+ * Besides linear work, a reader may take this number of additional steps for any input, for example to build a table
+ * once.
  */
 const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
 
 /**
- * Sets how thoroughly the step check measures a reader. The length of the test input doubles from `first` to `last`. A
- * measurement stops after `stepsMax` steps. The seed determines the random test texts and their order.
+ * Describes how thoroughly the step check measures a reader. The length of the test input doubles from `first` to
+ * `last`. A measurement stops after `stepsMax` steps. The seed determines the random test texts and their order.
  */
 export type Effort = {
   first: number
@@ -34,7 +34,7 @@ export type Effort = {
 }
 
 /**
- * Returns the worst growth in the steps of a reader. The field `isLinear` is true if the steps never grow faster than
+ * Returns the largest growth in the steps of a reader. The field `isLinear` is true if the steps never grow faster than
  * the limit allows.
  */
 export async function growthOf(
@@ -57,8 +57,8 @@ export async function growthOf(
       all.push(steps)
       spent += steps
       const ratio = steps / Math.max(before, 1)
-      // If only the longer of two texts enters a branch of the code, the steps grow suddenly, but only once. The step
-      // check reports a reader as not linear only if the fast growth continues.
+      // If only the longer of two texts enters a branch of the code, the steps grow suddenly, but this growth happens
+      // only once. The step check reports a reader as not linear only if the fast growth continues.
       const isOver =
         steps === Number.POSITIVE_INFINITY ||
         (steps > before * RATIO_MAX + FLOOR + budget &&

@@ -1,6 +1,6 @@
 /**
- * Contains example readers with planted faults, which cost more than linear work. The step check must find every
- * planted fault.
+ * Holds example readers with planted faults, which cost more than linear work. The step check must find every planted
+ * fault.
  */
 import type { Reader } from './readers/reader.ts'
 

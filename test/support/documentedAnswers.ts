@@ -75,7 +75,7 @@ function validatorOf(
   return ajv.compile(closed(name === undefined ? schema : schemas[name]!) as object)
 }
 
-/** Returns the JSON schema with unknown fields forbidden. */
+/** Returns a copy of the JSON schema that forbids unknown fields. */
 function closed(schema: unknown): unknown {
   return JSON.parse(JSON.stringify(schema), (_key, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value

@@ -45,7 +45,7 @@ export const textOf = (result: any): string =>
 /**
  * Cancels an MCP tool call while the call waits for a locked database row. Expects that the cancelled call fails at
  * once, and that another call gets its response before the row is unlocked.
- * @returns the message that the cancelled call would have given the label `late`
+ * @returns the message that the cancelled call would have labelled `late`
  */
 export async function cancelUnderWay(
   client: Client,

@@ -155,8 +155,8 @@ type ConnectOptions = {
 }
 
 /**
- * Gets an OAuth authorization code after an owner gives consent. @returns the parameters for exchanging the code for
- * tokens
+ * Gets an OAuth authorization code after an owner gives consent.
+ * @returns the parameters with which the app exchanges the code for tokens
  */
 export async function codeFor(
   service: TestService,

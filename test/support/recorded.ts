@@ -1,6 +1,6 @@
 /**
  * Compares lines with the lines that a file of test/fixtures records. If UPDATE_RECORDED is `true`, the function writes
- * the file instead, and the difference is then read as a part of the change.
+ * the file instead. The author then reviews the difference as a part of the change.
  */
 import { expect } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,9 +18,15 @@ export function expectRecorded(file: string, lines: readonly string[]): void {
   expect(lines).toEqual(recorded)
 }
 
-/** Sets the number of characters from which on a recorded text is cut, and ends with the SHA-256 hash of the whole. */
+/**
+ * A text with at least this number of characters is cut in the recorded file, and ends with the SHA-256 hash of the
+ * whole text.
+ */
 const TEXT_MAX_CHARS = 1_000
-/** Sets the number of items from which on a recorded list is cut, and ends with the SHA-256 hash of the whole. */
+/**
+ * A list with at least this number of items is cut in the recorded file, and ends with the SHA-256 hash of the whole
+ * list.
+ */
 const ITEMS_MAX = 10
 
 const hash = (text: string | Uint8Array) =>

@@ -38,10 +38,10 @@ import { trustingLookUp } from './mail/fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './process/tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
-/** Represents an HTTP response of the API with its JSON body. */
+/** Describes an HTTP response of the API with its JSON body. */
 export type Answer = { status: number; headers: Headers; body: any }
 
-/** Represents an API client that uses one API key. */
+/** Describes an API client that uses one API key. */
 export type Client = {
   get(path: string): Promise<Answer>
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -50,10 +50,10 @@ export type Client = {
   delete(path: string): Promise<Answer>
 }
 
-/** Represents a project with an API client that uses a key of the project. */
+/** Describes a project with an API client that uses a key of the project. */
 export type Agent = Client & { key: string; address: string; project: Project }
 
-/** Represents the whole service, which runs in the process of the test with its own database. */
+/** Describes the whole service, which runs in the process of the test with its own database. */
 export type TestService = AsyncDisposable & {
   config: Config
   database: TestDatabase
@@ -61,7 +61,7 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
-  /** Represents the proxy between the service and PostgreSQL. The value is null if the option `proxied` is not set. */
+  /** Holds the proxy between the service and PostgreSQL. The value is null if the option `proxied` is not set. */
   proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
   /** Delivers a mail to the service over real SMTP. */
@@ -69,7 +69,7 @@ export type TestService = AsyncDisposable & {
 }
 
 export type TestServiceOptions = {
-  /** Puts a proxy between the service and PostgreSQL, so that the database can be cut off. */
+  /** Puts a proxy between the service and PostgreSQL, so that the test can cut off the database. */
   proxied?: boolean
   /**
    * Maps a part of the service to a function that replaces the part’s database URL, for example by the URL of a proxy.
@@ -83,16 +83,19 @@ export type TestServiceOptions = {
   pools?: readonly Exclude<RunnerName, 'payments'>[]
   /** Changes the settings of the worker pools. */
   pool?: Partial<PoolSettings>
-  /** Resolves the host names in the URLs that projects have set. */
+  /** Holds a resolver for the host names in the URLs that projects have set. */
   resolve?: Resolve
-  /** Contains additional certificate authorities, as PEM, for requests to URLs that projects have set. */
+  /** Holds additional certificate authorities, as PEM, for requests to URLs that projects have set. */
   ca?: string
   /**
-   * Looks up the DNS records for checks of mail senders. By default the DNS records allow this machine to send for
-   * every domain.
+   * Holds a DNS look-up for the checks of mail senders. By default the DNS records allow this machine to send for every
+   * domain.
    */
   lookUp?: LookUp
-  /** Answers the DNS queries about mail domains. By default the resolver of the operating system answers. */
+  /**
+   * Holds a resolver for the DNS queries about mail domains. By default, the resolver of the operating system answers
+   * these queries.
+   */
   dns?: Dns
   /** Holds the SMTP port for mail that the service delivers directly. The default SMTP port is 25. */
   directPort?: number
@@ -128,8 +131,8 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
 const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, fetch, silentLog)
 
 /**
- * Returns the parts of the job runner for outbound mail. The mail transport of the runner for outbound mail only
- * records mail and sends none.
+ * Returns the parts that the job runner for outbound mail needs. The mail transport of this runner only records mail
+ * and sends no mail.
  */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
   mailDomain: config.mailDomain,

@@ -14,8 +14,7 @@ const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3
 
 /**
- * Contains the environment variables that all test files share, and a function that stops what the test suite has
- * started.
+ * Holds the environment variables that all test files share, and a function that stops what the test suite has started.
  */
 export type Suite = { env: Record<string, string>; stop(): Promise<void> }
 
@@ -25,7 +24,7 @@ export type Suite = { env: Record<string, string>; stop(): Promise<void> }
  */
 export async function startSuite(): Promise<Suite> {
   const folder = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), 'purser-test-'))
-  // PostgreSQL does not run as root, and its user must be able to read the temporary folder.
+  // PostgreSQL does not run as root, and the user who runs PostgreSQL must be able to read the temporary folder.
   chmodSync(folder, 0o711)
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
   try {

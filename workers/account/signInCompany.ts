@@ -105,8 +105,8 @@ async function exchange(
 }
 
 /**
- * Returns the reason why the identity provider refused a sign-in, in the words of the identity provider. The reason why
- * the identity provider refused a sign-in contains no token and no authorization code.
+ * Returns the reason why the identity provider refused a sign-in, in the identity provider's own words. This reason
+ * contains no token and no authorization code.
  */
 function faultOf(error: unknown): { fault: string } {
   const { message, cause } = error instanceof Error ? error : { message: '', cause: null }

@@ -93,8 +93,8 @@ export function devnetClient(rpcUrl: string) {
     .extend((client) => ({
       /**
        * Polls for a transaction receipt, because viem's own `waitForTransactionReceipt` polls only when a new block
-       * arrives. If the devnet mines a block for each transaction, and a receipt arrives just after the first poll,
-       * viem's own `waitForTransactionReceipt` waits in vain.
+       * arrives. If the devnet mines a block for each transaction and a receipt arrives just after the first poll, that
+       * function waits in vain.
        */
       async waitForTransactionReceipt({ hash }: { hash: Hex }) {
         for (const deadlineMs = performance.now() + RECEIPT_WAIT_MS; ; ) {

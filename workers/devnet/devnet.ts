@@ -1,6 +1,7 @@
 /**
  * Runs the embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. The state of the devnet’s chain
- * survives restarts. The devnet is for development and tests. Signatures made for the devnet are worthless on Base.
+ * survives restarts. The devnet (a local test chain) is for development and tests. Signatures made for the devnet are
+ * worthless on Base.
  *
  * anvil's own option `--state` writes the chain state only on exit, or at intervals but not atomically. Therefore this
  * module fetches the chain state over RPC at most a second after each block. The renaming of a new file replaces the
@@ -20,8 +21,8 @@ const START_TIMEOUT_MS = 20_000
 const STOP_TIMEOUT_MS = 5_000
 const SAVE_INTERVAL_MS = 1_000
 /**
- * The dumps of the chain state take at most a twentieth of the time, although each dump takes longer as the chain
- * grows.
+ * The module uses at most a twentieth of the time for dumps of the chain state, although each dump takes longer as the
+ * chain grows.
  */
 const SAVE_DUTY = 20
 
@@ -53,7 +54,7 @@ export type Devnet = {
   rpcUrl: string
   port: number
   chainId: number
-  /** Resolves with the reason of the end if the devnet process ends although nobody stopped it. */
+  /** Resolves with the reason for the end if the devnet process ends although nobody has stopped it. */
   ended: Promise<string>
   /** Saves the state of the chain and ends the devnet process. Further calls of this function do nothing. */
   stop(): Promise<void>
@@ -67,8 +68,9 @@ export class PortTaken extends Error {
 }
 
 /**
- * Starts the devnet from its state file. If the devnet has no state file, deploys the contracts anew. If a killed
- * service left its devnet process running, first saves the state of that devnet and ends its process.
+ * Starts the devnet from its state file. If the devnet has no state file, the function deploys the contracts again. If
+ * a killed service left its devnet process running, the function first saves the state of that devnet and ends its
+ * process.
  *
  * @throws {PortTaken}
  * @throws Error if anvil is not installed for this platform, another live process uses the state file, or the state
@@ -165,7 +167,8 @@ function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
     let output = ''
     const timer = setTimeout(() => fail(new Error('the devnet did not start')), START_TIMEOUT_MS)
     const read = (chunk: Buffer) => {
-      // After anvil has begun to listen, the output of anvil is read and dropped, because a full pipe would stop anvil.
+      // After anvil has begun to listen, the module reads and discards the output of anvil, because a full pipe would
+      // stop anvil.
       if (output.length > 64 * 1024) return
       output += chunk.toString('utf8')
       const match = /Listening on [\d.]+:(\d+)/.exec(output)
@@ -209,9 +212,9 @@ async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise
 }
 
 /**
- * Sets the clock of the devnet to the present second if it lags behind. Anvil takes the time at which its start began
- * for the time at which its clock begins, so a slow start sets the clock back. A payment that a stranger settles at once
- * would then seem to be settled before its claim.
+ * Sets the clock of the devnet to the present second if it lags behind. Anvil starts its clock with the time at which
+ * its own start began. Therefore a slow start sets the clock back. A payment that a stranger settles at once would then
+ * seem to be settled before the service claimed (stored) it.
  */
 async function catchUp(client: DevnetClient): Promise<void> {
   const { timestamp } = await client.getBlock({ blockTag: 'pending' })

@@ -28,9 +28,9 @@ export async function recordProcess(
  * Ends the devnet process that a killed service left running. Does nothing if no killed service left a devnet process
  * running.
  *
- * @param salvage is called with the RPC URL of the devnet process while this process still runs, to save the chain
- * state. If the call of `salvage` fails, the devnet process is ended nevertheless, because the last saved state is at
- * most a second old.
+ * @param salvage is called with the RPC URL of the devnet process while the devnet process still runs, to save the
+ * chain state. If the call of `salvage` fails, the devnet process is ended nevertheless, because the last saved state
+ * is at most a second old.
  * @throws Error if the service that owns the devnet is alive, because two services would overwrite each other's chain
  * state.
  */

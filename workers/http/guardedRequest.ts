@@ -2,8 +2,8 @@
  * Sends all HTTP requests to URLs from tenants: webhooks, endpoint verification, and uses of a secret
  * (docs/decisions/guarded-requests.md). No other code may send requests to a URL from a tenant.
  *
- * The guarded HTTP client uses node:http instead of `fetch`, because `fetch` obeys HTTP_PROXY, and a proxy makes a
- * check of the resolved address meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms.
+ * The guarded HTTP client uses node:http instead of `fetch`, because `fetch` obeys HTTP_PROXY. With a proxy, a check of
+ * the resolved address would be meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms.
  * node:http does not inflate bodies and ignores HTTP_PROXY. The lookup hook of node:http can check the address to which
  * node:http connects.
  */
@@ -64,8 +64,8 @@ export type GuardedRequestParameters = OutboundPolicy & {
   /** Adds certificate authorities in PEM form for this request. */
   ca?: string
   /**
-   * Reuses an open HTTP connection of the same owner. If `kept` is absent, the HTTP connection is closed after the
-   * response.
+   * Holds the owner whose open HTTP connections this request may reuse. If `kept` is absent, the HTTP connection is
+   * closed after the response.
    */
   kept?: { by: KeptConnections; owner: string }
 }
@@ -109,7 +109,8 @@ export type GuardedResponse =
 
 /**
  * Describes a failed HTTP request. The text `detail` may be shown to the tenant, because this text names no resolved
- * address. If `secured` is set, the TLS handshake had succeeded, so the server may have got the request.
+ * address. If `secured` is set, the TLS handshake had succeeded before the failure, so the server may have got the
+ * request.
  */
 type Failure = {
   ok: false
@@ -227,7 +228,7 @@ function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> 
 }
 
 /**
- * Sends one HTTP request, follows no redirect, and reads a limited prefix of the response.
+ * Sends one HTTP request, follows no redirect, and reads only the first bytes of the response, up to a limit.
  *
  * @returns `ok: true` for a response with any HTTP status. A failure of the remote host is returned as a value, and
  * never thrown as an exception.
@@ -260,7 +261,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     const isSecured = () => {
       secured = { secured: true }
     }
-    // A kept connection had its handshake before this request.
+    // The handshake of a kept connection took place before this request.
     if (socket.connecting) socket.once('secureConnect', isSecured)
     else isSecured()
   })
@@ -299,7 +300,8 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     return { ok: false, kind: 'network', detail: errorCode(error), ms: ms(), ...secured }
   } finally {
     clearTimeout(timer)
-    // The call of `destroy` ends the HTTP connection if the response is cut or missing.
+    // The call of `destroy` ends the HTTP connection if the service has read only a part of the response, or got no
+    // response.
     request.on('error', () => {})
     if (!isWhole) request.destroy()
   }

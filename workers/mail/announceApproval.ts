@@ -24,8 +24,8 @@ import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail } from './serviceMail.ts'
 
 /**
- * The code for purchases is loaded only when the first payment is announced, because this code takes 11 MB of memory,
- * mostly for viem.
+ * The module loads the code for purchases only when the first payment is announced, because this code takes 11 MB of
+ * memory, mostly for viem.
  */
 const purchases = () => import('../../sql/purse/purchases/purchases.ts')
 const askedPayments = () => import('../../sql/purse/purchases/askedPayments.ts')
@@ -42,8 +42,8 @@ type AnnounceOptions = {
 }
 
 /**
- * Tells the owner that a mail or a payment waits for approval, and mails the owner a link to the page for the decision.
- * A mail that waits for approval is composed before it is announced.
+ * Notifies the owner that a mail or a payment waits for approval. The notification mail holds a link to the page for
+ * the decision. A mail that waits for approval is composed before it is announced.
  */
 export const createAnnounceApproval =
   (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
@@ -54,8 +54,8 @@ export const createAnnounceApproval =
   }
 
 /**
- * Sends the event about a mail that waits for approval, and finds the notice that must be mailed to the owner. Returns
- * `null` if no person must be notified about the approval request.
+ * Sends the event about a mail that waits for approval, and finds the notice that the service must mail to the owner.
+ * Returns `null` if no person must be notified about the approval request.
  */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores

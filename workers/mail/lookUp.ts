@@ -11,19 +11,19 @@ export type LookUp = (name: string, type: string) => Promise<string[] | string[]
 const TIMEOUT_MS = 2_000
 const TRIES = 2
 /**
- * The cache keeps a DNS record for less time than most records may live, so that a change of a DNS record takes effect
- * soon. DNS resolvers cache a DNS record for a longer time.
+ * The cache keeps a DNS record for less time than the lifetime (TTL) of most records, so that a change of a DNS record
+ * takes effect soon. DNS resolvers cache a DNS record for a longer time.
  */
 const KEPT_MS = 30_000
 /**
- * Limits the bytes of cached DNS answers, because senders choose the names that are looked up and the size of the
- * answers.
+ * Limits the bytes of cached DNS answers, because senders choose which names the service looks up and how large the
+ * answers are.
  */
 const KEPT_BYTES = 16 * 1024 * 1024
 
 /**
- * A name server that does not answer is not asked again for this many milliseconds, because each query delays a mail
- * for seconds.
+ * If a name server does not answer, the service does not ask this server again for this many milliseconds, because each
+ * query delays a mail for seconds.
  */
 const SILENT_MS = 60_000
 const SILENT_NAMES_MAX = 10_000

@@ -1,7 +1,8 @@
 /**
  * Sends DNS queries for TXT records over its own sockets, because Bun's resolver returns each string of a TXT record as
  * a separate record (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, so its TXT record has
- * several strings. The strings that Bun's resolver returns cannot be joined to one TXT record again.
+ * several strings. The strings that Bun's resolver returns cannot be joined again, because the boundaries between the
+ * TXT records are lost.
  */
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
@@ -15,7 +16,9 @@ import {
   streamEncode,
 } from 'dns-packet'
 
-/** Sets the size of the largest DNS answer that passes every network without fragmentation (DNS flag day 2020). */
+/**
+ * Sets the size of the largest DNS answer that passes through every network without fragmentation (DNS flag day 2020).
+ */
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
 /**
@@ -89,7 +92,7 @@ async function ask(name: string, server: string, timeoutMs: number): Promise<Pac
   const { host, port } = parseServer(server)
   const query: Packet = {
     type: 'query',
-    // A query id and a port that an attacker cannot guess keep the attacker from forging the DNS answer (RFC 5452).
+    // A query id and a port that an attacker cannot guess prevent the attacker from forging the DNS answer (RFC 5452).
     id: randomInt(0x10000),
     flags: RECURSION_DESIRED,
     questions: [{ type: 'TXT', name }],
@@ -123,7 +126,7 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   const timer = setTimeout(() => end(null), timeoutMs)
   let again: Timer | undefined
   // A DNS query over UDP that gets no answer is sent again soon, because a job waits for the answer. The service
-  // accepts the answer to any copy of the repeated DNS query.
+  // accepts the answer to any of the queries that it has sent for the same question.
   const send = (nextMs: number) => {
     socket.send(encode(query))
     again = setTimeout(() => send(nextMs * 2), nextMs)

@@ -98,7 +98,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   }
   const stepsNow = (): Step[] => [
     releaseJobs,
-    // The hours are summed before the cleanings delete their minutes.
+    // The step that sums the hours runs before the step that deletes the minutes of these hours.
     recordMinutes,
     recordHours,
     ...(sweeps % SWEEPS_PER_SEARCH === 0 ? SEARCHES : []),
@@ -119,7 +119,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
     }
     isSweeping = false
   }
-  // A step that fails again and again must not keep the later steps from running.
+  // A step that fails repeatedly must not prevent the later steps from running.
   const noteFailure = (error: unknown) => {
     if (isDatabaseUnavailable(error)) throw error
     log.warn({ err: error }, 'a step of the housekeeping failed; will retry')
@@ -138,8 +138,8 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
 }
 
 /**
- * Adds messages that are older than the search index to the search index. Each sweep of the housekeeping adds a limited
- * number of messages.
+ * Adds messages to the search index that were stored before the search index existed. Each sweep of the housekeeping
+ * adds a limited number of messages.
  */
 async function indexOlderMessages(pool: Pool): Promise<void> {
   const older = await listUnindexed(pool, INDEXED_PER_SWEEP)

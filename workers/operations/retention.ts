@@ -6,17 +6,18 @@ import { type DueRows, findDue, removeExpired, WALK_START } from '../../sql/oper
  */
 const PROJECTS_AT_ONCE = 200
 /**
- * Limits for how many milliseconds one retention sweep removes rows, because other housekeeping waits for the sweep.
+ * Limits the milliseconds for which one retention sweep removes rows, because other housekeeping waits for the end of
+ * the sweep.
  */
 const TURN_MS = 1_000
 /**
- * Sets the minimum number of milliseconds between the beginnings of two walks of the retention sweep over all projects.
+ * Sets the minimum number of milliseconds between the starts of two passes of the retention sweep over all projects.
  */
 const WALK_EVERY_MS = 300_000
 
 /**
  * Removes the expired rows of each project. Each call of the retention sweep reads the next projects. The sweep then
- * removes one batch of rows of each project in turn, so that a large tenant does not delay other tenants. Several
+ * removes one batch of rows of each project in rotation, so that a large tenant does not delay other tenants. Several
  * processes share the retention sweep, because each process skips the rows that another process has locked.
  */
 export function createRetention(pool: Pool): () => Promise<void> {
@@ -29,7 +30,7 @@ export function createRetention(pool: Pool): () => Promise<void> {
       const { due, next } = await findDue(pool, after, PROJECTS_AT_ONCE)
       waiting = due
       after = next ?? WALK_START
-      // The walk of the retention sweep over all projects continues without a pause until the last project.
+      // A pass of the retention sweep over all projects continues without a pause until the last project.
       restMs = next === null ? startedMs + WALK_EVERY_MS : startedMs
     }
     while (waiting.length > 0 && performance.now() - startedMs < TURN_MS) {

@@ -13,14 +13,14 @@ const PAGE_BYTES = 4096
  */
 const TICK_MS = 10
 /**
- * Limits the elapsed time of one request to a child process. On a busy machine a child process waits for a processor,
- * so an honest request takes a multiple of its processor time.
+ * Limits the total elapsed time of one request to a child process. On a busy machine a child process must wait for a
+ * processor, so an honest request takes several times its processor time.
  */
 const WAIT_MAX_MS = 300_000
 /**
- * Sets the scheduling priority of a child process, so that the database, payments and API requests are served first. At
- * 5, a child process gets a third of the time that a process of normal priority gets. At 10 it got a tenth, and on a
- * busy machine mail waited for minutes.
+ * Sets the scheduling priority of a child process, so that the database, payments and API requests are served first.
+ * With the priority 5, a child process gets a third of the time that a process of normal priority gets. With the
+ * priority 10, a child process got a tenth of this time, and on a busy machine mail waited for minutes.
  */
 const NICENESS = 5
 
@@ -30,7 +30,7 @@ const NICENESS = 5
  */
 type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: string })
 
-/** Tells why a child process gave no answer. */
+/** Tells why a child process has given no answer. */
 type Fault = { fault: string; isAccident: boolean }
 
 /** Reports that a child process did not start, threw, died, or exceeded its limit of time or memory. */
@@ -42,8 +42,8 @@ export class ChildError extends Error {
    */
   readonly cpuMs: number
   /**
-   * Tells whether the child process did not start, or died before its answer and its limits. The same request may
-   * succeed later, for example when the machine has memory again.
+   * Tells whether the child process failed to start, or died before it answered and before it reached a limit. The same
+   * request may succeed later, for example when the machine has memory again.
    */
   readonly isAccident: boolean
   constructor(message: string, cpuMs: number, { isAccident = false } = {}) {
@@ -140,7 +140,7 @@ function startChild<Request, Result>(
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
-        // Where /proc is absent, the elapsed time of a request is limited instead of its processor time.
+        // If the operating system has no /proc, the elapsed time of a request is limited instead of its processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
         if (usedMs > timeMaxMs) stop(`took over ${timeMaxMs} ms`)
         if (waitedMs > WAIT_MAX_MS) stop(`was not done after ${waitedMs} ms`)

@@ -2,9 +2,10 @@
  * Runs as a separate guard thread of a child process. The guard thread kills the child process when the parent process
  * has died.
  *
- * The parent process limits the processor time and the memory of a child process. A parent process that was killed no
- * longer limits its child processes. Without the guard thread, a hostile file kept a child process so busy that the
- * process did not notice the closed channel. This busy child process took 11 GB of memory.
+ * The parent process limits the processor time and the memory of a child process. If the parent process is killed, it
+ * can no longer limit its child processes. Without the guard thread, a hostile file kept a child process so busy that
+ * the process did not notice that its parent had ended. Without the guard thread, the busy child process took 11 GB of
+ * memory.
  */
 const CHECK_MS = 1_000
 const parent = process.ppid

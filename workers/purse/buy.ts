@@ -42,8 +42,8 @@ type Options = {
 }
 
 /**
- * Lists how many milliseconds pass between two attempts to send the same signed request. The last number of
- * milliseconds in the list applies to all further attempts.
+ * Lists how many milliseconds pass between two attempts to send the same signed request. The last number in the list
+ * applies to all further attempts.
  */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
 /** A seller refuses a payment authorization that expires in less than this many seconds. */
@@ -52,9 +52,9 @@ const EXPIRY_MARGIN_S = 6n
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
 
 /**
- * Makes a purchase: asks the seller for its price, signs one payment authorization within the mandates, and sends only
- * this authorization. A purchase job that was interrupted continues from the stored state. An interrupted purchase job
- * signs nothing new and sends the same bytes again.
+ * Makes a purchase: asks the seller for its price, signs one payment authorization within the mandates (spending
+ * limits), and sends only this authorization. A purchase job that was interrupted continues from the stored state. When
+ * the job continues, it signs nothing new and sends the same bytes again.
  */
 export const createBuy = (
   { pool, outcomes }: PoolContext,
@@ -151,8 +151,8 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // If the database's reply to the commit was lost, the database may have committed the signature, so the
-        // purchase may already be signed.
+        // If the database's reply to the commit was lost, the database may nevertheless have committed the signature.
+        // The purchase may then already be signed.
         return resume(await findDuePurchase(pool, due.id))
     }
   }
@@ -202,8 +202,8 @@ export const createBuy = (
   }
 
   /**
-   * Returns the facts that the signatures of the seller prove. If the purchase request contained a credential, no text
-   * of the seller is stored, because the text could contain the secret.
+   * Returns the facts about a purchase that the signatures of the seller prove. If the purchase request contained a
+   * credential, no text of the seller is stored, because the text could contain the secret.
    */
   async function proofs(due: DuePurchase, receipt: string | null, url: string) {
     const { terms } = due

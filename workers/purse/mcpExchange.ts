@@ -43,17 +43,19 @@ class UnreachedError extends Error {
   }
 }
 
-/** Holds the first revision of MCP without sessions. A server of this revision alone refuses `initialize`. */
+/**
+ * Holds the first revision of MCP that has no sessions. A server that supports only this revision refuses `initialize`.
+ */
 const MODERN = '2026-07-28'
-/** Limits the milliseconds in which a server must say that it speaks the revision of MCP without sessions. */
+/** Limits the milliseconds within which a server must say that it supports the revision of MCP without sessions. */
 const PROBE_MAX_MS = 5_000
 /** Lists the HTTP statuses whose responses have no body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
 /** Holds the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
 const PAYMENT_REQUIRED = 402
 /**
- * Holds the HTTP status that stands for a refusal by the MCP tool. If the call of the MCP tool were repeated, the tool
- * would refuse the call again.
+ * Holds the HTTP status that stands for a refusal by the MCP tool. If the service repeated the call of the MCP tool,
+ * the tool would refuse the call again.
  */
 const TOOL_FAILED = 422
 
@@ -168,7 +170,7 @@ async function connectIn(mode: Mode, { url, headers = {}, fetch, restMs }: Conne
 
 const Result = z.looseObject({})
 
-/** Tells whether a server that refuses `initialize` may speak the revision of MCP that has no such method. */
+/** Tells whether a server that refuses `initialize` may support the revision of MCP that does not have this method. */
 const mayBeModern = (error: unknown): boolean =>
   error instanceof ProtocolError ||
   (error instanceof SdkHttpError && [400, 404].includes(error.status))

@@ -30,7 +30,7 @@ const TIMEOUT_MS = 30_000
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
- * Describes the result of a call to a seller. If the service made the call to the seller, the result contains the HTTP
+ * Describes the result of calling a seller. If the service made the call to the seller, the result contains the HTTP
  * exchange and the secrets in its request. If the service did not make the call, the result contains the reason why the
  * vault did not fill in the secrets.
  */

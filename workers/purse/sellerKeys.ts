@@ -94,6 +94,9 @@ export function createSellerKeys(
 }
 
 const MEMBERS = ['kty', 'crv', 'x', 'y', 'n', 'e']
-/** Tells whether two public keys are the same, by comparing the members that identify a public key (RFC 7638 §3.2). */
+/**
+ * Tells whether two public keys are the same. The function compares the members that identify a public key (RFC 7638
+ * §3.2).
+ */
 const isSameKey = (left: Record<string, unknown>, right: Record<string, unknown>): boolean =>
   MEMBERS.every((name) => left[name] === right[name])

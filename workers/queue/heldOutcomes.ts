@@ -15,8 +15,9 @@ const SETTLE_POLL_MS = 25
 export type HeldOutcomes = {
   /**
    * Repeats `work`, which records the outcome of an external effect, until the database has stored the outcome. The job
-   * keeps its slot until its outcome is stored. A worker pool therefore holds at most one outcome for each job slot.
-   * If recording an outcome threw an error, the job would run again and repeat its external effect.
+   * occupies its slot (place in the worker pool) until its outcome is stored. A worker pool therefore holds at most one
+   * outcome for each job slot. If recording an outcome threw an error, the job would run again and repeat its external
+   * effect.
    */
   record<Result>(work: () => Promise<Result>): Promise<Result>
   /**

@@ -6,9 +6,7 @@ import type { WorkerEvents } from 'graphile-worker'
  */
 export type JobsInHand = {
   has(jobId: string): boolean
-  /**
-   * Returns a number (epoch) that says under which registration of the pool a job was fetched (see registration.ts).
-   */
+  /** Returns the number (epoch) of the pool's registration under which a job was fetched (see registration.ts). */
   epochOf(jobId: string): number | undefined
 }
 

@@ -4,40 +4,43 @@
  *   sharer   is one project; its slow lanes share a budget
  *   slot     is one of the jobs that the pool runs at the same time
  *
- * A slow receiver holds a slot until the time-out. Without a limit, one slow receiver (or one tenant with many
- * receivers) would take every slot, and all other work would be late. A job of a fast lane (the queue for one receiver)
- * may wait in its slot for its turn, but only for a moment. A job of a slow lane (the queue for a slow receiver) is
- * refused, and is told when it may ask again. The refusal of a job costs one SQL statement, and does not count as an
- * attempt of the job.
+ * A slow receiver occupies a slot (place for a running job) until the time-out. Without a limit, one slow receiver (or
+ * one tenant with many receivers) would take every slot, and all other work would be late. A job of a fast lane (the
+ * queue for one receiver) may wait in its slot until it may send, but only for a moment. A job of a slow lane (the
+ * queue for a slow receiver) is refused, and is told when it may ask again. The refusal of a job costs one SQL
+ * statement, and does not count as an attempt of the job.
  */
 
 /**
  * Sets the limits of the lanes (queues for one receiver) for one kind of work, such as webhooks. Each cap limits the
- * concurrent requests of lanes.
+ * concurrent requests of lanes (queues for one receiver).
  */
 export type LaneLimits = {
   /**
-   * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane the limit is
-   * `slowLaneCap`.
+   * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane (a queue for one slow
+   * receiver), the limit is `slowLaneCap`.
    */
   laneCap: number
   slowLaneCap: number
   /** Limits the concurrent requests that all slow lanes (queues for one receiver) of one project have together. */
   slowSharerCap: number
   /**
-   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as slow. The average
-   * response time of a lane, and the age of its oldest open request, are compared with this limit.
+   * Sets from how many milliseconds on a lane (the requests to one receiver) counts as slow. Both the average response
+   * time of a lane (the requests to one receiver) and the age of its oldest open request are compared with this limit.
    */
   slowMs: number
   /**
-   * Sets the number of milliseconds from which a lane (the requests to one receiver) counts as late. The age of the
-   * oldest open request of a lane is compared with this limit, because a receiver that was fast before may hang now.
+   * Sets from how many milliseconds on a lane (the requests to one receiver) counts as late. The age of a lane's oldest
+   * open request is compared with this limit, because a receiver that was fast before may hang now.
    */
   lateMs: number
-  /** Tells whether a lane (the queue for one receiver) counts as fast until its host responds for the first time. */
+  /**
+   * Tells whether a lane (the queue for one receiver) counts as fast before its host has responded for the first time.
+   */
   trusting: boolean
   /**
-   * A job that got no turn in its lane (the queue for one receiver) is retried after at least this many milliseconds.
+   * If a job could not send in its lane (the queue for one receiver), the job is retried after at least this many
+   * milliseconds.
    */
   returnMs: number
 }
@@ -54,7 +57,7 @@ const WEBHOOK_LIMITS: LaneLimits = {
 
 /**
  * Sets the limits of the lanes (queues for one receiver) for mail. Sending a mail takes about a second, whereas a
- * webhook takes a tenth of a second. A mail host that hangs may hang for minutes.
+ * webhook takes a tenth of a second. If a mail host hangs, it may hang for minutes.
  */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
@@ -67,23 +70,23 @@ export const MAIL_LIMITS: LaneLimits = {
 }
 
 /**
- * Limits in milliseconds how long a job waits for its turn. A waiting job occupies a slot of the worker pool. A job
- * that would wait longer than this limit is refused.
+ * Limits the milliseconds for which a job waits until it may send. A waiting job occupies a slot of the worker pool. A
+ * job that would wait longer than this limit is refused.
  */
 const WAIT_MAX_MS = 100
 /**
  * Limits how many jobs wait for a lane (the queue for one receiver) if its host has not responded yet. UNPROVEN_MS is
- * the assumed response time of a lane if its host has not responded yet.
+ * the assumed response time of a lane (the queue for one receiver) whose host has not responded yet.
  */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
 /**
- * Limit the milliseconds between two retries of jobs that got no turn in their lane (the queue for one receiver). The
- * delay between two retries applies to jobs of the same lane.
+ * The following constants limit the milliseconds between two retries of jobs that could not send in their lane (the
+ * queue for one receiver). The delay between two retries applies to jobs of the same lane (the queue for one receiver).
  */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
-/** Limits how many lanes (queues for one receiver) the process remembers with their speed. */
+/** Limits the number of lanes (queues for one receiver) whose speed the process remembers. */
 const LANES_MAX = 10_000
 
 /**
@@ -105,16 +108,16 @@ type Lane = {
 const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
 /**
- * Describes the response to a job that asks for a turn in its lane (the queue for one receiver). If a job got a turn,
- * the turn ends when the job calls `leave`. A refused job may ask for a turn in its lane again after `returnInMs`.
+ * Describes the response to a job that asks whether it may send in its lane (the queue for one receiver). A job that
+ * may send calls `leave` when it has finished. A refused job may ask again after `returnInMs`.
  */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the job slots of a worker pool between lanes (the queue for each receiver). Each worker pool has one instance
- * of this class in each process.
+ * Shares the job slots of a worker pool between lanes (each lane is the queue for one receiver). Each worker pool has
+ * one instance of this class in each process.
  *
  * A tenth of the job slots is reserved for work that belongs to no receiver. Another tenth of the job slots is reserved
  * for projects without an open request, and a quarter for receivers without an open request. A lane (the queue for one
@@ -148,8 +151,8 @@ export class Lanes {
 
   /**
    * Asks for a job slot in a lane (the queue for one receiver), and waits at most about WAIT_MAX_MS.
-   * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the shared lane
-   * for mail to the smarthost. The shared lane has no limit of its own.
+   * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the lane (queue)
+   * that all mail to the smarthost shares. The lane that all mail to the smarthost shares has no limit of its own.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -203,7 +206,7 @@ export class Lanes {
   }
 
   #mayWait(lane: Lane): boolean {
-    // If a lane has no open request, no call of `leave` would ever wake a job that waits for a turn in the lane.
+    // If a lane has no open request, nobody will call `leave`, so a job that waits in the lane would never be woken.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap
@@ -235,7 +238,7 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // The mail of a whole hour may wait in the shared lane for the smarthost. When the smarthost works again, this
+    // The mail of a whole hour may wait in the lane (queue) for the smarthost. When the smarthost works again, this
     // waiting mail must be sent fast.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
@@ -256,7 +259,10 @@ export class Lanes {
     return requests.filter(({ sinceMs }) => sinceMs < startedMs).length
   }
 
-  /** Returns for how many milliseconds the oldest open request of a lane has been waiting for its response. */
+  /**
+   * Returns for how many milliseconds the oldest open request of a lane (the queue for one receiver) has been waiting
+   * for its response.
+   */
   #oldestMs(lane: Lane): number {
     const [oldest] = lane.open
     return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs

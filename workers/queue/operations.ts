@@ -4,7 +4,7 @@ import type { Pool } from '../../sql/db.ts'
 import { DELETE_DONE_JOBS } from '../../sql/queue/jobs.ts'
 import { patiently } from './patiently.ts'
 
-/** Gives access to the database operations of a Graphile Worker pool, and tells when they have ended. */
+/** Gives access to the database operations of a Graphile Worker pool, and tells when these operations have ended. */
 export type WatchedOperations = {
   /** Holds the connection pool that Graphile Worker gets. */
   pgPool: Pool
@@ -34,13 +34,14 @@ const ENDS_A_JOB = /^(complete|fail|return)_job/
 const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
- * Watches the connection pool of Graphile Worker 0.18. Graphile Worker never awaits and never repeats the SQL statement
- * that ends a job. Therefore the database connections of Graphile Worker follow three additional rules.
+ * Watches the connection pool of Graphile Worker 0.18. Graphile Worker never waits for the SQL statement that ends a
+ * job, and never repeats this statement. Therefore the database connections of Graphile Worker follow three additional
+ * rules.
  * - One SQL statement deletes the jobs that succeed together. A commit for each job took a fifth of the CPU time of a
  *   webhook delivery.
  * - An SQL statement that ends a job is repeated while the database is unreachable.
  * - A database connection that does not reply is closed. Therefore a database operation ends within a time limit, and
- *   no reply arrives after its end.
+ *   no reply arrives after the operation has ended.
  */
 export function watchOperations(pool: Pool): WatchedOperations {
   const running = new Set<Promise<void>>()
@@ -77,8 +78,8 @@ export function watchOperations(pool: Pool): WatchedOperations {
 }
 
 /**
- * Returns a database client that connects only for its first SQL statement. The deletion of a job takes no connection
- * of this client.
+ * Returns a database client that connects only for its first SQL statement. If a statement deletes a job, the statement
+ * takes no connection of this client.
  */
 function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void): PoolClient {
   let held: PoolClient | undefined
@@ -93,8 +94,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
       held ??= await pool.connect()
       return await answered(held, statement, values)
     } catch (error) {
-      // Graphile Worker needs its job slot at once, so the failed SQL statement is repeated on another database
-      // connection.
+      // Graphile Worker needs the job slot at once, so another database connection repeats the failed SQL statement.
       release(error as Error)
       if (!endsJob(statement)) throw error
       return patiently(() => queryOnce(pool, statement))

@@ -2,8 +2,8 @@ import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isDeadlock } from '../../sql/db.ts'
 
 /**
- * Limits how long a job waits for an unreachable database. The wait for the database plus the timeout of one SQL
- * statement is shorter than the time in which a stopping pool must finish its jobs.
+ * Limits how long a job waits for an unreachable database. The wait for the database and the timeout of one SQL
+ * statement together are shorter than the time in which a stopping pool must finish its jobs.
  */
 const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100

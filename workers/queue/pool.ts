@@ -58,8 +58,8 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       // The process may have asked the runner to stop while the runner was still starting. After the start of the
       // runner has ended, `current` contains this runner.
       await current.drain()
-      // A worker pool that has stopped has released each job without a recorded outcome. While the pool waits for
-      // unrecorded outcomes, the database may become reachable again.
+      // A worker pool that has stopped has released each job without a recorded outcome. While the pool waits to record
+      // these outcomes, the database may become reachable again.
       await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()
     },

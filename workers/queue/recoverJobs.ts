@@ -9,20 +9,21 @@ import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 
 /**
- * A worker pool polls for jobs at least every second. If the database responds but the pool has not fetched jobs for
+ * A worker pool polls for jobs at least every second. If the database responds but the pool has fetched no jobs for
  * this many milliseconds, the pool is stuck.
  */
 const STUCK_AFTER_MS = 8_000
 
 /**
  * Releases jobs that this worker pool has locked in the database but does not have in memory. A job stays locked if the
- * reply to a job fetch is lost, or if the row of the finished job could not be deleted. Graphile Worker would keep a
- * job locked for four hours if no worker pool has the job in memory.
+ * reply to a job fetch is lost, or if the row of the finished job could not be deleted. If no worker pool has a job in
+ * memory, Graphile Worker would keep the job locked for four hours.
  *
- * A released job cannot be running, because every database operation that could bring the job into memory has ended
- * before the release.
+ * A released job cannot be running. Before the release, every database operation that could bring the job into memory
+ * has ended.
  * @param onStuck is called if the pool polls and the database responds, but no fetch of jobs succeeds. Graphile Worker
- * 0.18 never recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
+ * 0.18 never recovers from an error in its very first fetch of jobs, because it keeps the rejected promise of its task
+ * ids.
  */
 export function recoverJobs(options: {
   pool: Pool
@@ -35,7 +36,7 @@ export function recoverJobs(options: {
    */
   intervalMs: number
   onStuck: () => void
-  /** Receives the number of lost jobs that a search released. */
+  /** The search calls this function with the number of lost jobs that it released. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {

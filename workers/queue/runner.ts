@@ -21,7 +21,7 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
-/** Sets how many durations of recent job fetches the worker pool remembers. */
+/** Sets how many durations of recent fetches of jobs the worker pool remembers. */
 const FETCHES = 5
 
 export type PoolSettings = {
@@ -130,8 +130,8 @@ export async function startRunner(
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
     await Promise.all([
-      // While the database row of a finished job is being deleted, this row may already be unlocked. If the reply to
-      // the deletion of this row was lost, the deletion is repeated, so the pool still needs its database connection.
+      // While the database row of a finished job is being deleted, the row may already be unlocked. If the reply to the
+      // deletion of this row was lost, the deletion is repeated, so the pool still needs its database connection.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -186,8 +186,8 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // Returns the duration of the shortest recent job fetch, because longer job fetches were slow for other reasons
-    // than the database.
+    // Returns the duration of the shortest recent fetch of jobs. Longer fetches were slow for other reasons than the
+    // database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })
@@ -204,7 +204,7 @@ async function untilRegistered(registration: Registration): Promise<void> {
 
 /**
  * Waits for a limited time until no job of the pool is locked, and unlocks the jobs that are still locked after that.
- * `runner.stop()` does not wait until the rows of finished jobs are deleted, and a job with a row that stays locked
+ * The function `runner.stop()` does not wait until the rows of finished jobs are deleted. A job whose row stays locked
  * would run again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {

@@ -16,9 +16,9 @@ export type PoolContext = {
 
 /**
  * Describes a task, which runs one kind of job. After a crash a task may run twice for one job, and must change nothing
- * the second time. A task records a failure of a remote host and does not throw an error for this failure. A task
- * throws an error only because of a bug or an unreachable database. If a task throws an error, Graphile Worker runs the
- * job again.
+ * the second time. If a remote host fails, a task records the failure and does not throw an error. A task throws an
+ * error only because of a bug or an unreachable database. If a task throws an error, Graphile Worker runs the job
+ * again.
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,

@@ -18,8 +18,8 @@ const RETRY_MAX_MS = 2_000
  */
 const BLOBS_AWAY_MS = 15_000
 /**
- * Limits how long a job keeps its slot while the database is unreachable. A job that gave up its slot runs again when
- * the database is reachable, because the end of the job could not be recorded.
+ * Limits how long a job keeps its slot while the database is unreachable. If a job has given up its slot, the job runs
+ * again when the database is reachable, because the service could not record the end of the job.
  */
 const OUTLASTED_MS = 60_000
 
@@ -54,8 +54,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
             }
           }
           await within({ jobId: String(job.id) }, () =>
-            // A job that was queued in bulk has no trace id. If a job has no trace id, its task reads the trace id from
-            // the database rows that it processes.
+            // If a job was queued together with many other jobs, the job has no trace id. If a job has no trace id, its
+            // task reads the trace id from the database rows that it processes.
             traceparent === null
               ? run()
               : traced(`job ${name}`, { kind: 'consumer', parent: traceparent }, run),
@@ -67,8 +67,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 }
 
 /**
- * Runs a task, and repeats it while the database is unreachable. If the task failed instead, its job would wait for
- * Graphile Worker's exponential back-off, and outages would use up the attempts of the job.
+ * Runs a task, and repeats it while the database is unreachable. If the task failed instead, its job would have to wait
+ * for Graphile Worker's exponential back-off, and outages would use up the attempts of the job.
  * @throws {Error} if another worker pool has taken the job. A worker pool is registered as alive by an advisory lock. A
  * worker pool can lose a job some seconds after the database connection with its advisory lock breaks.
  */

@@ -14,8 +14,8 @@ export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'pay
     examine_chain: createExamineChain(context, options),
   }),
   pollIntervalMs: 200,
-  // Payments with jobs that run at the same time are simulated, signed and sent together. The jobs of payments share
-  // the chain connections of the till (the payment part of the service).
+  // If the jobs of several payments run at the same time, their payments are simulated, signed and sent together. The
+  // jobs of payments share the chain connections of the till (the payment part of the service).
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.payments,
 })

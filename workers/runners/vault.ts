@@ -7,7 +7,7 @@ export const vaultRunner = (options: OutboundHttp): Runner<'vault'> => ({
   name: 'vault',
   tasks: (context) => ({ use_secret: createUseSecret(context, options) }),
   pollIntervalMs: 500,
-  // The job that uses a secret mostly waits for the remote server, and for its turn at the masking of responses.
+  // The job that uses a secret mostly waits for the remote server, and until it may mask the response.
   concurrency: 50,
   connections: RUNNER_CONNECTIONS.vault,
 })

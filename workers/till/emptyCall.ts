@@ -1,4 +1,4 @@
-/** Describes the HTTP call of a paid endpoint with an unknown input. */
+/** Describes the HTTP call of a paid endpoint whose input is not known. */
 export const EMPTY_CALL = {
   GET: { method: 'GET', headers: {} },
   POST: { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' },

@@ -15,8 +15,8 @@ import { newReconciler } from './watch/reconcile.ts'
 import { startWatcher } from './watch/watcher.ts'
 
 /**
- * Describes the till, which is the part of a process that uses the chain. The till has its own pool of database
- * connections.
+ * Describes the till, which is the part of a process that handles payments and uses the chain. The till has its own
+ * pool of database connections.
  */
 export type Till = Running & {
   view: ChainView

@@ -56,7 +56,8 @@ export const createVerifyEndpoint =
         await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl })
       }
       // The service makes no x402 challenge for an unreachable endpoint, so it checks the endpoint repeatedly until the
-      // endpoint responds. A seller may change its payTo here before it changes the 402 response of its server.
+      // endpoint responds. A seller may change the payTo address at this service before it changes the 402 response of
+      // its server.
       const isOfOthers = payTo !== null && payees.length > 0 && !payees.includes(payTo)
       if (judgement.status === 'unreachable' || isOfOthers) {
         await queueAt(pool, endpointId, AGAIN_MS)

@@ -8,13 +8,13 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
 /**
  * Limits the time and memory for masking the secrets in one response. Masking an honest response of one megabyte takes
- * a second. Masking seven long secrets with the same prefix once took 30 s, when the cost of masking was the text
- * length times the secret length.
+ * a second. Masking seven long secrets with the same prefix once took 30 s, because the cost of masking grew with the
+ * text length times the secret length.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
- * Limits how much processor time masking the responses of one project takes. A project may use `burstMs` of processor
- * time at once, and then gets `perSecondMs` back in each second.
+ * Limits how much processor time the service uses for masking the responses of one project. A project may use `burstMs`
+ * of processor time at once, and then gets `perSecondMs` back in each second.
  */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 
@@ -50,8 +50,8 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
         budget.charge(projectId, cpuMs)
         return result
       } catch (error) {
-        // The error message of the masking may contain a part of the response, so this error message is shown to
-        // nobody.
+        // The error message of the masking may contain a part of the response, so the service shows this error message
+        // to nobody.
         if (!(error instanceof ChildError)) throw error
         budget.charge(projectId, error.cpuMs)
         return withoutContent(answer.status, 'too-slow')

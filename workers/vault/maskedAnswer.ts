@@ -28,8 +28,8 @@ export const withoutContent = (
 ): UseAnswer => ({ status, statusText: '', headers: {}, body: null, bodyOmitted })
 
 /**
- * Returns the masked response for the caller that used the secret in its request. Every form of the secrets is masked.
- * Response bodies that cannot be read are left out.
+ * Returns the masked response for the caller that used the secret in its request. The masking covers every form of the
+ * secrets. The response leaves out a body that the service cannot read.
  */
 export async function maskedAnswer(
   answer: ReceivedAnswer,

@@ -36,8 +36,8 @@ const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH)$|CERT|TLS|SSL|SIGNATURE/
 
 /**
- * Tells whether the server of a failed request surely got no request. After the handshake, a server can break TLS with
- * the same error as in the handshake.
+ * Tells whether the server of a failed request surely got no request. Even after the handshake, a server can break TLS
+ * with the same error that a failed handshake causes.
  */
 export const wasNotSent = ({ kind, detail, secured }: Failed): boolean =>
   kind === 'blocked' || (kind === 'network' && secured !== true && NOT_SENT.test(detail))

@@ -45,8 +45,9 @@ export function domains(http: Http) {
     /** Manages the secrets with which a mail service delivers the mail of one domain by HTTP. */
     inbound: {
       /**
-       * Creates an inbound secret. Only the response to the call that creates an inbound secret shows the secret. The
-       * former inbound secret becomes invalid after 24 hours.
+       * Creates an inbound secret, with which a mail service delivers the mail of one domain by HTTP. Only the response
+       * to the call that creates an inbound secret shows the secret. After a new inbound secret is created, the former
+       * inbound secret stays valid for 24 hours.
        */
       create: (domain: string, options?: CallOptions) =>
         http.call('postPlatformDomainsByDomainInbound', { path: { domain } }, options),

@@ -42,7 +42,10 @@ export function drafts(http: Http) {
       change: Operations['patchMessagesDraftsByDraftId']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchMessagesDraftsByDraftId', { path: { draftId }, body: change }, options),
-    /** Sends a draft once. For 24 hours a repeated call to send the draft gets the first response again. */
+    /**
+     * Sends a draft once, even if the call is repeated. For 24 hours a repeated call to send the draft gets the first
+     * response again.
+     */
     send: (draftId: string, options?: CallOptions) =>
       http.call('postMessagesDraftsByDraftIdSend', { path: { draftId } }, options),
     delete: (draftId: string, options?: CallOptions) =>

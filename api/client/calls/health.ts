@@ -21,7 +21,8 @@ export function health(http: Http) {
      */
     get: (options?: CallOptions) => http.call('getPlatformHealth', {}, options),
     /**
-     * Makes the workers examine the service again. The response to a request for a new examination takes some seconds.
+     * Makes the workers check the health of the service again. The response to a request for a new health check takes
+     * some seconds.
      */
     lookAgain: (options?: CallOptions) => http.call('postPlatformHealth', {}, options),
   }

@@ -44,7 +44,10 @@ export function held(http: Http) {
         { path: { projectId, approvalId } },
         options,
       ),
-    /** Returns the bytes of a held mail. The service sends exactly these bytes after the owner approves the mail. */
+    /**
+     * Returns the bytes of a held mail (a mail that waits for the owner's approval). The service sends exactly these
+     * bytes after the owner approves the mail.
+     */
     raw: (projectId: string, approvalId: string, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdHeldByApprovalIdRaw',
@@ -52,8 +55,8 @@ export function held(http: Http) {
         options,
       ),
     /**
-     * Approves a held mail. The service sends a held mail only if its bytes have the hash that the approval names. A
-     * second approval of the same held mail changes nothing.
+     * Approves a held mail (a mail that waits for the owner's approval). The service sends a held mail only if its
+     * bytes have the hash that the approval names. A second approval of the same held mail changes nothing.
      */
     approve: (projectId: string, approvalId: string, seen: Approve, options?: CallOptions) =>
       http.call(
@@ -61,14 +64,20 @@ export function held(http: Http) {
         { path: { projectId, approvalId }, body: seen },
         options,
       ),
-    /** Rejects a held mail. The agent can read the reason why its mail was rejected. */
+    /**
+     * Rejects a held mail (a mail that waits for the owner's approval). The agent can read the reason why its mail was
+     * rejected.
+     */
     reject: (projectId: string, approvalId: string, why: Reject = {}, options?: CallOptions) =>
       http.call(
         'postPlatformProjectsByProjectIdHeldByApprovalIdReject',
         { path: { projectId, approvalId }, body: why },
         options,
       ),
-    /** Changes the content of a held mail. The change of a held mail gives its bytes a new hash. */
+    /**
+     * Changes the content of a held mail (a mail that waits for the owner's approval). The change of a held mail gives
+     * its bytes a new hash.
+     */
     edit: (projectId: string, approvalId: string, change: Edit, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdHeldByApprovalId',

@@ -37,7 +37,10 @@ export function purses(http: Http) {
   return {
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectIdPurse', at(projectId), options),
-    /** Opens the purse of a project. A second call to open the purse changes nothing. */
+    /**
+     * Opens the purse of a project, which is the wallet from which the project pays. A second call to open the purse
+     * changes nothing.
+     */
     open: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurse', at(projectId), options),
     /**
@@ -66,8 +69,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Refunds a final payment, or a part of it. `by_hand` in the response means that you must send the refund yourself,
-     * because the purse was not the payee of the payment.
+     * Refunds a final payment, or a part of the payment, to the payer. The value `by_hand` in the response means that
+     * you must send the refund yourself, because the purse was not the payee of the payment.
      */
     refund: (
       paymentId: string,
@@ -100,7 +103,7 @@ export function purses(http: Http) {
         { path: { paymentId, refundId } },
         options,
       ),
-    /** Stops the purse at once. A stopped purse signs no payments. */
+    /** Stops the purse (the wallet of a project) at once. A stopped purse signs no payments. */
     stop: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),
     resume: (projectId: string, options?: CallOptions) =>

@@ -12,7 +12,7 @@ type ListQuery = Omit<
   NonNullable<Operations['getMessages']['input']['query']>,
   'limit' | 'labels'
 > & {
-  /** Sets the number of messages in a page: 1–100, by default 50. */
+  /** Sets the number of messages in a page, from 1 to 100, and 50 by default. */
   limit?: number | undefined
   /**
    * Lists the labels that a message must have. The list of messages contains only messages that have all these labels.

@@ -37,7 +37,7 @@ export function purse(http: Http) {
     /** Asks the seller for the price of a request, and signs no payment. */
     quote: (body: QuoteBody, options?: CallOptions) =>
       http.call('postPurseQuote', { body }, options),
-    /** Returns a purchase. Waits for the end of the purchase, for at most `timeout` seconds. */
+    /** Returns a purchase. Waits until the purchase has ended, but at most `timeout` seconds. */
     status: (purchaseId: string, { timeout, ...options }: CallOptions & Timeout = {}) =>
       http.call(
         'getPursePaymentsByPurchaseId',

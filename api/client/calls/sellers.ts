@@ -8,7 +8,7 @@ export type Endpoint = Operations['getSellersEndpointsByEndpointId']['result']
 type ListQuery = NonNullable<Operations['getSellersEndpoints']['input']['query']>
 
 /**
- * Manages the endpoints of a seller.
+ * Manages the endpoints of a seller, which are resources with a price.
  *
  * @example
  * await purser.sellers.put({ urlPattern: 'https://api.example.com/report', priceUsdc: '0.01' })
@@ -19,7 +19,10 @@ export function sellers(http: Http) {
     http.call('getSellersEndpoints', { query }, options)
   return {
     list,
-    /** Iterates over every endpoint, newest first. The iteration loads the pages of endpoints one after another. */
+    /**
+     * Iterates over every endpoint of a seller, newest first. The iteration loads the pages of endpoints one after
+     * another.
+     */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -29,8 +32,8 @@ export function sellers(http: Http) {
     get: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointId', { path: { endpointId } }, options),
     /**
-     * Registers an endpoint, or changes the endpoint with the same URL. The response holds `webhookSecret` only if the
-     * endpoint is new.
+     * Registers an endpoint (a resource with a price), or changes the endpoint with the same URL. The response holds
+     * `webhookSecret` only if the endpoint is new.
      */
     put: (endpoint: Operations['putSellersEndpoints']['input']['body'], options?: CallOptions) =>
       http.call('putSellersEndpoints', { body: endpoint }, options),
@@ -50,8 +53,8 @@ export function sellers(http: Http) {
     verify: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdVerify', { path: { endpointId } }, options),
     /**
-     * Starts a trial of an endpoint, in which the service calls the endpoint as a buyer does. With `buy` the trial of
-     * the endpoint makes one payment, on the embedded devnet.
+     * Starts a trial of an endpoint, in which the service sends requests to the endpoint as a buyer does. With `buy`
+     * the trial of the endpoint makes one payment, on the embedded devnet.
      */
     startTrial: (endpointId: string, buy: boolean, options?: CallOptions) =>
       http.call(

@@ -6,7 +6,7 @@ import type { Operations } from '../operations.ts'
 export type Suppression = Operations['getSuppressions']['result']['suppressions'][number]
 
 type ListQuery = Omit<NonNullable<Operations['getSuppressions']['input']['query']>, 'limit'> & {
-  /** Sets the number of addresses in a page: 1–100, by default 50. */
+  /** Sets the number of addresses in a page, from 1 to 100, and 50 by default. */
   limit?: number | undefined
 }
 
@@ -32,7 +32,7 @@ export function suppressions(http: Http) {
         (page) => page.suppressions,
         query.pageToken,
       ),
-    /** Ends the suppression of an address. */
+    /** Ends the suppression of an address, so that the project may send mail to the address again. */
     delete: (address: string, options?: CallOptions) =>
       http.call('deleteSuppressionsByAddress', { path: { address } }, options),
   }

@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a credential as it appears in a list, without its secret. */
+/** Describes a credential of the vault as it appears in a list, without its secret. */
 export type CredentialItem = Operations['getVault']['result']['credentials'][number]
 /** Describes a credential with its secret. */
 export type Credential = Operations['getVaultByName']['result']
@@ -22,7 +22,7 @@ const named = <More extends object>(name: string, more?: More) => {
 }
 
 /**
- * Manages credentials by name.
+ * Manages the credentials of the vault by their names.
  *
  * @example
  * await purser.vault.put('shop', { type: 'LOGIN', data: { username: 'ann', password: 'kept' } })
@@ -45,8 +45,8 @@ export function vault(http: Http) {
         query.pageToken,
       ),
     /**
-     * Returns a credential with its secret, but never returns a TOTP secret. Throws ExpiredError if the `expiresAt` of
-     * the credential has passed.
+     * Returns a credential with its secret, but never returns a TOTP secret. Fails with ExpiredError if the time
+     * `expiresAt` of the credential has passed.
      */
     get: (name: string, options?: CallOptions) => http.call('getVaultByName', named(name), options),
     /** Stores a credential. The new credential completely replaces an existing credential of the same name. */

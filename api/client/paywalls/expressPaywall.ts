@@ -51,7 +51,7 @@ export function requirePayment(
   const judge = createHttpPaywall(options)
   return async (request, response, next) => {
     const header = (name: string) => [request.headers[name]].flat()[0]
-    // The target of a request may be a whole URL (RFC 9112 §3.2.2), of which Express routes the path.
+    // The target of a request may be a whole URL (RFC 9112 §3.2.2), and Express then matches only the path of this URL.
     const origin = /^https?:\/\/[^/?#]*/i
     const [target = '/'] = request.originalUrl.replace(origin, '').split('#')
     try {
@@ -91,8 +91,8 @@ export function requirePayment(
 /**
  * Sets payment headers just before the response head is sent, so that the payment headers override headers of the
  * route.
- * @returns a function that returns the headers of the response without those that an outer middleware sets later. An
- * outer middleware that compresses responses sees the stored response again, and compresses it again.
+ * @returns a function that returns the headers of the response, but not the headers that an outer middleware sets
+ * later. An outer middleware that compresses responses sees the stored response again, and compresses it again.
  */
 function setLate(
   response: ExpressResponse,
@@ -101,7 +101,8 @@ function setLate(
   const { writeHead } = response
   let own: [string, string][] | undefined
   response.writeHead = (...args: never[]) => {
-    // Node prefers the headers in the arguments of `writeHead` to headers that were set, so no header stays there.
+    // Headers in the arguments of `writeHead` take precedence over headers that were set before, so the paywall removes
+    // all headers from the arguments.
     const rest = args.filter((one) => typeof one !== 'object')
     for (const [name, values] of headersIn(args.find((one) => typeof one === 'object'))) {
       response.setHeader(name, values.length === 1 ? values[0]! : values)
@@ -113,7 +114,10 @@ function setLate(
   return () => own ?? headersOf(response)
 }
 
-/** Returns the headers that a handler passed to `writeHead`: an object, a list of pairs, or names between their values. */
+/**
+ * Returns the headers that a handler passed to `writeHead` as an object, as a list of pairs, or as a list that
+ * alternates names and values.
+ */
 function headersIn(given: unknown): Map<string, string[]> {
   const list: unknown[] = Array.isArray(given) ? given : Object.entries(given ?? {})
   const pairs = (
@@ -136,7 +140,7 @@ function store(
   ownHeaders: () => [string, string][],
 ): void {
   const { write, end } = response
-  // A handler that streams stops without `end` if the payer disconnects.
+  // If the payer disconnects, a handler that streams its response stops without a call of `end`.
   response.once('close', sale.left)
   const pieces: Uint8Array[] = []
   let bytes = 0

@@ -24,7 +24,8 @@ export function requirePayment(
     try {
       await next()
       const response = judged.finish(context.res)
-      // Without this assignment Hono would overwrite the payment headers with the headers of the handler's response.
+      // Without the assignment of `undefined`, Hono would overwrite the payment headers with the headers of the
+      // handler's response.
       context.res = undefined
       context.res = response
     } catch (error) {

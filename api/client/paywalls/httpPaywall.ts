@@ -101,8 +101,8 @@ export function createHttpPaywall(
 
 /**
  * Lists the request headers that may change the content of the response. The paywall treats two requests as equal only
- * if the values of all these request headers are equal. Therefore a stranger who copied a payment cannot get a response
- * that was made for another person's cookie.
+ * if the values of all these request headers are equal. Therefore a stranger who copied a payment cannot get the
+ * response that the seller made for another person's cookie.
  */
 const ASKING_HEADERS = [
   'authorization',

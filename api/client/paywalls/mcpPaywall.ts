@@ -15,11 +15,11 @@ type AuthInfo = { token?: string } | undefined
 
 /** Describes the fields of the last argument of a tool's callback that the paywall uses. */
 type ToolExtra = {
-  // Version 1 of the MCP SDK passes these three fields.
+  // Version 1 of the MCP SDK passes the following three fields to the callback of a tool.
   _meta?: Meta
   authInfo?: AuthInfo
   requestInfo?: { headers?: Record<string, unknown> } | undefined
-  // Version 2 of the MCP SDK passes these two fields.
+  // Version 2 of the MCP SDK passes the following two fields to the callback of a tool.
   mcpReq?: { _meta?: Meta } | undefined
   http?: { req?: Request; authInfo?: AuthInfo } | undefined
 }
@@ -87,7 +87,7 @@ export function requirePayment<Args extends unknown[], Result extends object>(
 
 /**
  * Lists the credentials of the caller. The paywall treats two calls as equal only if their credentials are equal.
- * Therefore a stranger who copied a payment cannot get a response that was made for another person.
+ * Therefore a stranger who copied a payment cannot get the response that the seller made for another person.
  */
 function credentialsOf({ authInfo, requestInfo, http }: ToolExtra): unknown[] {
   const header = (name: string): unknown =>

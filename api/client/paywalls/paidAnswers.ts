@@ -36,7 +36,7 @@ export type Sale<Answer> = {
   unsold(): void
   /**
    * Records that the payer has disconnected before the response ended. The handler may still end the response. If an
-   * equal request waits in vain for the end, the payer may send the same paid request again.
+   * equal request waits in vain for the end of the response, the payer may send the same paid request again.
    */
   left(): void
 }

@@ -11,7 +11,7 @@ import { requestKey } from './paidRequest.ts'
 
 export type PaywallOptions = {
   purser: Purser
-  /** Sets the price of the paid resource in decimal USDC, e.g. `0.01`. */
+  /** Sets the price of the paid resource in decimal USDC, such as `0.01`. */
   amount: string
   /**
    * Holds the registered URL of the paid resource, as the payer sees it. The default resource is the URL of the
@@ -20,7 +20,7 @@ export type PaywallOptions = {
   resource?: string
   /** Describes the paid resource for the payer, in at most 500 characters. */
   description?: string
-  /** Holds the media type of the paid resource, e.g. `application/json`. */
+  /** Holds the media type of the paid resource, such as `application/json`. */
   mimeType?: string
   /**
    * Lists the x402 versions that a 402 response offers. By default a 402 response offers both x402 versions. The
@@ -61,8 +61,9 @@ export type Payment = {
   payment: string | object | null
   resource: string
   /**
-   * Holds the parts of the request, apart from the resource, that determine the content of the response. If the value
-   * `asked` is `null`, the paywall does not know these parts of the request, and never sends a stored response again.
+   * Holds the parts of the request, apart from the resource, that determine the content of the response. If `asked` is
+   * `null`, the paywall does not know these parts of the request, and never sends a stored response to a repeated
+   * request.
    */
   asked: readonly unknown[] | null
 }

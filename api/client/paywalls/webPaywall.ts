@@ -71,7 +71,7 @@ function finish(served: Response, { headers, sale }: Paid): Response {
   let timer: ReturnType<typeof setTimeout> | undefined
   const left = () => {
     sale.left()
-    // Without the payer, the paywall is the only reader of a response that may never end.
+    // After the payer has left, the paywall is the only reader of the response, and such a response may never end.
     timer = setTimeout(() => late.abort(new Error('the payer left')), WAIT_MS)
   }
   // The paywall copies the handler's response, because fetched responses and redirects have immutable headers.
@@ -89,7 +89,7 @@ function finish(served: Response, { headers, sale }: Paid): Response {
   return response
 }
 
-/** Passes on a stream of bytes, and calls `left` if its reader leaves before the end. */
+/** Passes on a stream of bytes, and calls `left` if the reader of the stream leaves before its end. */
 function telling(stream: ReadableStream<Uint8Array>, left: () => void): ReadableStream<Uint8Array> {
   const reader = stream.getReader()
   return new ReadableStream<Uint8Array>(

@@ -35,7 +35,10 @@ const Form = t.Object({
 })
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
 
-/** Returns the reason in a form with the line ends that its browser counted. Null means that the form has no reason. */
+/**
+ * Returns the reason that a person typed into a form, with one character for each line end, as the browser counted.
+ * Null means that the form has no reason.
+ */
 const reasonOf = ({ reason = '' }: Static<typeof Form>): string | null =>
   reason.replaceAll('\r\n', '\n').slice(0, REASON_MAX_LENGTH).trim() || null
 

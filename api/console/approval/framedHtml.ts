@@ -17,8 +17,8 @@ const PAGE_STYLE =
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
 
 /**
- * Returns the HTML of a mail as a page for a frame, with its inline images. In place of a remote image, the page shows
- * the alt text of the image.
+ * Returns the HTML of a mail with its inline images as a page, which the console shows in a frame. In place of a remote
+ * image, the page shows the alt text of the image.
  */
 export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
   const carried = new Map(

@@ -1,9 +1,9 @@
 import { framedHtml } from './framedHtml.ts'
 
 /**
- * Sets the Content-Security-Policy of a mail in a frame. This Content-Security-Policy forbids scripts, loading and form
- * submission, and gives the frame an opaque origin. The console page's `frame-src` keeps the frame from navigating to
- * other sites.
+ * Sets the Content-Security-Policy of a mail in a frame. The Content-Security-Policy of a mail in a frame forbids
+ * scripts, loading and form submission, and gives the frame an opaque origin. The console page's `frame-src` keeps the
+ * frame from navigating to other sites.
  */
 const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +

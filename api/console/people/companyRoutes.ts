@@ -79,7 +79,7 @@ async function begin(
 }
 
 /**
- * Waits until a company sign-in has reached the given state, or a state that comes after it.
+ * Waits until a sign-in with the identity provider has reached the given state or a later state.
  * @throws {ApiError} 400 if the identity provider refuses the sign-in, 503 if the service cannot reach the identity
  * provider.
  */
@@ -109,8 +109,8 @@ const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
 
 /**
- * Accepts the redirect with which the identity provider answers a sign-in. Then waits until a worker has exchanged the
- * authorization code for the person's identity.
+ * Accepts the redirect with which the identity provider answers a sign-in. The function then waits until a worker has
+ * exchanged the authorization code for the person's identity.
  */
 async function finish(
   services: Services,

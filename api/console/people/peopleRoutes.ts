@@ -194,7 +194,10 @@ const record = (
     outcome: 'ok',
   })
 
-/** Writes the end of each OAuth grant into the audit log of its project, whose people do not see the organization's log. */
+/**
+ * Writes into the audit log of each project that an OAuth grant of the project has ended, because the people of a
+ * project do not see the organization's audit log.
+ */
 async function recordEnded(
   db: Queryable,
   request: Request,

@@ -7,7 +7,7 @@ import { ApiError, notFound } from '../../http/errors.ts'
 const sees = ({ role, projectIds }: Person, projectId: string): boolean =>
   role === 'operator' || projectIds.includes(projectId)
 
-/** Tells whether a person may decide about the held mail and the waiting payments of a project. */
+/** Tells whether a person may approve or reject the held mail and the waiting payments of a project. */
 export const decidesFor = (person: Person, projectId: string): boolean =>
   isAtLeast(person.role, 'owner') && sees(person, projectId)
 

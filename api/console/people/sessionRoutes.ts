@@ -74,7 +74,10 @@ async function signIn(services: Services, request: Request, token: string): Prom
   return await signedIn(services, request, started)
 }
 
-/** Returns the response that gives the browser its session cookie, and the proof of this sign-in. */
+/**
+ * Returns the response that gives the browser its session cookie, and also the proof that the person has signed in with
+ * this browser.
+ */
 export async function signedIn(
   services: Services,
   request: Request,

@@ -15,12 +15,13 @@ export type BodyLimit = {
    */
   largeFor?: string
   /**
-   * Receives the number of bytes of each chunk of the request body. Throws an error if the request bodies in memory
-   * exceed their limit. If another request body needs the memory later, the process calls `end` to drop this body.
+   * Counts the bytes of each chunk of the request body when the chunk arrives. Throws an error if the request bodies in
+   * memory exceed their limit. If another request body needs the memory later, the process calls `end` to drop this
+   * body.
    * @returns the milliseconds to wait before reading the next chunk of the request body.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
-  /** Limits the time in which the body of a mail over HTTP must arrive. */
+  /** Limits the time in which the body of a mail that is delivered over HTTP must arrive. */
   patience?: BodyPatience
 }
 
@@ -151,8 +152,8 @@ export async function readForm(request: Request, limit: BodyLimit): Promise<unkn
 }
 
 /**
- * Reads the fields of an HTML form as pairs of name and value, in the order of the form. @throws {ApiError} as {@link
- * readForm}
+ * Reads the fields of an HTML form as pairs of name and value, in the order of the form. @throws {ApiError} the same
+ * errors as {@link readForm}
  */
 export async function readFormPairs(
   request: Request,
@@ -223,7 +224,7 @@ const DEPTH_MAX = 100
 
 /**
  * Refuses strings with U+0000 or half a surrogate pair, because PostgreSQL cannot store them.
- * @param path is the name of `value` in the error message. An empty path stands for the whole body.
+ * @param path is the name that the error message gives to `value`. An empty path stands for the whole body.
  * @throws {ApiError} 400 for a string that PostgreSQL cannot store.
  */
 export function refuseUnstorable(value: unknown, path: string, depth = 0): void {

@@ -34,8 +34,9 @@ type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError)
 
 /**
  * Shares the memory for large request bodies between callers. Each caller has a share of this memory. If this memory is
- * full, the service drops a body that is still arriving: the largest such body of the caller that holds the most bytes.
- * Therefore the service can serve a new caller, even if many other callers use their whole share of the memory.
+ * full, the service chooses the caller that holds the most bytes, and drops the largest body of this caller that is
+ * still arriving. Therefore the service can serve a new caller, even if many other callers use their whole share of the
+ * memory.
  */
 export class HeldBodies {
   readonly #pace = new Pace(RATE)

@@ -11,9 +11,10 @@ const SHOWN_CHARS = 64
 /**
  * Refuses unknown fields of a request body at every depth. Without this refusal Elysia would drop the unknown fields,
  * and a mail with a misspelt `sendAt` would be sent at once.
- * @param schema is the schema of `given`. An object whose schema allows additional properties may hold any field.
- * @param path names the part of the body. The whole body has an empty path.
- * @throws {ApiError} 400 with the unknown field and the most similar known field.
+ * @param schema describes the fields that `given` may have. An object whose schema allows additional properties may
+ * hold any field.
+ * @param path is the path of `given` in the request body. The whole body has an empty path.
+ * @throws {ApiError} 400 with the name of the unknown field and the name of the most similar known field.
  */
 export function refuseUnknownFields(given: unknown, schema: TSchema | undefined, path = ''): void {
   const type = Array.isArray(given) ? 'array' : 'object'
@@ -23,8 +24,8 @@ export function refuseUnknownFields(given: unknown, schema: TSchema | undefined,
   const [form] = forms
   if (typeof given !== 'object' || given === null || form === undefined) return
   if (Array.isArray(given)) {
-    // The items of a list that is too long are not checked here, because a body of 35 MB could hold twelve million
-    // items. The schema refuses such a list later.
+    // The function does not check the items of a list that is too long, because a body of 35 MB could hold twelve
+    // million items. The schema refuses such a list later.
     if (given.length > (form.maxItems ?? 0)) return
     for (const [n, item] of given.entries()) refuseUnknownFields(item, form.items, `${path}[${n}]`)
     return

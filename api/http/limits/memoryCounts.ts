@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** Names the counted events for the log, for example `requests`. */
+  /** Names the kind of the counted events in the log, for example `requests`. */
   name: string
   keyOf: (count: Count) => string
   /** Returns the sum of two counts that belong to the same key. */

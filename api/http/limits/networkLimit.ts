@@ -4,10 +4,10 @@ import { stateOf } from '../requestState.ts'
 import type { Services } from '../services.ts'
 
 /**
- * Counts one request of a client network for a purpose, such as sign-in. Returns `true` if the network exceeds its
- * limit for this purpose in the current minute.
- * @param limit.perMinuteWide limits a /48 network of IPv6, because one stranger often has 65,536 networks of /64. Without
- * this limit, a /48 network has no limit of its own.
+ * Counts one request that a client network makes for a purpose, such as sign-in. Returns `true` if the network exceeds
+ * its limit for this purpose in the current minute.
+ * @param limit.perMinuteWide limits a /48 network of IPv6, because one stranger often has 65,536 networks of /64.
+ * Without `perMinuteWide`, the service does not limit a /48 network as a whole.
  */
 export async function isOverLimit(
   { gatePool }: Services,

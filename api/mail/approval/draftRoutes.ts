@@ -188,8 +188,8 @@ export const draftRoutes = (services: Services) =>
     )
 
 /**
- * Creates a draft. @throws {ApiError} 400 for an invalid field or too many drafts, 413 if the drafts of the project are
- * too large.
+ * Creates a draft. @throws {ApiError} 400 for an invalid field or too many drafts, 413 if the project's drafts together
+ * are too large.
  */
 export async function addDraft(
   { pool }: Services,
@@ -218,8 +218,8 @@ export async function readDraft({ pool }: Services, projectId: string, draftId: 
 }
 
 /**
- * Changes a draft. @throws {ApiError} 400 for an invalid field, 404 for an unknown draft, 413 if the drafts of the
- * project are too large.
+ * Changes a draft. @throws {ApiError} 400 for an invalid field, 404 for an unknown draft, 413 if the project's drafts
+ * together are too large.
  */
 export async function editDraft(
   { pool }: Services,
@@ -243,8 +243,8 @@ export async function removeDraft({ pool }: Services, projectId: string, draftId
 }
 
 /**
- * Sends a draft once. @throws {ApiError} 404 for an unknown draft, 409 for a conflict, and the errors of send and
- * reply.
+ * Sends a draft once, even if the call is repeated. @throws {ApiError} 404 for an unknown draft, 409 for a conflict,
+ * and the errors of send and reply.
  */
 export async function sendDraft(
   services: Services,

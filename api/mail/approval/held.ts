@@ -87,7 +87,8 @@ async function requested({ pool }: Services, { projectId, approvalId }: Wanted) 
 }
 
 /**
- * Decides an approval request for mail. If the owner makes the same decision again, nothing changes.
+ * Approves or rejects a mail that waits for the owner's approval. If the owner makes the same decision again, nothing
+ * changes.
  * @throws {ApiError} 404 for an unknown approval request. 409 if the owner already made another decision, or if the
  * hash belongs to other bytes. 410 if the approval request has expired.
  */
@@ -125,7 +126,10 @@ const late = () => new ApiError(410, 'expired', 'The request has expired')
 const changedMeanwhile = () =>
   conflict('sha256 must be that of the present bytes: read the request again')
 
-/** Changes the content of a held mail. @throws {ApiError} 400, 404, 409, 410 */
+/**
+ * Changes the content of a held mail (a mail that waits for the owner's approval). @throws {ApiError} 400, 404, 409 or
+ * 410
+ */
 export async function edit(
   services: Services,
   actor: Actor,

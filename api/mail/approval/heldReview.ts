@@ -32,7 +32,7 @@ export type ReviewPage = {
    */
   obstacles: string[]
   /**
-   * Holds the seal (a cryptographic proof) which shows that the service has displayed this page of the held mail. A
+   * Holds the seal (a cryptographic proof), which shows that the service has displayed this page of the held mail. A
    * request for the next page of the held mail must contain this seal. The approval of the mail must contain the seal
    * of the last page.
    */
@@ -49,8 +49,9 @@ const ALL_PAGES = 0
 
 /**
  * Returns a page of the text of a held mail. The service shows a page of a held mail only to a person who has seen the
- * previous page. Any other request for a page of the held mail gets the first page.
- * @param seen is the seal (a cryptographic proof) which shows that the person has seen the previous page.
+ * previous page. If a person has not seen the previous page of the held mail, the request for a page gets the first
+ * page.
+ * @param seen is the seal (a cryptographic proof), which shows that the person has seen the previous page.
  * @throws {ApiError} 404 for an unknown approval request.
  */
 export async function readReviewPage(

@@ -43,8 +43,9 @@ const actorOf = (request: Request, projectId: string): Actor => ({
 type Approval = Static<typeof Params> & Static<typeof ApproveBody>
 
 /**
- * Approves a held mail. A caller with a platform key need not prove that it saw the mail, because this caller can read
- * the bytes of the mail anyway. An operator at the console must prove that the console showed all pages.
+ * Approves a held mail (a mail that waits for the owner's approval). A caller with a platform key need not prove that
+ * it saw the mail, because this caller can read the bytes of the mail anyway. An operator at the console must prove
+ * that the console showed all pages.
  */
 async function approve(
   services: Services,

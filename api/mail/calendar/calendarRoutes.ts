@@ -182,8 +182,8 @@ export async function readCalendarPage(
 }
 
 /**
- * Returns one instance of a calendar event in the form of the API. The times of the returned event belong to the single
- * instance, and all other fields belong to the whole series.
+ * Returns one instance of a calendar event in the form of the API. The start and the end of the returned event are
+ * those of the single instance, and all other fields are those of the whole series.
  */
 function toEvent({
   invite,
@@ -197,7 +197,7 @@ function toEvent({
 }: CalendarItem) {
   const { zone } = invite.start
   const states = new Map(answers.map(({ address, state }) => [address, state]))
-  // In a zone without an IANA name, the local start tells the offset from UTC.
+  // If the time zone has no IANA name, the local start time contains the offset from UTC.
   const offsetMs =
     invite.allDay || invite.end.zone !== null ? 0 : Date.parse(`${local}Z`) - startsAt.getTime()
   const endLocal = localOf(endsAt.getTime() + offsetMs, invite.end.zone)

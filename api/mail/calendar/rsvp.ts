@@ -181,7 +181,10 @@ function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   return { address: address ?? inboxAddress, name: named?.name ?? null }
 }
 
-/** Returns a time of an event for the answer. A time in a zone without an IANA name is written in UTC. */
+/**
+ * Returns the time of an event in the form that the answer to the invitation uses. A time in a zone without an IANA
+ * name is written in UTC.
+ */
 const writtenTime = ({ allDay }: Invite, time: CalendarTime): WrittenTime =>
   allDay || time.zone !== null ? time : { local: time.at.slice(0, 19), zone: null }
 

@@ -263,8 +263,8 @@ export const RepliedMessage = t.Composite([
 ])
 
 /**
- * Names the scope that an API key needs to get the codes and links of messages. The API key needs the scope `mail:read`
- * too.
+ * Names the scope that an API key needs to get the codes and links of messages. The API key also needs the scope
+ * `mail:read`.
  */
 export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
@@ -338,8 +338,8 @@ export function toSingle(
 }
 
 /**
- * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. For a
- * message without stored codes, each read searches the subject and the text for codes.
+ * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. If a
+ * message has no stored codes, each read of the message searches its subject and its text for codes.
  */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>
   codes ?? findCodes({ subject, text, html: null })

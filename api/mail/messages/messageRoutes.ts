@@ -135,9 +135,9 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // A read with several labels may scan a large part of an inbox. Each of the labels may be on a million messages, even
-  // if no message has all the labels. A read of messages that combines a label with a status may have to scan just as
-  // many messages. Therefore such a read must wait for its turn, like a search.
+  // A read with several labels may scan a large part of an inbox. Each of the labels may be set on a million messages,
+  // even if no message has all the labels. A read of messages that combines a label with a status may have to scan just
+  // as many messages. Therefore such a read runs only when it is the project's turn, like a search.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null

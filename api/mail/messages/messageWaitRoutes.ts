@@ -88,7 +88,7 @@ export function messageWaitRoutes(services: Services) {
 }
 
 /**
- * Names, for each kind of content for which a caller can wait, the type of event that announces a message with this
+ * Maps each kind of content for which a caller can wait to the type of the event that announces a message with such
  * content.
  */
 const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {

@@ -26,7 +26,7 @@ export type Searches = {
 
 /**
  * Creates the object that runs searches. Searches have separate database connections with a short statement timeout, so
- * searches never occupy the connection of another request. Projects take turns in running searches.
+ * searches never occupy the connection of another request. Projects run their searches in rotation.
  * @param pool holds the database connections that only searches use.
  * @param size is the number of database connections for searches.
  */

@@ -29,7 +29,7 @@ import {
   SUBJECT_MAX_LENGTH,
 } from './sendInput.ts'
 
-/** Describes the project that sends a mail, and the project's inbox. */
+/** Describes the project that sends a mail, and the inbox of this project. */
 export type Sender = { projectId: string; inboxAddress: string }
 
 /** Describes the response to `send`, without the fields threadId and createdAt. */
@@ -46,7 +46,9 @@ type SentAnswer = {
 }
 /** Lists the recipients that the service refused because of a rule or a suppression. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-/** Describes the additional response field of a mail that waits for its sending time or for its owner's approval. */
+/**
+ * Describes the response field that is added for a mail that waits for its sending time or for its owner's approval.
+ */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** Describes the response to `reply`. With the setting `ANSWERS=full` the response also has the field `inboxId`. */
 export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
@@ -142,8 +144,8 @@ export async function sendMessage(
 }
 
 /**
- * Returns the text of a sent mail for the response. The text is added only when a response is sent, because a stored
- * response with the text would store the text a second time.
+ * Returns the text of a sent mail, which the response to the caller shows. The text is added only when a response is
+ * sent, because a stored response with the text would store the text a second time.
  */
 const textIfFull = ({ config }: Services, { text }: { text: string }) =>
   config.answers === 'full' ? { text, extractedText: text } : {}
@@ -245,8 +247,8 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // A parallel call with the same idempotency key may meanwhile have stored its response and used up the project's
-  // daily limit of mails.
+  // In the meantime, a parallel call with the same idempotency key may have stored its response and used up the
+  // project's daily limit of mails.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
@@ -256,8 +258,8 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
 
 /**
  * Returns the idempotency key that belongs to a draft. Each draft has one idempotency key, so the service sends the
- * draft only once, and a repeated call gets the first response again. No client can use the key of a draft, because a
- * space is not allowed in an `Idempotency-Key`.
+ * draft only once, and a repeated call gets the first response again. A client cannot send the key of a draft, because
+ * the key contains a space, and an `Idempotency-Key` must not contain a space.
  */
 const keyOfDraft = (id: string) => ({
   name: `draft ${id}`,

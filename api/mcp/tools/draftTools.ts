@@ -138,7 +138,7 @@ const cancelTool = defineTool({
   },
 })
 
-/** Lists the MCP tools for drafts and waiting mail. */
+/** Lists the MCP tools for drafts, and for mail that waits for its sending time or for an approval. */
 export const draftTools: readonly Tool[] = [
   createDraft,
   updateDraft,

@@ -64,7 +64,7 @@ export function cut(text: string, maxChars: number): string {
   return `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}… [cut]`
 }
 
-/** Formats a page of an attachment's text, or the reason why the attachment has no text. */
+/** Formats a page of an attachment's text, or states the reason why the attachment has no text. */
 export function attachmentText(page: Awaited<ReturnType<typeof answerText>>): string {
   const { filename, contentType, state, reason, chars, omitted, text, nextOffset } = page
   const head = `${filename} (${contentType})`

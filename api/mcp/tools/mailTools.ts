@@ -66,7 +66,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** Returns the sentence with which a tool result tells that the service has accepted a mail or reply. */
+/** Returns the sentence in a tool result which says that the service has accepted a mail or a reply. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string

@@ -17,8 +17,8 @@ const fixes = {
 } as const
 
 /**
- * Describes a purchase in words for the result of an MCP tool. Text of the seller stands between delimiters in this
- * description.
+ * Describes a purchase in words, which the result of an MCP tool contains. Text of the seller stands between delimiters
+ * in this description.
  */
 function textOf(bought: Static<typeof PurchaseSchema>): string {
   const { state, reason, detail, purchaseId, payment, terms, response } = bought
@@ -109,5 +109,5 @@ const status = defineTool({
   },
 })
 
-/** Lists the MCP tools that spend money within the owner's spending mandates. */
+/** Lists the MCP tools that spend money within the owner's mandates (spending limits). */
 export const purseTools: readonly Tool[] = [quote, pay, status]

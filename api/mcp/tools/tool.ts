@@ -53,7 +53,7 @@ export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
   /**
-   * Holds the name of the MCP tool, written with a dot, e.g. `mail.send`. An MCP host can request tool names with
+   * Holds the name of the MCP tool, written with a dot, such as `mail.send`. An MCP host can request tool names with
    * underscores instead of dots (naming.ts).
    */
   name: string

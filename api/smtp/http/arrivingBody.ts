@@ -1,18 +1,19 @@
-/** Describes how a client sends the body of an HTTP request, and when the service stops waiting for it. */
+/** Describes how a client sends the body of an HTTP request, and when the service stops waiting for the body. */
 export type Arrival = {
-  /** Aborts when the request has lasted too long, or when its connection must make room. */
+  /** Aborts when the HTTP request has lasted too long, or when its connection must make room for a new connection. */
   signal: AbortSignal
   /** Holds the maximum number of milliseconds for which the client may stay silent. */
   silentMs: number
-  /** Is called when the client has stayed silent for too long. The call aborts the signal. */
+  /** The service calls this function when the client has stayed silent for too long. The call aborts the signal. */
   onSilence: () => void
-  /** Is called for each chunk of the body. */
+  /** The service calls this function for each chunk of the body. */
   onChunk: () => void
 }
 
 /**
- * Yields the body of an HTTP request as it arrives. Bun closes a connection after its idle timeout although bytes of
- * the body arrive. Therefore this function measures the silence of a client, and Bun's timeout is off.
+ * Yields the chunks of an HTTP request's body as they arrive. Bun closes a connection after Bun's idle timeout, even
+ * while bytes of the body arrive. Therefore this function measures how long the client is silent, and Bun's own timeout
+ * is turned off.
  * @throws the reason of the signal as soon as the signal aborts.
  */
 export async function* arrivingBody(

@@ -18,7 +18,7 @@ const STALE_MS = 24 * 60 * 60_000
 
 const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 
-/** Describes what a key for mail over HTTP allows. */
+/** Describes an inbound key (a key for mail over HTTP): its secrets and its domain. */
 export type InboundKey = {
   /**
    * Holds the secrets that belong to the inbound key. A signature is valid if it was made with any one of these
@@ -34,7 +34,7 @@ export type InboundKey = {
 
 type Known = { byId: Map<string, InboundSecret>; readMs: number }
 
-/** Finds the inbound secrets of a key id. A key id is an `ID` of INBOUND_SECRETS, or `DOMAIN#VERSION`. */
+/** Finds the inbound secrets that belong to a key id. A key id is an `ID` of INBOUND_SECRETS, or `DOMAIN#VERSION`. */
 export class InboundKeys {
   readonly #pool: Pool
   readonly #secrets: NonNullable<Config['smtp']['http']>['secrets']

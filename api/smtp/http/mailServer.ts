@@ -63,7 +63,7 @@ export function startMailServer(
       const refusal = toRefusal(error) ?? unexpected(parts, error)
       parts.metrics.refused(labelOf(error, refusal))
       const response = refusalResponse(refusal)
-      // The client still sends a body that nobody reads.
+      // The client may still be sending a body that the service will not read.
       if (ending.signal.aborted) response.headers.set('connection', 'close')
       return response
     } finally {

@@ -35,7 +35,7 @@ export async function readPostmarkRequest(
     key: key!,
     envelope,
     provider: { name: 'postmark', spf },
-    // Postmark repeats an identical request until it gets a 200.
+    // Postmark repeats the same request until Postmark gets a response with status 200.
     sourceKey: requestId(keyId, json),
     content: slices(bytes),
     check() {},

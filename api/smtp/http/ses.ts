@@ -87,7 +87,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     const pem = certificates.get(url) ?? (await ask(url, CERTIFICATE_MAX_BYTES))
     proveSns(message, pem, Date.now())
     if (certificates.has(url)) return
-    // Only a certificate that has proven a message is kept. SNS may answer once with another text.
+    // The process keeps only a certificate that has proven the signature of a message. SNS may answer a single request
+    // with another text than a certificate.
     if (certificates.size >= CERTIFICATES_MAX) certificates.clear()
     certificates.set(url, pem)
   }

@@ -31,8 +31,8 @@ export type ArrivingRequest = Pick<Request, 'url' | 'headers'> & {
 }
 
 /**
- * Describes a mail that a mail service with an inbound secret hands over. Each adapter turns a request of its mail
- * service into such a mail.
+ * Describes a mail that a mail service delivers over HTTP with an inbound secret (a key for mail over HTTP). Each
+ * adapter turns an HTTP request of its mail service into such a mail.
  */
 export type HandedMail = {
   key: InboundKey
@@ -52,7 +52,7 @@ export type HandedMail = {
   check(bytes: Buffer): void
 }
 
-/** Describes the reports of a relay about copies that this service sent. */
+/** Describes a relay's delivery reports about copies of mails that this service sent. */
 export type HandedReports = { key: InboundKey; reports: RelayReport[] }
 
 /** Lists the accepted and the refused recipients of a mail. */
@@ -60,10 +60,11 @@ export type Taken = { accepted: string[]; refused: { address: string; reason: st
 
 /**
  * Accepts a mail over HTTP in the same way as the SMTP listener. The returned promise resolves when the spool has the
- * mail on disk. A recipient that cannot get the mail now, such as a full inbox, keeps the mail from no other recipient.
+ * mail on disk. If one recipient cannot get the mail now, for example because the inbox is full, the other recipients
+ * still get the mail.
  * @param from holds the IP address of the mail service, the connection, and a signal that aborts with the connection.
- * @throws {SmtpReply} if this service can serve no recipient, or if the sender must try a recipient again later. In the
- * latter case, the spool may have stored the mail for the other recipients.
+ * @throws {SmtpReply} if this service can serve no recipient, or if the sender must try a recipient again later. If the
+ * sender must try again, the spool may already have stored the mail for the other recipients.
  */
 export async function takeMail(
   parts: HttpParts,
@@ -110,8 +111,8 @@ export async function takeMail(
 }
 
 /**
- * Returns the source key of a mail for some of its recipients. With the key of the whole mail, the service would take
- * the next request, which can serve all recipients, for a repetition.
+ * Returns the source key (the identity of a delivery) for some of the recipients of a mail. With the key of the whole
+ * mail, the service would wrongly treat the sender's next request, which can serve all recipients, as a repetition.
  */
 const partKey = ({ sourceKey }: HandedMail, inboxes: Iterable<string>): string =>
   requestId(sourceKey, [...inboxes].sort().join(' '))

@@ -10,7 +10,7 @@ import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /**
  * Sets the maximum number of mails, and of bytes, that the mover stores in one batch. A mail from a sender that has
- * caused less load than other senders waits at most until the current batch ends.
+ * caused less load than other senders waits at most for the end of the current batch.
  */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
@@ -77,7 +77,8 @@ export class Mover {
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
       } catch (error) {
-        // An unreachable object store is not logged here, because the client of the object store logs this itself.
+        // The mover does not log that the object store is unreachable, because the client of the object store logs this
+        // itself.
         if (!(error instanceof BlobsAwayError)) {
           this.#log.warn({ err: error }, 'spool not moved; will retry')
         }

@@ -147,7 +147,7 @@ export class Spool {
       const { bavail, bsize } = statfsSync(this.#dataDir)
       this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
     }
-    // Each message takes its size twice, once in the write-ahead log and once in the spool's table.
+    // Each message takes twice its size on disk, once in the write-ahead log and once in the spool's table.
     return this.#room.bytes > bytes * 2
   }
 

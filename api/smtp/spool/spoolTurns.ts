@@ -9,7 +9,7 @@ import type { Spool, SpooledSize } from './spool.ts'
  */
 const WINDOW = 20_000
 /**
- * The load of a mail counts as BASE_MS milliseconds, plus one more millisecond for each BYTES_PER_MS bytes of the mail.
+ * The load of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes of the mail.
  * Measurements of the mail parser and of the database gave the values of BASE_MS and BYTES_PER_MS.
  */
 const BASE_MS = 1
@@ -99,9 +99,9 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // The measured load of a queue only grows while a batch is chosen. Therefore a batch of `count` mails takes mails
-    // only from the `count` queues with the least load. Because of this choice, the large mails of a flood do not delay
-    // a mail from a sender that causes little load.
+    // The measured load of a queue can only grow while the mover chooses a batch. Therefore a batch of `count` mails
+    // takes mails only from the `count` queues with the least load. Because of this choice, the large mails of a flood
+    // do not delay the mail of a sender that causes little load.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

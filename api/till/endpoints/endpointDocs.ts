@@ -143,8 +143,8 @@ export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undef
 })
 
 /**
- * Returns a seller's endpoint as it is after a change. The response holds the webhook secret of the endpoint only if
- * the secret is new.
+ * Returns a seller's endpoint with its fields after a change. The response holds the webhook secret of the endpoint
+ * only if the secret is new.
  */
 export const toChangedView = ({ endpoint, newSecret }: ChangedEndpoint) => ({
   ...toEndpointView(endpoint),

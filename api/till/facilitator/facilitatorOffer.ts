@@ -19,7 +19,7 @@ const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 
 /**
- * Holds the result of reading a seller's payment requirement: an offer, or the x402 reason why the service refuses the
+ * Describes the result of reading a seller's payment requirement: an offer, or the x402 reason for a refusal of the
  * requirement.
  */
 export type FacilitatorOffer =
@@ -27,8 +27,8 @@ export type FacilitatorOffer =
   | { ok: false; reason: X402Reason }
 
 /**
- * Describes a seller's payment requirement of either x402 version. A `resource` of `null` means that the seller names
- * no resource.
+ * Describes a seller's payment requirement of either x402 version. If `resource` is `null`, the seller names no
+ * resource.
  */
 type Wanted = {
   scheme: string
@@ -78,8 +78,8 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // The service compares the amount of the payment with the price of the endpoint. Otherwise a payer could pay the
-  // price of a cheap resource and name an expensive resource.
+  // The service compares the amount of the payment with the price of the endpoint. Without this comparison a payer
+  // could pay the price of a cheap resource and name an expensive resource.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {

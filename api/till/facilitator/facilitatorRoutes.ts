@@ -42,8 +42,8 @@ const HASH_WAIT_MS = 3_000
 const HASH_POLL_MS = 200
 
 /**
- * Describes the request body of a facilitator call. The schema accepts almost any body on purpose, because for a wrong
- * payment the sellers' middleware expects an x402 reason instead of a response with status 400.
+ * Describes the request body of a facilitator call. The schema accepts almost any body on purpose. For a wrong payment,
+ * the sellers' middleware expects an x402 reason and not a response with status 400.
  */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
@@ -202,7 +202,7 @@ export function facilitatorRoutes(services: Services) {
 type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
 
 /**
- * Reads one call that a seller's middleware sends to the facilitator. The result holds the function `explain`, which
+ * Reads one request that a seller's middleware sends to the facilitator. The result holds the function `explain`, which
  * writes the text that explains a refusal.
  */
 async function readFace(services: Services, projectId: string, body: FaceInput) {
@@ -303,7 +303,7 @@ async function settleFace(services: Services, face: Face) {
 
 type SettledPayment = Extract<Outcome, { kind: 'settled' }>['payment']
 
-/** Settles the payment of a call, and takes its grant. */
+/** Settles the payment that a facilitator call contains, and grants the seller the right to serve the paid resource. */
 async function settleAndGrant(
   services: Services,
   { decoded, deadlineMs, x402Version }: Face,
@@ -317,9 +317,9 @@ async function settleAndGrant(
 }
 
 /**
- * Waits up to HASH_WAIT_MS for the transaction hash of a payment, or for its end. A seller's middleware repeats a
- * request about a pending payment only if the response names a transaction. The wait is short, because facilitator
- * clients give up after 30 s.
+ * Waits up to HASH_WAIT_MS until a payment has a transaction hash or has ended. A seller's middleware repeats a request
+ * about a pending payment only if the response names a transaction. The wait is short, because facilitator clients give
+ * up after 30 s.
  */
 async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
   const untilMs = performance.now() + HASH_WAIT_MS

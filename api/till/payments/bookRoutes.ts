@@ -160,7 +160,7 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
 
 /**
  * Returns the lines of the accounting export, and reads the entries from the database page by page. When the client
- * stops reading the export, the service stops the database queries too.
+ * stops reading the export, the service also stops the database queries.
  */
 async function* linesOf(
   pool: Pool,

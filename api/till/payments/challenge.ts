@@ -18,8 +18,8 @@ import type { Offer } from './offer.ts'
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
 /**
- * Returns the payment challenge for an offer in x402 version 1. If `error` is given, the payment challenge serves as
- * the `requirement` of a refusal.
+ * Returns the payment challenge for an offer in x402 version 1. If `error` is given, a refusal can contain the payment
+ * challenge as its `requirement`.
  */
 export function challengeFor(
   offer: Offer,

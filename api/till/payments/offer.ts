@@ -35,15 +35,15 @@ export type Offer = {
    */
   verification: VerificationStatus | 'paused' | null
   /**
-   * Holds the host and path by which the service found `endpointId`, or `null` if the service found no endpoint for the
-   * resource.
+   * Holds the host and path under which the service found the endpoint `endpointId`, or `null` if the resource has no
+   * endpoint.
    */
   matchKey: string | null
   /** Holds the URL of the resource that the payer requests, in normal form. */
   resource: string
   /**
-   * Tells who named the resource. The value `payer` means that only the payer named the resource, which is possible for
-   * a facilitator call in x402 version 2.
+   * Tells whether the seller or the payer named the resource. The value `payer` means that only the payer named the
+   * resource, which is possible for a facilitator call in x402 version 2.
    */
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
@@ -87,7 +87,7 @@ export function readTerms({ amount, resource }: { amount: string; resource: stri
 }
 
 /**
- * Reads the offer of a seller from a request: the resource and the price that the seller asks for the resource.
+ * Reads the offer of a seller from a request: a resource, and the price that the seller asks for this resource.
  * @throws {ApiError} 400 for an invalid amount, network or resource. 403 and 503 for the reasons of {@link loadSeller}.
  */
 export async function readOffer(

@@ -12,8 +12,8 @@ const Params = t.Object({
 })
 
 /**
- * Shows an owner the payment header that a payer signed. A caller with an API key of the project cannot read the
- * payment header, because agents may not see a payer's signature.
+ * Serves the route that shows an owner the payment header that a payer signed. A caller with an API key of the project
+ * cannot read the payment header, because agents may not see a payer's signature.
  */
 export const paidHeaderRoutes = ({ pool }: Services) =>
   new Elysia().get(
@@ -23,7 +23,7 @@ export const paidHeaderRoutes = ({ pool }: Services) =>
       if (payment === null || payment.projectId !== params.projectId) {
         throw notFound('Payment not found')
       }
-      // The retention of payment details empties the signature.
+      // When the retention time of payment details is over, the service deletes the payer's signature.
       if ((payment.signature as string) === '') {
         throw new ApiError(410, 'expired', 'The signature of this payment is no longer kept')
       }

@@ -153,7 +153,7 @@ const Headers = t.Object(
   },
 )
 
-/** Describes the two possible results if a seller redeems a payment: a grant, or a refusal. */
+/** Describes the two possible results when a seller redeems a payment: a grant (`ok: true`), or a refusal. */
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),

@@ -79,8 +79,8 @@ const HAND_ERRORS = {
 } as const
 
 /**
- * Serves the routes with which owners, but no agents, make and read refunds. An API key that allows a caller to accept
- * payments does not allow refunds.
+ * Serves the routes with which the owner of a project makes and reads refunds. Agents cannot use these routes. An API
+ * key that may only accept payments does not allow its caller to make refunds.
  */
 export const refundRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/payments/:paymentId' })

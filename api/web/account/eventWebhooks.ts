@@ -10,7 +10,10 @@ import type { EventWebhook, Project } from '../kit/types.ts'
 import { button, type Column, empty, section, toast } from '../kit/ui.ts'
 import { failureRates } from '../till/receivers.ts'
 
-/** Lists all events for which a person can register a webhook. A form that left out an event would remove it. */
+/**
+ * Lists all events for which a person can register a webhook. If the form left out an event that the webhook receives,
+ * saving the form would remove this event from the webhook.
+ */
 export const EVENTS: readonly (readonly [string, string])[] = [
   ['message.received', 'mail has come in'],
   ['message.code', 'mail with a one-time code has come in'],
@@ -38,8 +41,8 @@ const URL_MAX_LENGTH = 2_000
 /** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // If the project has no webhooks, no code awaits the promise of the failure rates, so an error of this promise is
-  // caught here.
+  // If the project has no webhooks, no code awaits the promise of the failure rates, so an error of this promise must
+  // be caught at this point.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',

@@ -98,7 +98,7 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
 
 const path = ({ projectId }: Project) => at`/v0/platform/projects/${projectId}`
 
-/** Makes the console draw the settings screen again after somebody has changed the settings. */
+/** Makes the console draw the settings screen again after a person has changed the settings. */
 const shownAnew = () => dispatchEvent(new HashChangeEvent('hashchange'))
 
 async function change(project: Project, body: object, done: string): Promise<void> {
@@ -133,7 +133,7 @@ const changeStorage = (project: Project): void => {
     ),
     act: async (form) => {
       const text = String(form.get('megabytes') ?? '').trim()
-      // The shown value may be the service's default, and it is rounded.
+      // The shown value is rounded, and may be the default of the service.
       if (text === shown) return
       const storageBytes = text === '' ? null : Number(text) * MB
       await change(project, { limits: { storageBytes } }, 'Storage changed')

@@ -24,7 +24,7 @@ export const SCOPES: readonly [string, string][] = [
 
 /**
  * Lists the scopes that the form for a new API key preselects. A new API key gets a scope of the purse (the project's
- * wallet) only if the owner chooses this scope explicitly.
+ * wallet) only if the owner chooses this scope.
  */
 const FIRST_SCOPES = SCOPES.map(([scope]) => scope).filter((scope) => !scope.startsWith('purse:'))
 

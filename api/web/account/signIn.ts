@@ -9,7 +9,7 @@ import type { SignInWays } from './types.ts'
 const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
 
-/** Runs an action, and shows its error in the element `trouble`. */
+/** Runs an action, and shows an error of the action in the element `trouble`. */
 const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
   trouble.replaceChildren()
   try {
@@ -41,7 +41,7 @@ export function signInPage(): HTMLElement | Promise<HTMLElement> {
   )
 }
 
-/** Shows the page for people of whom the service cannot tell at the moment whether they are signed in. */
+/** Shows a page while the service cannot tell whether the person is signed in. */
 export const awayPage = (error: unknown): HTMLElement =>
   frame(
     h('h1', {}, 'That did not work'),

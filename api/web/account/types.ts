@@ -32,7 +32,10 @@ export type Passkey = { passkeyId: string; name: string; createdAt: string; used
 /** Tells which ways of signing in the service offers. */
 export type SignInWays = { passkeys: boolean; company: string | null }
 
-/** Describes the OAuth consent request of an app. If `clientHost` is `null`, the app registered itself. */
+/**
+ * Describes the OAuth consent request of an app. If `clientHost` is `null`, the app has registered itself at the
+ * service.
+ */
 export type ConnectRequest = {
   clientName: string
   clientHost: string | null

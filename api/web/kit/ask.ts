@@ -67,10 +67,7 @@ export async function ask<Answer>(path: string, asked: Asked = {}): Promise<Answ
 /** Requests bytes from the service. @throws {AskError} for an error response. */
 export const askBytes = async (path: string): Promise<Blob> => (await request(path, {})).blob()
 
-/**
- * Returns a URL path in which the inserted values are percent-encoded, for example
- * at`/projects/${id}/v0/vault/${name}`.
- */
+/** Returns a URL path in which the inserted values are percent-encoded, as in at`/projects/${id}/v0/vault/${name}`. */
 export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 

@@ -99,7 +99,8 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // The toast messages move into the dialog, because screen readers ignore live regions behind a modal dialog.
+  // The toast messages move into the dialog, because screen readers ignore live regions (announced texts) behind a
+  // modal dialog.
   made.append(toasts)
 }
 
@@ -190,7 +191,10 @@ export const checks = (
     options.map(([value, label]) => check(label, name, value, chosen.includes(value))),
   )
 
-/** Returns a name as a browser shows the name: several blanks in a row become one, and blanks at the ends disappear. */
+/**
+ * Returns a name in the form that a browser shows: several blanks in a row become one blank, and blanks at the ends
+ * disappear.
+ */
 const asShown = (name: string): string => name.replace(/\s+/g, ' ').trim()
 
 /** Asks the user to confirm an irreversible action by typing the name of the affected object. */

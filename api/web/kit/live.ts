@@ -5,8 +5,8 @@ import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
   /**
-   * Loads the value that the page shows. The parameter `watching` is `true` if a timer causes the load, and `false` if
-   * the user causes the load.
+   * Loads the value that the page shows. The parameter `watching` is `true` if a timer started the load, and `false` if
+   * the user started the load.
    */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child

@@ -15,7 +15,7 @@ export function applyTheme(theme: Theme | null = stored()): void {
   else document.documentElement.dataset.theme = theme
 }
 
-/** Makes a button that toggles between the light and the dark theme. */
+/** Makes a button that switches between the light and the dark theme. */
 export function themeButton(): HTMLButtonElement {
   const other = (): Theme => ((stored() ?? system()) === 'dark' ? 'light' : 'dark')
   const label = () => `${other() === 'dark' ? 'Dark' : 'Light'} theme`

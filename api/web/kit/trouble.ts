@@ -51,7 +51,7 @@ export function troubleOf(form: HTMLFormElement, id: string) {
 
 /**
  * Links an error to its form field for screen readers. @returns a function that removes the link between the error and
- * the field.
+ * the form field.
  */
 function describe(described: HTMLElement, id: string): () => void {
   const before = described.getAttribute('aria-describedby')

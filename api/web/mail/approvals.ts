@@ -78,8 +78,8 @@ const recipients = (message: HeldItem['message']): string =>
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
-  // The console keeps the pages of the held mail that the owner has already read, even when it redraws the approval
-  // request.
+  // When the console draws the approval request again, it keeps the pages of the held mail that the owner has already
+  // read.
   const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
   const read = (held: HeldRequest, message: Letter) => {
     const known = reading.get(held.sha256 ?? '')
@@ -158,8 +158,8 @@ const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words |
 
 /**
  * Makes the buttons for the owner's decision about a held mail.
- * @param seal is the signed proof that the service has shown all pages of the held mail. The seal is `null` if the
- * owner has not read all pages, or if the console cannot show the mail.
+ * @param seal is a signed proof that the service has shown all pages of the held mail. The seal is `null` if the owner
+ * has not read all pages, or if the console cannot show the mail.
  */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held
@@ -243,7 +243,7 @@ const edit = (message: Letter, { path, sha256 }: Seen): void =>
     ],
     act: async (form) => {
       const given = { subject: form.get('subject'), text: form.get('text') }
-      // A text area turns every line end into a line feed.
+      // The HTML text area turns every line end into a line feed.
       const shown = message.text.replace(/\r\n?/g, '\n')
       const body = {
         sha256,

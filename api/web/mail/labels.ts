@@ -2,7 +2,10 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Authentication } from '../kit/types.ts'
 import { badge } from '../kit/ui.ts'
 
-/** Lists the labels for which the console shows no badge, because another element of the page shows the same fact. */
+/**
+ * Lists the labels for which the console shows no badge, because another element of the page already shows the same
+ * fact.
+ */
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
 /** Makes the badges for the labels of a message, but leaves out a label if the page already shows the same fact. */

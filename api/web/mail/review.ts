@@ -22,7 +22,8 @@ type Letter = NonNullable<HeldRequest['message']>
 
 /**
  * Shows the pages of a held mail.
- * @param whole receives the seal (a signed proof) of the last page, but only if the pages show every part of the mail.
+ * @param whole is called with the seal (a signed proof) of the last page, but only if the pages show every part of the
+ * mail.
  */
 export function review(
   project: Project,

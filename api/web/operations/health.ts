@@ -8,7 +8,7 @@ import { badge, button, copyButton, empty, heading, notice, section, table } fro
 const PATH = '/v0/platform/health'
 const NOT_FOUND = 404
 
-/** Shows the last report of the doctor, and a button that makes the workers examine the service again. */
+/** Shows the last report of the doctor (the health check of the service), and a button that starts a new check. */
 export const health: Screen = async ({ signal }) => {
   const shown = h('div', { class: 'live' })
   const draw = (report: HealthReport | null) => replaceContent(shown, drawn(report))

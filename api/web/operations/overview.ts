@@ -59,8 +59,8 @@ function history({ at, history: shown }: Overview, value: (part: Part) => number
   const values = Array<number>(length).fill(0)
   const last = parts.at(-1)
   if (last === undefined) return values
-  // The current part is the last part of the period. Each part with counts lies a whole number of part widths before
-  // the last part.
+  // The current part is the last part of the period. Each part that has counts begins a whole number of part widths
+  // before the last part.
   const endMs =
     Date.parse(last.at) + Math.floor((Date.parse(at) - Date.parse(last.at)) / widthMs) * widthMs
   for (const part of parts) {

@@ -10,7 +10,7 @@ import { badge, button, copyButton, facts, notice, panel, table } from '../kit/u
 const REFRESH_MS = 1_000
 /**
  * If a trial of an endpoint has not ended after this many milliseconds, the user may start a new trial. Before this
- * time, the service refuses to start a new trial of the endpoint.
+ * time has passed, the service refuses to start a new trial of the endpoint.
  */
 const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'

@@ -46,7 +46,7 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
     },
   })
 
-/** Returns a stored value as a form reads it: a text area changes each line break to a line feed. */
+/** Returns a stored value as a form shows the value: a text area changes each line break to a line feed. */
 const shown = (value: string | null): string => (value ?? '').replaceAll(/\r\n?/g, '\n').trim()
 
 /** Opens the form that registers an endpoint, or changes the price of a URL that is already registered. */

@@ -8,8 +8,8 @@ export type Instance = { startMs: number; endMs: number; local: string }
 export type Window = { fromMs: number; untilMs: number; max: number }
 
 /**
- * Sets the maximum number of characters of a stored calendar source. The calendar source holds the recurrence rule of
- * an event, the exceptions, and the definitions of the time zones.
+ * Sets the maximum number of characters of a stored calendar source. The calendar source of an event holds the
+ * recurrence rule, the exceptions, and the definitions of the time zones.
  */
 const SOURCE_MAX_CHARS = 100_000
 
@@ -73,14 +73,15 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
   return { value, zone: start.zone }
 }
 
-/** Sets the part of `max` instances that is kept for the future if the past has very many instances. */
+/** Sets the part of the `max` instances that is reserved for the future if the past has very many instances. */
 const COMING_PART = 3 / 4
 
 /**
  * Returns the instances of a recurring event. If the window has more than `max` instances, the function leaves out the
  * oldest and the latest ones, so that the instances around `nowMs` stay. If the window has no instance, the function
  * returns the first instance after the window, so that a series with a pause of years does not end. The function runs
- * in a child process, because a stranger's recurrence rule may have no end, or match no time at all.
+ * in a child process, because the recurrence rule comes from a stranger and may have no end, or may match no time at
+ * all.
  * @param source is the calendar source of the recurring event, which {@link sourceOf} has written.
  */
 export function expand(
@@ -131,9 +132,9 @@ export function instancesOf(
 }
 
 /**
- * Yields the starts of a calendar event by the event's recurrence rule. The recurrence rule uses the local time, so
- * that a meeting stays at ten o'clock when daylight saving time begins or ends. The function compares UNTIL as an
- * instant and not as a local time, because UNTIL is an instant (RFC 5545 §3.3.10).
+ * Yields the start times of a calendar event according to the event's recurrence rule. The recurrence rule uses the
+ * local time, so that a meeting stays at ten o'clock when daylight saving time begins or ends. The function compares
+ * UNTIL as an instant and not as a local time, because UNTIL is an instant (RFC 5545 §3.3.10).
  */
 function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<number> {
   const rule = event.getFirstPropertyValue('rrule')
@@ -150,7 +151,7 @@ function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<numb
   }
 }
 
-/** Yields the local starts of a recurrence rule without its end. */
+/** Yields the local start times of a recurrence rule, and ignores the end of the rule. */
 function* timesByRule(rule: ICAL.Recur, start: PlacedTime): Generator<ICAL.Time> {
   const fits = dayTest(rule, start)
   const endless = rule.clone()
@@ -158,7 +159,8 @@ function* timesByRule(rule: ICAL.Recur, start: PlacedTime): Generator<ICAL.Time>
   endless.count = null
   const { BYSETPOS: positions, BYMONTHDAY: days, BYDAY: weekdays } = rule.parts
   const first = start.value.clone()
-  // The calendar library ignores BYSETPOS beside BYMONTHDAY. It gives the same object again for each start.
+  // The calendar library ignores BYSETPOS beside BYMONTHDAY. The calendar library returns the same object again for
+  // each start time.
   const picks = rule.freq === 'MONTHLY' && days !== undefined && weekdays === undefined
   if (picks && positions !== undefined) {
     delete endless.parts.BYSETPOS
@@ -182,13 +184,17 @@ function* timesByRule(rule: ICAL.Recur, start: PlacedTime): Generator<ICAL.Time>
   }
 }
 
-/** Returns the times at the given positions (BYSETPOS). The position 1 is the first time, and -1 is the last time. */
+/**
+ * Returns those times whose positions the recurrence rule names (BYSETPOS). The position 1 is the first time, and -1 is
+ * the last time.
+ */
 const picked = (times: readonly ICAL.Time[], positions: readonly number[]): ICAL.Time[] =>
   times.filter((_, n) => positions.includes(n + 1) || positions.includes(n - times.length))
 
 /**
- * Returns a function that tells whether a start fits the months and days of a recurrence rule. The calendar library
- * moves 29 February of a common year to 1 March. RFC 5545 §3.3.10 ignores such a start, and does not count it.
+ * Returns a function that tells whether the start time of an instance fits the months and days of a recurrence rule. In
+ * a year without 29 February, the calendar library moves this day to 1 March. RFC 5545 §3.3.10 ignores a start time on
+ * such a day, and does not count this start time.
  */
 function dayTest({ freq, parts }: ICAL.Recur, start: PlacedTime): (next: ICAL.Time) => boolean {
   const isOnDayOfStart =

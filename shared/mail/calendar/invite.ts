@@ -83,7 +83,10 @@ export type Invite = {
  */
 export type PlacedInvite = Invite & { source: string | null }
 
-/** Describes an invite as its calendar file tells it. A reply or a cancellation may leave out the times of its event. */
+/**
+ * Describes an invite with the data that its calendar file contains. A reply or a cancellation may leave out the times
+ * of its event.
+ */
 export type ReadInvite = Omit<PlacedInvite, 'start' | 'end'> & {
   start: CalendarTime | null
   end: CalendarTime | null

@@ -1,4 +1,4 @@
-/** Matches hosts of video meetings. A link to a host of this list opens an online meeting. */
+/** Matches the host names of services for video meetings. A link to such a host opens an online meeting. */
 const MEETING_HOSTS =
   /^(?:meet\.google\.com|teams\.microsoft\.com|teams\.live\.com|whereby\.com|meet\.jit\.si|bluejeans\.com|chime\.aws|around\.co|(?:[a-z0-9-]+\.)*(?:zoom\.us|zoomgov\.com|webex\.com|gotomeeting\.com|gotomeet\.me|whereby\.com|meet\.goto\.com))$/i
 const LINK = /https:\/\/[^\s<>"'()[\]]+/g
@@ -8,7 +8,8 @@ const LINKS_LOOKED_AT = 100
 
 /**
  * Finds the link to the online meeting of an event. @returns null if the function finds no such link.
- * @param named lists the contents of calendar fields that contain only a link, the most certain field first.
+ * @param named lists the contents of calendar fields that contain only a link. The field that most certainly holds the
+ * meeting link comes first.
  * @param texts holds the text of the calendar event's LOCATION and of its DESCRIPTION.
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {

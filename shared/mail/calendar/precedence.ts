@@ -22,7 +22,7 @@ export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
 export const compareRevisions = (a: Revision, b: Revision): number =>
   a.sequence - b.sequence || a.stampMs - b.stampMs
 
-/** Describes the series of an instance of a calendar event. */
+/** Describes the series to which an instance of a calendar event belongs. */
 export type KnownSeries = KnownRevision & { isCancelled: boolean }
 
 /**

@@ -136,7 +136,7 @@ function readEvent(
       source,
     }
   } catch {
-    // The calendar library cannot read a value of the event, so the function leaves out the event.
+    // If the calendar library cannot read a value of the event, the function leaves out the event.
     return null
   }
 }
@@ -162,8 +162,8 @@ const clean = (text: string, maxLength: number): string =>
     .trim()
 
 /**
- * Joins the lines of a text into one line. Without this, a line break in a name could forge a line in the text of the
- * calendar event.
+ * Joins the lines of a text into one line. Without this step, a line break in a name could forge a line in the text of
+ * the calendar event.
  */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 

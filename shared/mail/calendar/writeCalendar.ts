@@ -85,7 +85,7 @@ const WRITABLE_ZONES: ReadonlySet<string> = new Set(tzlib_get_timezones() as str
 
 /**
  * Returns the definition of a time zone for a calendar file. A calendar file must define each named time zone (RFC 5545
- * §3.2.19). The definition has the same zone name as the calendar file.
+ * §3.2.19). The definition has the same zone name that the calendar file uses.
  */
 function definitionOf(name: string): ICAL.Component | null {
   if (!WRITABLE_ZONES.has(name)) return null

@@ -20,8 +20,8 @@ const SHORT_NAME = /^[A-Z]{3}(?:\d[A-Z]{3})?$/
 
 export const UTC: Zone = { name: 'UTC', instantOf: utcOf }
 /**
- * Converts times without a zone. A time without a zone is the same local time everywhere (RFC 5545 §3.3.5). A time
- * without a zone counts as UTC, because lists of events need an order.
+ * Converts times without a zone. A time without a zone is the same local time everywhere (RFC 5545 §3.3.5). In lists of
+ * events, a time without a zone counts as UTC, because the events need an order.
  */
 export const FLOATING: Zone = { name: null, instantOf: utcOf }
 

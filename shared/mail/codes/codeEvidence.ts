@@ -1,7 +1,7 @@
 /**
  * Collects the evidence that a candidate in a mail is a one-time code: the candidate's shape, its position, the words
- * around it, and the kind of the mail. Each piece of evidence has a name. The decision trees in codeTrees.ts weigh the
- * pieces of evidence.
+ * around it, and the kind of the mail. Each piece of evidence about a candidate (a possible one-time code) has a name.
+ * The decision trees in codeTrees.ts weigh the pieces of evidence.
  */
 
 import {
@@ -24,8 +24,8 @@ import {
 } from './codeWords.ts'
 
 /**
- * Holds a line of a mail part after the normalisation by codeShapes.ts. The class recognises the words of the line only
- * once, at their first use.
+ * Holds a line of a mail part after the normalisation by codeShapes.ts. The object recognises the words of the line
+ * only once, when the words are first needed.
  */
 export class CodeLine {
   readonly #text: string
@@ -83,8 +83,8 @@ const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
 /**
- * Returns the evidence from a mail as a whole. The evidence from the whole mail is the same for all candidates
- * (possible codes) of the mail.
+ * Returns the evidence about one-time codes that comes from the whole mail, and not from the surroundings of one
+ * candidate. The evidence from the whole mail is the same for all candidates (possible codes) of the mail.
  */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
@@ -100,7 +100,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   return evidence
 }
 
-/** Matches a quotation that ends before a candidate for a one-time code. */
+/** Matches a quotation that ends directly before a candidate (a possible one-time code). */
 const QUOTATION = /"[^"]*"|[“„][^“”„]*[“”]|«[^«»]*»|「[^「」]*」/g
 
 /** Returns the evidence that one candidate is a one-time code. */
@@ -141,14 +141,14 @@ function shapeEvidence(candidate: Candidate): string[] {
   ]
 }
 
-/** Matches a word. In scripts that put no spaces between words, each character counts as a word. */
+/** Matches a word. In languages that put no spaces between words, each character counts as a word. */
 const WORD = /[\p{Script=Han}\p{Script=Thai}]|(?![\p{Script=Han}\p{Script=Thai}])\p{L}{2,}/gu
 const WORDS_BESIDE = 4
 const STEM_CHARS = 6
 
 /**
- * Returns the first letters of each word beside the candidate. The trees in codeTrees.ts use only words that occur in
- * several mails.
+ * Returns the first letters of each word beside the candidate (a possible one-time code). The trees in codeTrees.ts use
+ * only words that occur in several mails.
  */
 function wordEvidence(before: string, after: string): string[] {
   const stems = (side: string, words: readonly string[]) =>
@@ -174,7 +174,9 @@ const BETWEEN =
 const LEADER = /[ .·_…|]{2,}/g
 const GAP_CHARS = 40
 
-/** Names the distance between a label and a candidate by a word: `beside`, `close`, `near` or `far`. */
+/**
+ * Names the distance between a label (such as "code") and a candidate by a word: `beside`, `close`, `near` or `far`.
+ */
 function distance(chars: number): string {
   if (chars <= 3) return 'beside'
   if (chars <= 16) return 'close'
@@ -182,7 +184,8 @@ function distance(chars: number): string {
 }
 
 /**
- * Returns the evidence from the candidate's sentence: the verbs, and the nearest label of each kind (such as "code").
+ * Returns the evidence from the sentence that contains the candidate: the verbs, and the nearest label of each kind
+ * (such as "code").
  */
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
@@ -209,8 +212,8 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
-  // In `Enter 482913`, the word before the number is a verb. At most one other word may be between such a verb and the
-  // number.
+  // In `Enter 482913`, the word before the number is a verb. At most one other word may stand between a verb such as
+  // "Enter" and the number.
   if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
   else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))

@@ -1,9 +1,9 @@
 /**
- * Recognises phrases of mails with a one-time code, and of mails that only write about codes, in some fifty languages.
- * All given texts are in lower case.
+ * Recognises typical phrases in some fifty languages, both in mails with a one-time code and in mails that only write
+ * about codes. All given texts are in lower case.
  */
 
-/** Tells whether a text mentions a validity, such as `10 minutes` or `expires`. */
+/** Tells whether a text states how long a code is valid, as in `10 minutes` or `expires`. */
 export const saysValidity = (text: string): boolean =>
   /\d ?-?(?:min(?!\p{L})|minut|মিনিট|நிமிட|నిమిష|મિનિટ|ನಿಮಿಷ|മിനിറ്റ|منٹ|دقیقه|នាទី|ນາທີ|မိနစ်|წუთ|րոպե|dəqiqə|mínút|minūt|minučių|minuč|daqiqa|мин|хвилин|хв(?!\p{L})|分|분|دقيق|דקות|นาที|phút|menit|मिनट|λεπτ|perc|dk(?!\p{L})|dakika|hours?(?!\p{L})|stunde|heure|小时|小時|시간|час(?:а|ов|у)?(?!\p{L})|годин)|expire|valid (?:for|until)|gültig|läuft .{0,20}ab(?!\p{L})|valable|caduca|válid|scade|validità|geldig|verloopt|gilt(?!\p{L})|giltig|gyldig|udløber|utløper|voimassa|ważn[yae]|wygas[an]|platn[áý]|platí|érvényes|valabil|expiră|ισχύει|λήγει|geçerli|действ(?:ует|ителен)|истека|дійсн|діє(?!\p{L})|有効|有效|유효|만료|صالح|ينتهي|תקף|hiệu lực|berlaku|หมดอายุ|मान्य/u.test(
     text,

@@ -50,7 +50,7 @@ export const plainForm = (text: string): string =>
     )
     .replace(/[٠-٩۰-۹०-९০-৯๐-๙０-９]/g, asciiDigit)
     .replace(/[Ａ-Ｚａ-ｚ]/g, (letter) => String.fromCharCode(letter.charCodeAt(0) - 0xfee0))
-    // A long dash without spaces separates a code from a sentence, and joins no groups of a code.
+    // A long dash without spaces separates a code from a sentence, and does not join the groups of a code.
     .replace(/(?<=\S)[\u2014\u2015](?=\S)/g, ' - ')
     .replace(/[\u2010-\u2015\u2212－]/g, '-')
     // In India, many senders write a colon and a dash before a code, as in `OTP:-482913`.
@@ -67,8 +67,8 @@ const SHAPE =
   /(?<hex>(?=[a-f]{0,3}\d)(?=[\da-f]{0,4} ?[\da-f]{0,3}[a-f])[\da-f]{4} (?=[a-f]{0,3}\d)[\da-f]{4}(?![\p{L}\p{N}-]))|(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4}(?:-[0-9A-Z](?![\dA-Za-z-]))?)/gu
 
 /**
- * Matches a character directly before a number that makes the number a part of a longer expression. The matched
- * character is a letter of a script with spaces between words, a digit, or a sign.
+ * Matches a character that stands directly before a number and makes the number a part of a longer expression. The
+ * matched character is a letter of a script with spaces between words, a digit, or a sign.
  */
 const BEFORE =
   /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$|〒 ?$/u
@@ -78,17 +78,20 @@ const AFTER = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_@&=/\\
 const AFTER_NUMBER =
   /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
 
-/** Matches the next words after a mark without a space, as in `482913.Do not share it` and `482913,valid for an hour`. */
+/**
+ * Matches the words that follow a punctuation mark without a space, as in `482913.Do not share it` and `482913,valid
+ * for an hour`.
+ */
 const NEXT_WORDS = /^(?:\.\p{Lu}|,\p{L})(?:\p{Ll}{1,6} |\p{Ll}{7})/u
 
 /**
- * Matches a long number or word. A long candidate counts only alone on its line or directly after a label, because
- * telephone numbers and file names are equally long.
+ * Matches a long number or word. A long candidate counts only if it stands alone on its line or directly after a label,
+ * because telephone numbers and file names are equally long.
  */
 const LONG = /^(?:\d{9,10}|[A-Za-z\d]{11,12})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
 
-/** Matches a numbered name before a code, as in `PIN1: 41907385`. */
+/** Matches a name with a number before a code, as in `PIN1: 41907385`. */
 const NUMBERED_LABEL = /^[A-Z]{2,6}\d$/
 const CURRENCY_BEFORE = /(?<!\p{L})(?:eur|usd|gbp|inr|chf|jpy|cny|rs|kr|r)\.? ?$/iu
 
@@ -177,7 +180,7 @@ function read(
 
 /**
  * Reads groups of digits as a one-time code, such as 482 913, 4829-1305, 4829 - 1305, 48 29 13 and 482 9130. Rare
- * shapes such as 0916 3 and 40-66-1 count as weak candidates.
+ * shapes such as 0916 3 and 40-66-1 count only as weak candidates for a code.
  */
 function readGroups(shown: string): Shape | undefined {
   const parts = shown.split(/[ -]+/)
@@ -196,8 +199,8 @@ function readGroups(shown: string): Shape | undefined {
 }
 
 /**
- * Tells whether a text has three groups, and one group mixes small letters and digits. The other two groups of the text
- * may be words, as in atlas-7f41-drop.
+ * Tells whether a text has three groups, and one group mixes small letters and digits. If one of the three groups mixes
+ * letters and digits, the other two groups may be words, as in atlas-7f41-drop.
  */
 function hasMixedGroup(value: string): boolean {
   const groups = value.split('-')
@@ -208,14 +211,14 @@ function hasMixedGroup(value: string): boolean {
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
 /**
  * Matches codes such as kT4wZq and Nb63-Ty08, which have a digit in each group. The pattern does not match product
- * names such as iPhone15 and Win11, because they begin with a word.
+ * names such as iPhone15 and Win11, because these names begin with a word.
  */
 const MIXED_CASE =
   /^(?=.{6,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
 
 /**
- * Tells whether capital and small letters have no order, as in zlQEWh. In a name such as PayPal or GitHub, each part
- * that begins with a capital has a vowel.
+ * Tells whether capital and small letters alternate without order, as in zlQEWh. In a name such as PayPal or GitHub,
+ * each part that begins with a capital has a vowel.
  */
 const isJumbled = (value: string): boolean =>
   /^(?=.{6,10}$)(?=.*[a-z].*[A-Z])[A-Za-z]+$/.test(value) &&
@@ -245,8 +248,8 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // A word with a number, such as WELCOME15, is probably a voucher. Such a word counts as a one-time code only if the
-  // mail names a sign-in code, and not just a `code`.
+  // A word with a number, such as WELCOME15, is probably a voucher. A word with a number counts as a one-time code only
+  // if the mail names a sign-in code, and not just a `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)

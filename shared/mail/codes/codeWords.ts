@@ -1,6 +1,6 @@
 /**
- * Recognises words beside a number that tell the number's meaning, in some fifty languages. Compounds count by their
- * parts, so `code` is in `Bestätigungscode`. All given texts are in lower case.
+ * Recognises words beside a number that tell the number's meaning, in some fifty languages. The parts of a compound
+ * word count as words, so `code` is found in `Bestätigungscode`. All given texts are in lower case.
  */
 
 /**
@@ -48,7 +48,8 @@ const CERTAIN = [
   String.raw`κωδικ\p{L}+ (?:επαλήθευσ|επιβεβαίωσ|ασφαλ|μίας|μιας|πρόσβασης otp)\p{L}*|μ[ιί]ας χρήσης|(?:doğrulama|onay|güvenlik|giriş|aktivasyon) kod\p{L}*|tek kullanımlık|код\p{L}* (?:подтвержд|безопасн|доступ|проверк|активац|верификац|підтвердж|безпек|перевірк)\p{L}*|одноразов\p{L}*|еднократ\p{L}*|код за (?:потвърждение|активиране|вход|достъп|проверка|регистрация)`,
   String.raw`(?:確認|認証|検証|ログイン|セキュリティ|ワンタイム)(?:用)?(?:コード|パスワード|番号|キー)(?<!確認番号)|ワンタイム|验证码|驗證碼|校验码|动态密码|動態密碼|动态口令|動態口令|动态码|一次性(?:密码|密碼|代码)|安全码|安全碼|确认码|確認碼|登录码|인증 ?(?:코드|번호)|확인 코드|보안 코드|일회용\p{L}*|otp`,
   String.raw`رمز (?:التحقق|التأكيد|الأمان|الدخول|التفعيل|المؤقت)|الرمز المؤقت|لمرة واحدة|קוד (?:ה?אימות|ה?אישור|ה?כניסה|ה?אבטחה|זיהוי)|חד.?פעמי|کد تأیید|کد تایید|رمز یکبار|mã (?:xác|otp)\p{L}*|kode (?:verifikasi|konfirmasi|keamanan|otp)|รหัส(?:ยืนยัน|otp)|ओटीपी|सत्यापन कोड`,
-  // The pattern matches a word for "code" directly before its purpose, as in `code to sign in` and `код для входа`.
+  // The pattern matches a word for "code" directly before the purpose of the code, as in `code to sign in` and `код для
+  // входа`.
   String.raw`(?:codes?|pin|kod\p{L}{0,4}|código|codice|cod(?:ul)?|kód\p{L}{0,3}|koodi|код\p{L}{0,2}|κωδικ\p{L}{1,3}) (?:to|for|zum|zur|für|pour|para|de|per|do|k|na|för|til|att|pentru|για|για τη|για την|для|за|voor|om)(?: (?:the|your|die|das|la|el|le|l['’]|o|a|tu|su|uw|je|din|te|τη|την))? ?(?:sign|log|anmeld|einlogg|connex|connect|iniciar|accede|entrar|accesso|logow|zalog|přihl|prihl|inlog|logga|belép|bejelent|autent|autoriz|authori|confirm|verif|bestätig|bekräft|bevestig|potwierd|potvrz|вход|войти|вхід|увійти|подтвержд|підтвердж|είσοδο|σύνδεσ)\p{L}*|varmennus\p{L}*|varmenne\p{L}*`,
 ]
 

@@ -1,7 +1,7 @@
 /**
- * Finds one-time codes in a mail. The function judges a number or word with the shape of a code by its surroundings:
- * the nearest words, the lines above, and the kind of the mail. The function reads only the first characters of each
- * mail part and a few dozen candidates, so that the search takes limited time.
+ * Finds one-time codes in a mail. The function judges a number or word with the shape of a code by the nearest words,
+ * the lines above, and the kind of the mail. The function reads only the first characters of each mail part and a few
+ * dozen candidates, so that the search takes limited time.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
@@ -100,7 +100,7 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
       ),
   )
 
-/** Matches the number before a list item of one word, as in `3. X8PB31LT`. */
+/** Matches a number that stands before a list item of one word, as in `3. X8PB31LT`. */
 const ITEM = /^\d{1,2}[.)] {1,3}(?=\S+$)/
 
 /**
@@ -136,8 +136,8 @@ function linesOf(text: string): string[] {
 }
 
 /**
- * Matches a line that may contain a candidate for a one-time code. Few lines of a mail match MAY_HOLD, and the code
- * need not read the words around other lines.
+ * Matches a line that may contain a candidate for a one-time code. Only a few lines of a mail match MAY_HOLD, so the
+ * code need not read the words around all other lines.
  */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])/
 
@@ -152,7 +152,7 @@ const isLoneNumber = (lines: readonly CodeLine[]): boolean =>
   lines.some(({ text }) => /^\d{4,8}$/.test(text)) &&
   lines.some(({ lower }) => purposeOfText(lower) === 'verify')
 
-/** Holds a candidate with the evidence for or against a one-time code. */
+/** Holds a candidate (a possible code) with the evidence for and against a one-time code. */
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
 /**
@@ -220,8 +220,8 @@ const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>
   )
 
 /**
- * Adds evidence to the candidates (possible codes) of a mail: from other candidates, and from other places with the
- * same value.
+ * Adds evidence to the candidates (possible codes) of a mail. The evidence comes from other candidates, and from other
+ * places in the mail that hold the same value.
  * @param carried holds the one-time codes that the links of the mail carry.
  */
 function withCompany(
@@ -267,7 +267,7 @@ function withCompany(
   })
 }
 
-/** Adds the evidence from the large and the bold texts of the HTML. */
+/** Adds the evidence that a candidate (a possible code) stands in large or bold text of the HTML. */
 function withEmphasis(judged: Judged[], shown: string | null): Judged[] {
   if (shown === null || judged.length === 0) return judged
   const { large, bold } = emphasisOf(shown)
@@ -297,14 +297,14 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   return { alone, beside }
 }
 
-/** Names the only evidence of a long code that a link of the mail carries too. */
+/** Names the only piece of evidence that is recorded for a long code which a link of the mail also carries. */
 const TOKEN = 'shape:token'
-/** Holds the confidence of such a code. */
+/** Holds the confidence of a long code that a link of the mail also carries. */
 const TOKEN_CONFIDENCE = 0.95
 
 /**
- * Returns the probability that a candidate with the given evidence is a one-time code. The result has two digits after
- * the point.
+ * Returns the probability that a candidate (a possible code) with the given evidence is a one-time code. The result has
+ * two digits after the point.
  */
 const confidenceOf = (evidence: readonly string[]): number =>
   evidence.includes(TOKEN)

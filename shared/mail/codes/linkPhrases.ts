@@ -1,7 +1,7 @@
 /**
- * Recognises the purpose of a link by pairs of ideas in the link's text. The pairs are mail and settings, mail and its
- * end, a registration and its completion, or a password and its absence. Each list contains the word stems for one idea
- * in some fifty languages, in lower case.
+ * Recognises the purpose of a link by pairs of ideas in the link's text. The pairs of ideas are mail and settings, mail
+ * and its end, a registration and its completion, and a password and its absence. Each list contains the word stems for
+ * one idea in some fifty languages, in lower case.
  */
 import { PASSWORD, VERIFY } from './linkStems.ts'
 
@@ -60,7 +60,7 @@ const DEVICE = anyOf(
 )
 
 /**
- * Matches the infinitive or the imperative of verbs that mean to complete something. The pattern excludes past forms,
+ * Matches infinitives and imperatives of verbs that mean to complete something. The pattern excludes past forms,
  * because a past form, as in `registration completed`, reports a completion and requests nothing.
  */
 const COMPLETE = anyOf(
@@ -90,7 +90,7 @@ const WITHOUT_PASSWORD = new RegExp(
   'u',
 )
 
-/** Matches a verb that means to set something anew. */
+/** Matches a verb that means to set something again, as in `reset`. */
 const RESET = anyOf(
   `(?<!\\p{L})reset|zurücksetz|réinitialis|restablec|redefini|reimpost|reajust|zresetuj|zresetow|obnov|återställ|opnieuw inst|tilbakestill|nulstil|palaut|nollaa|sıfırla|visszaállít|reset(?:are|ează)|сброс|скинут|скидан|επαναφορ|リセット|重置|重設|재설정|إعادة (?:تعيين|ضبط)|איפוס|đặt lại|atur ulang`,
 )

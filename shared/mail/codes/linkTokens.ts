@@ -17,8 +17,8 @@ export const tokensInLinks = (texts: readonly string[]): ReadonlySet<string> =>
 const TOKEN_GAP_CHARS = 40
 
 /**
- * Returns the tokens of links that a line shows as codes. The words directly before the token, or the line above a token
- * that stands alone, must name a code and no other number.
+ * Returns those tokens from the URLs of links that a line of the mail shows as codes. The words directly before the
+ * token, or the line above a token that stands alone, must name a code and no other number.
  */
 export function shownTokens(
   lines: readonly CodeLine[],

@@ -35,8 +35,8 @@ const VAGUE =
   /^(?:(?:please )?(?:click|tap|press)|(?:follow|use|open|visit) (?:this|the) (?:link|address|page)|here|continue|next|open|yes|go|start|klick|hier|weiter|ja(?!\p{L})|cliquez|ici|continuer|oui|haga clic|pulse|aquí|continuar|sí(?!\p{L})|clique|aqui|sim|clicca|qui(?!\p{L})|continua|klik|ga (?:verder|door)|här|fortsätt|her(?!\p{L})|fortsæt|fortsett|tästä|jatka|siia(?!\p{L})|kliknij|tutaj|dalej|tak(?!\p{L})|klikněte|zde|pokračovat|ano|kattints|ide|tovább|igen|apasă|aici|da(?!\p{L})|εδώ|πατήστε|ναι|tıkla|buraya|devam|evet|нажмите|здесь|сюда|продолжить|да(?!\p{L})|натисніть|тут|დააჭირეთ|こちら|はい|点击|點擊|这里|继续|여기|계속|هنا|اضغط|לחץ|לחצו|כאן|nhấn|klik di sini|คลิก)/u
 
 /**
- * Tells whether the text of a link says nothing about the link's purpose. For a vague link text, the words before the
- * link decide about the link's purpose.
+ * Tells whether the text of a link says nothing about the purpose of the link. For a vague link text, the words before
+ * the link decide about the link's purpose.
  */
 export const isVague = (text: string): boolean =>
   text.length <= 40 && VAGUE.test(text.trim().toLowerCase())
@@ -89,8 +89,8 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 }
 
 /**
- * Matches a query value that names the act of a link, as in `verify?type=recovery`. A query value that names the act
- * takes precedence over the link's path.
+ * Matches a value in the query of a URL that names the action of a link, as in `verify?type=recovery`. A query value
+ * that names the action takes precedence over the path of the link's URL.
  */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose|do)=(?<act>[\w-]{3,40})/
 

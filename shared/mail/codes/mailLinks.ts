@@ -1,6 +1,7 @@
 /**
- * Finds the links of a mail and the purpose of each link. The service opens no URL of the mail, so a tracking redirect
- * stays as it is. The time for the search is limited, and grows linearly with the length of the mail.
+ * Finds the links of a mail and the purpose of each link. The service opens no URL of the mail, so the URL of a
+ * tracking redirect is returned unchanged. The time for the search is limited, and grows linearly with the length of
+ * the mail.
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
@@ -38,7 +39,7 @@ const SCAN_MAX_CHARS = 1_000_000
 
 /**
  * Holds a found link. The field `isPicture` marks an HTML link that shows no words. The function `context` returns the
- * words beside the link, and runs only for a link without words.
+ * words beside the link. The code calls `context` only for a link without words.
  */
 type Found = { href: string; text: string; isPicture?: true; context: () => string }
 
@@ -109,33 +110,33 @@ function purposeOf(
 ): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = partsOf(href)
   if (STORE.test(host)) return 'other'
-  // If a link shows its own URL as its text, only the words in the URL's path count.
+  // If a link shows its own URL as its text, only the words in the path of this URL tell the purpose of the link.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
   const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
-  // If a link has no words, the words beside the link count, although they are less certain. For a link to a help page,
-  // the words beside the link do not count. Words beside a picture in a footer, or beside the address of a home page,
-  // do not count either, because these words are about other links.
+  // If a link has no words, the words beside the link tell its purpose, although these words are less certain. For a
+  // link to a help page, the code ignores the words beside the link. The code also ignores words beside a picture in a
+  // footer and beside the address of a home page, because these words are about other links.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
-  // link's path. Examples are `To activate your account: https://…/login/…` and `Define your new password:
-  // https://…/verify?…`.
+  // link's path. Examples of such words before a link are `To activate your account: https://…/login/…` and `Define
+  // your new password: https://…/verify?…`.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify')
   const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
-  // A link confirms something only if its URL is unique to one recipient. A link such as https://bank.example/login or
-  // https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
+  // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login
+  // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
-  // A link such as `Open the forum` varies only in the number of a page. Such a link signs nobody in and confirms
-  // nothing.
+  // A link such as `Open the forum` varies only in the number of a page. A link such as `Open the forum` signs nobody
+  // in and confirms nothing.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
@@ -157,8 +158,8 @@ const isToken = (text: string): boolean =>
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
 
 /**
- * Matches a short token in a URL that can identify one recipient. The short token is the end of the URL's path, or a
- * value of the URL's query, or it stands before an act at the end of the path, as in `/password_resets/Rk27bTq9/edit`.
+ * Matches a short token in a URL that can identify one recipient. The short token stands at the end of the URL's path,
+ * in a value of the URL's query, or before an action at the end of the path, as in `/password_resets/Rk27bTq9/edit`.
  */
 const SHORT_TOKEN =
   /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=\/?(?:$|[?&#])|\/(?:confirm|verify|activate|edit|unlock)\/?(?:$|[?#]))/g
@@ -173,7 +174,10 @@ const NAMED_TOKEN =
   /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|pwauth|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
 /** Matches a long query value of any characters with a name for a secret. */
 const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
-/** Matches a secret part of a path, which has 24 or more letters and digits. After an act, 12 are enough. */
+/**
+ * Matches a secret part of a path, which has 24 or more letters and digits. After a word for an action, a part of 12
+ * letters and digits is long enough.
+ */
 const SECRET =
   /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)|\/(?:confirm|verify|activate|reset)\/[A-Za-z0-9]{12,200}(?=[/?#]|$)/i
 /** Tells whether a URL contains a secret. The URL of a help page never contains a secret. */
@@ -209,14 +213,14 @@ function partsOf(href: string): {
 }
 
 /**
- * Holds an open link before its end tag: the words of the link so far, the index of the first of these words, and the
- * words before the link.
+ * Holds a link whose end tag the code has not yet read: the words of the link so far, the index of the first of these
+ * words, and the words before the link.
  */
 type OpenLink = { href: string; words: string; start: number; before: string }
 
 /**
- * Returns the links of HTML, with the words inside and before each link. Then follow the URLs that stand in the text
- * outside of links, because mail programs make links of them.
+ * Returns the links of HTML, with the words inside and before each link. The URLs in the text outside of links follow,
+ * because mail programs also show these URLs as links.
  */
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
@@ -244,8 +248,8 @@ function linksOfHtml(html: string): Found[] {
     if (link === null) {
       words += text
       outside.push(text)
-      // The function cuts the collected words only when they have twice the maximum length. With a cut at each HTML
-      // token, the function would copy the words of a long mail again and again.
+      // The function cuts the collected words only when they have twice the maximum length. If the function cut these
+      // words at each HTML token, it would copy the words of a long mail again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
@@ -310,7 +314,8 @@ function linksOfText(text: string): Found[] {
   let free = 0
   for (const match of input.matchAll(/https?:\/\/[^\s<>"，。、；：！？）」』】》]{1,4100}/gi)) {
     if (match.index < free) continue
-    // Programs that turn HTML into text write `Reset [https://…]`, sometimes with the next word directly behind.
+    // Programs that turn HTML into text write `Reset [https://…]`, sometimes with the next word directly after the
+    // bracket.
     const bracketEnd = input[match.index - 1] === '[' ? match[0].indexOf(']') : -1
     const url = bracketEnd === -1 ? match[0] : match[0].slice(0, bracketEnd)
     const end = match.index + url.length
@@ -325,8 +330,8 @@ function linksOfText(text: string): Found[] {
 }
 
 /**
- * Matches the further lines of a URL that angle brackets enclose. Line ends and the blanks around them do not belong to
- * the URL (RFC 3986, Appendix C).
+ * Matches the second and later lines of a URL that angle brackets enclose. Line ends and the blanks around them do not
+ * belong to the URL (RFC 3986, Appendix C).
  */
 const WRAPPED = /^(?:[ \t]*\r?\n[ \t]*(?!https?:)[^\s<>"]{1,998}){1,20}(?=[ \t]*>)/i
 
@@ -334,8 +339,8 @@ const wrappedRest = (text: string, end: number): string =>
   WRAPPED.exec(text.slice(end, end + HREF_MAX_CHARS))?.[0] ?? ''
 
 /**
- * Returns a URL without the punctuation of its sentence. A closing bracket belongs to the URL if the URL also holds the
- * opening bracket.
+ * Returns a URL without the punctuation of the sentence that contains the URL. A closing bracket belongs to the URL if
+ * the URL also holds the opening bracket.
  */
 function withoutEnd(url: string): string {
   let end = url.length

@@ -3,8 +3,9 @@ import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
 /**
- * Computes a mark from an approver's address for the Message-ID of the approval notice. The mark gives the notices to
- * several approvers different Message-IDs, because each notice has a different link.
+ * Computes a text from an approver's address, which marks the Message-ID of the approval notice to this approver.
+ * Because of this mark, the notices to several approvers have different Message-IDs, and each notice has a different
+ * link.
  */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)

@@ -1,8 +1,8 @@
 /**
  * Makes the envelope senders of sent mail (VERP: variable envelope return paths). The copy for each recipient has a
  * different envelope sender, and mail hosts send bounces to this envelope sender. Only mail hosts that got a
- * recipient's copy know the envelope sender of the copy. So a bounce to the envelope sender comes from one of these
- * mail hosts.
+ * recipient's copy know the envelope sender of the copy. Therefore a bounce to the envelope sender comes from one of
+ * these mail hosts.
  *
  * In the bounce address NAME+bHASHMAC@DOMAIN, HASH is 40 bits of the Message-ID's hash, and MAC is 80 bits of an
  * HMAC-SHA-256. HASH and MAC are in base 32.

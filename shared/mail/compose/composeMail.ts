@@ -53,7 +53,7 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     attachments: content.attachments.filter((file) => file !== invitation).map(part),
     newline: '\r\n',
     // The two `disable` options forbid nodemailer to read a file or a URL, because the content of a message comes from
-    // a caller.
+    // a caller of the API.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
@@ -82,8 +82,8 @@ const icalEventOf = (file: SentAttachment) => ({
 const BYTES = 'application/octet-stream'
 
 function part({ filename, contentType, contentId, content }: SentAttachment) {
-  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. So a forwarded message with lines that are not plain ASCII gets
-  // the type application/octet-stream.
+  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. Therefore a forwarded message with lines that are not plain
+  // ASCII gets the type application/octet-stream.
   const isMessage = /^message\//i.test(contentType)
   const encodable = !isMessage || isPlainLines(content)
   return {
@@ -117,8 +117,8 @@ const literalSubject = (subject: string): string =>
   subject.includes(ENCODED_WORD) ? encodeWord(subject, 'B', 52) : subject
 
 /**
- * Breaks an encoded word in a display name by a space. RFC 2047 §5 forbids an encoded word in a quoted
- * string, but many mail programs decode it there.
+ * Breaks an encoded word in a display name by a space. RFC 2047 §5 forbids an encoded word in a quoted string, but many
+ * mail programs decode such a word even there.
  */
 const literalName = (name: string): string => name.replaceAll(ENCODED_WORD, '= ?')
 

@@ -2,10 +2,10 @@
  * Makes DKIM signatures (RFC 6376) with rsa-sha256 over relaxed/relaxed canonical forms, with a key of 2048 bits (RFC
  * 8301).
  *
- * The service does not use nodemailer's signer, because it lists each field name only once. If a DKIM signature lists a
- * field name only once, an attacker can add a second field of that name in transit. Mail programs would show the
- * attacker's field, and the DKIM signature would stay valid (RFC 6376 §8.15). The DKIM signer of this service lists
- * each field name one time more than the field occurs in the message.
+ * The service does not use nodemailer's signer, because the signatures of this signer list each field name only once.
+ * If a DKIM signature lists a field name only once, an attacker can add a second field of that name in transit. Mail
+ * programs would show the attacker's field, and the DKIM signature would stay valid (RFC 6376 §8.15). The DKIM signer
+ * of this service lists each field name one time more than the field occurs in the message.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 

@@ -46,8 +46,8 @@ export function readCsv(bytes: Uint8Array): DocumentText {
 
 /**
  * Returns the delimiter of a CSV file, which is the delimiter character that each of the first lines has most often
- * outside quotes. Decimal commas are therefore no delimiters if the line with the titles has none. If no character
- * occurs in each line, the delimiter is the most frequent one.
+ * outside quotes. Therefore a decimal comma is not taken for a delimiter if the line with the titles contains no comma.
+ * If no character occurs in each line, the delimiter is the most frequent one.
  */
 function delimiterOf(text: string): string {
   const counts = countsOf(text.slice(0, LOOKED_CHARS), text.length > LOOKED_CHARS)
@@ -60,7 +60,10 @@ function delimiterOf(text: string): string {
   ).delimiter
 }
 
-/** Counts the delimiter characters outside quotes in each line with text. Of several lines, a cut one does not count. */
+/**
+ * Counts the delimiter characters outside quotes in each line with text. If the text is cut off and has several lines,
+ * the code ignores the last line.
+ */
 function countsOf(head: string, isCut: boolean): number[][] {
   const lines: number[][] = []
   let line = DELIMITERS.map(() => 0)

@@ -108,7 +108,7 @@ export class TextWriter {
 
 /**
  * Removes U+0000 from a text, because PostgreSQL refuses U+0000. The function also removes blanks at the ends of lines,
- * and all but two empty lines in a row.
+ * and shortens a longer row of empty lines to two empty lines.
  */
 const tidy = (text: string): string =>
   text

@@ -1,6 +1,6 @@
 import type { DocumentKind } from './document.ts'
 
-/** Holds the name and the media type of a file in the message of the file. */
+/** Holds the name and the media type that a mail gives to an attached file. */
 export type NamedFile = { filename: string; contentType: string }
 
 /** Matches the media types of files without text. The service does not read files of these media types. */
@@ -18,7 +18,7 @@ const TEXT_IMAGE = /^image\/svg/i
 export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
   !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
 
-/** Sets the number of bytes at the start of a file by which the code distinguishes text from other content. */
+/** Sets how many bytes at the start of a file decide whether the file is text. */
 const SNIFFED_BYTES = 4096
 const ENDINGS: ReadonlyMap<string, DocumentKind> = new Map(
   Object.entries<DocumentKind>({

@@ -26,7 +26,10 @@ export function isAlike(one: Colour, other: Colour): boolean {
   return [0, 1, 2].every((n) => Math.abs(part(one, n) - part(other, n)) < CONTRAST_MIN)
 }
 
-/** Describes the print of words in a file. A property is undefined if the file does not state the property. */
+/**
+ * Describes how the words of a file are printed, for example their colour, background and size. A property is undefined
+ * if the file does not state the property.
+ */
 export type Ink = {
   colour?: Colour
   /** Holds the colour of the background behind the words. */

@@ -28,7 +28,7 @@ function charsetOf(bytes: Uint8Array): string {
   if (odd > head.length / 8) return 'utf-16le'
   if (even > head.length / 8) return 'utf-16be'
   const holdsEscape = head.includes(27)
-  // The text counts as UTF-8 even if the end of the bytes cuts a character in two.
+  // The text counts as UTF-8 even if the last character is cut off at the end of the bytes.
   if (!holdsEscape && isUtf8(bytes)) return 'utf-8'
   for (const { name } of analyse(head)) {
     if (/^(?:UTF-(?:16|32)|ASCII)/.test(name)) continue

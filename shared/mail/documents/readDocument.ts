@@ -43,7 +43,10 @@ export type ReadOutcome =
   | { state: 'none'; kind: DocumentKind | null; omitted: Omission[] }
   | { state: 'failed'; kind: DocumentKind | null; reason: FaultReason }
 
-/** Lists the kinds of files with numbers that are data. The reader does not search these files for one-time codes. */
+/**
+ * Lists the kinds of files whose numbers are data, such as csv. The reader does not search these files for one-time
+ * codes.
+ */
 const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
   'csv',
   'xlsx',

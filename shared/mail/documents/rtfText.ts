@@ -21,8 +21,8 @@ const SYMBOLS = new Map<string, string>(
   }),
 )
 /**
- * Maps the character set of a font to its Windows code page (RTF 1.9.1, `\fcharset`). For other character sets, the
- * code page of the file applies.
+ * Maps the character set of a font to its Windows code page (RTF 1.9.1, `\fcharset`). For character sets that the map
+ * does not contain, the code page of the file applies.
  */
 const PAGES: Readonly<Record<number, number>> = {
   ...{ 77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258 },
@@ -70,7 +70,7 @@ class RtfReader {
   }
   #charset = 1252
   #defaultFont = 0
-  /** Holds the font that the font table describes at the reader's position. */
+  /** Holds the font that the font table is describing at the reader's position. */
   #describedFont = 0
   /** Maps the number of a font to the code page of its bytes. */
   readonly #pages = new Map<number, number>()

@@ -1,6 +1,6 @@
 /**
- * Reads the webhooks of Postmark. Postmark does not sign its webhooks. So a webhook counts as authentic if its URL has
- * the right password and the right secret path. The code derives the password and the path from a secret.
+ * Reads the webhooks of Postmark. Postmark does not sign its webhooks. Therefore a webhook counts as authentic if its
+ * URL has the right password and the right secret path. The code derives the password and the path from a secret.
  * https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -167,7 +167,10 @@ function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, s
   return found
 }
 
-/** Reads the verdict of a Received-SPF header such as `Pass (sender SPF authorized) …` (RFC 7208 §9.1). */
+/**
+ * Reads the verdict at the beginning of a Received-SPF header, such as `Pass (sender SPF authorized) …` (RFC 7208
+ * §9.1).
+ */
 function spfWord(header: string | undefined): AuthenticationWord | null {
   const word = header === undefined ? undefined : /^[a-z]{1,20}/i.exec(header.trim())?.[0]
   return word === undefined ? null : authenticationWord(word.toLowerCase())

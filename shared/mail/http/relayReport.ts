@@ -20,15 +20,16 @@ export type RelayReport = {
 }
 
 /**
- * DETAIL_READ_CHARS limits the characters that the code reads of the explanation in a relay's report. DETAIL_MAX_CHARS
- * limits the characters that the code keeps.
+ * DETAIL_READ_CHARS limits how many characters of the explanation in a relay's report the code reads. DETAIL_MAX_CHARS
+ * limits how many characters of this explanation the code keeps.
  */
 const DETAIL_READ_CHARS = 1_000
 const DETAIL_MAX_CHARS = 400
 
 /**
  * Writes the explanation of a relay's report in one line that every database column can store. The explanation quotes
- * the mail host of the recipient. If the database refused the explanation, the report would never be recorded.
+ * the mail host of the recipient. If the explanation contained a character that the database refuses, the report would
+ * never be recorded.
  */
 export const detailOf = (text: string): string =>
   text

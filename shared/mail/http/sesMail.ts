@@ -43,7 +43,7 @@ export function readSes(json: string): SesNews {
   try {
     body = fieldsOf(JSON.parse(json))
   } catch {
-    // The message of the SNS topic is no JSON, probably because a person published it as a test.
+    // If the message of the SNS topic is no JSON, a person has probably published the message as a test.
     return { kind: 'other' }
   }
   const kind = textOf(body.notificationType ?? body.eventType)
@@ -65,7 +65,7 @@ function mailOf(body: Fields): SesMail {
     const content = { bucket: textOf(action.bucketName), key: textOf(action.objectKey) }
     return { kind: 'mail', envelope, spf, content }
   }
-  // The encoding must be Base64, because in UTF-8 SES changes bytes of the mail, so that DKIM would fail.
+  // The encoding must be Base64. With UTF-8, SES changes bytes of the mail, so that DKIM fails.
   if (textOf(action.encoding).toUpperCase() !== 'BASE64') {
     throw new SignedMailError(
       400,
@@ -99,8 +99,8 @@ function complaintsOf(body: Fields): RelayReport[] {
   const addresses = listOf(complaint.complainedRecipients)
     .map((one) => fieldsOf(one).emailAddress)
     .filter(isAddress)
-  // A complaint with several recipients does not count, because SES lists all recipients at the complaining mail host,
-  // so nobody knows which recipient complained.
+  // A complaint with several recipients is ignored. SES then lists all recipients at the complaining mail host, so
+  // nobody knows which recipient complained.
   if (addresses.length !== 1) return []
   return [
     {

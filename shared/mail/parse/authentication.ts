@@ -24,9 +24,9 @@ export type Authentication = {
    */
   internal: boolean
   /**
-   * Holds the SPF result of the mail provider that delivered the message over HTTP. The service only shows the
-   * provider's SPF result, and bases no decision on it. For mail over HTTP, `spf` is `none`, because this service does
-   * not know the IP address of the sending host.
+   * Holds the SPF result of the mail provider that delivered the message over HTTP. The service only shows the SPF
+   * result of the mail provider, and does not decide anything by this result. For mail over HTTP, `spf` is `none`,
+   * because this service does not know the IP address of the sending host.
    */
   providerSpf?: AuthenticationWord
   /**
@@ -63,7 +63,7 @@ export type CheckedSender = {
   authentication: Authentication
   /**
    * Tells whether the domain in From is proven by SPF or DKIM (RFC 7489 §3.1), or by an inbox of this service that sent
-   * the mail. The proof of the domain in From does not need a DMARC policy.
+   * the mail. The proof of the domain in From does not require that the domain has a DMARC policy.
    */
   isAligned: boolean
 }

@@ -18,9 +18,9 @@ const BLANK_LINES_MAX = 10_000
 const [CR, LF] = [0x0d, 0x0a]
 
 /**
- * Decides about the part of a message that the authentication checks may read. For hostile mail, the authentication
- * checks take quadratic time. The checks took a minute for a header of 400 KB in folded lines. The checks took 30 s and
- * 10 GB for a signed body of 30 MB of blank lines.
+ * Decides which part of a message the authentication checks may read. For hostile mail, the authentication checks take
+ * quadratic time. The checks took a minute for a header of 400 KB in folded lines. The checks took 30 s and 10 GB for a
+ * signed body of 30 MB of blank lines.
  * @returns `whole` if the authentication checks may read the whole message. The result `unsigned` means that the checks
  * must not hash the body for DKIM. The result `no` means that the checks must not even read the header.
  */

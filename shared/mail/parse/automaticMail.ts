@@ -1,7 +1,7 @@
 /** Recognises automatic replies (RFC 3834) and list mail (RFC 2369, RFC 2919). */
 
 /**
- * Names the label of automatic replies. LIST_LABEL names the label of list mail. The labels warn an agent that a reply
+ * Names the label of automatic replies. LIST_LABEL is the label of list mail. The labels warn an agent that a reply
  * would reach a machine or hundreds of people.
  */
 const AUTO_REPLY_LABEL = 'auto-reply'

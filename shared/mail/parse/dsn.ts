@@ -63,8 +63,8 @@ const RETURNED_HEADER =
  */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
 /**
- * Matches a quoted line. The pattern excludes `>>>` and a space, because some programs begin their own lines in a
- * bounce with this text.
+ * Matches a quoted line. The pattern excludes lines that begin with `>>>` and a space, because some programs begin
+ * their own lines in a bounce with this text.
  */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
 const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
@@ -141,9 +141,9 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A person at the address postmaster may also write about errors and name addresses. But the mail of a person
-  // contains no error code and returns no message. The automatic reply of a person may have an empty Return-Path, and a
-  // telephone number that looks like a plain reply code.
+  // A person whose address is postmaster may also write about errors and name addresses. But a person's mail contains
+  // no error code and does not return a message. A person's automatic reply may have an empty Return-Path, and may hold
+  // a telephone number that looks like a plain reply code.
   const code = isNamedPostmaster(email) ? statusOf(report) : STATUS_CODE.exec(report)
   const isSure = code !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
@@ -171,7 +171,7 @@ function recipientsOfText(
     const diagnostic = found.get(address)?.diagnostic ?? whole!.diagnostic
     found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
   }
-  // The report is only about a delay, and the mail host keeps trying to deliver the mail.
+  // If the report is only about a delay, the mail host still tries to deliver the mail.
   if (/will (?:be retried|retry|keep trying|continue to try)|no action is required/i.test(report)) {
     return [...found.values()].map((recipient) => ({ ...recipient, action: 'delayed' }))
   }

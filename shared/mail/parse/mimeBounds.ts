@@ -2,7 +2,7 @@ import PostalMime, { type Email } from 'postal-mime'
 
 /**
  * Sets the maximum number of parsed MIME parts of a message. Usual mail has a few MIME parts, and a delivery report has
- * a few dozen. The service always keeps the whole raw mail.
+ * a few dozen. The service keeps the whole raw mail, even if the parser reads only a part of the mail.
  */
 const PARTS_MAX = 2_000
 /**

@@ -30,7 +30,8 @@ export type Attachment = {
   contentId: string | null
   disposition: string
   /**
-   * Holds the result of reading the attachment. The field `text` is absent if no worker process reads the attachment.
+   * Holds the result of reading the attachment. The field `text` is absent if no worker process reads the text of the
+   * attachment.
    */
   text?: AttachmentText
 }
@@ -89,15 +90,15 @@ const MAX_FILENAME_LENGTH = 255
 const MAX_CONTENT_TYPE_LENGTH = 255
 const MAX_CONTENT_ID_LENGTH = 998
 /**
- * Sets the maximum number of bytes of an unparseable message that the service shows as text. The service always keeps
- * the whole raw mail.
+ * Sets the maximum number of bytes of an unparseable message that the service shows as text. The service keeps the
+ * whole raw mail, even if it shows only a part of the mail.
  */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
 /**
  * Reads a received message (RFC 5322, MIME).
  * @param raw holds the bytes as received.
- * @param domain is the domain of the derived Message-ID that replaces a missing or malformed Message-ID.
+ * @param domain is the domain of the Message-ID that the service makes if the message has no valid Message-ID.
  * @throws the errors of the MIME parser. After such an error, the caller stores the message with `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
@@ -121,7 +122,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const subject = oneLine(email.subject ?? '')
   const text = fromHtml ? seen : plain
   const coded = codeParts({ subject, text, shown: shown?.html ?? null, seen })
-  // The code does not search a text from the HTML for links, because the HTML has the same links.
+  // The code does not search for links in a text that was made from the HTML, because the HTML has the same links.
   const linked = { subject, text: fromHtml ? '' : plain, html: shown?.html ?? null }
   return {
     links: readLinks(email, raw, domain),
@@ -159,9 +160,12 @@ const TRUNCATED_LABEL = 'truncated'
 /** Holds the label of an unparseable message, which the service shows as raw text. */
 const UNPARSEABLE_LABEL = 'unparseable'
 
-/** Holds the label of a message with text that a person does not see. The field `text` leaves out this hidden text. */
+/**
+ * Holds the label of a message that contains text which a person does not see. The field `text` leaves out this hidden
+ * text.
+ */
 export const HIDDEN_TEXT_LABEL = 'hidden-text'
-/** Holds the label of a message with a difference between its plain text and its HTML. */
+/** Holds the label of a message whose plain text differs from its HTML. */
 const TEXT_DIFFERS_LABEL = 'text-differs'
 
 /**
@@ -198,7 +202,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
 }
 
 /**
- * Derives a Message-ID from the content of a message. The same bytes give the same Message-ID, so the service
+ * Computes a Message-ID from the content of a message. The same bytes give the same Message-ID, so the service
  * recognises a repeated transmission.
  */
 function derivedMessageId(raw: Uint8Array, domain: string): string {
@@ -230,8 +234,8 @@ const oneLine = (subject: string): string =>
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
 /**
- * Returns the distinct bare addresses of a header field in their order. The members of an address group replace the
- * group.
+ * Returns the distinct bare addresses of a header field in their order. If the header field contains an address group,
+ * the members of the group take the place of the group.
  */
 function addresses(parsed: Address[] | undefined): string[] {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])

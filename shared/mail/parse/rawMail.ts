@@ -17,9 +17,9 @@ const CR = 0x0d
 const HEADER_MAX_BYTES = 1024 * 1024
 
 /**
- * Returns the offset of the first byte after the header of a message. If the header exceeds HEADER_MAX_BYTES, the
- * function returns HEADER_MAX_BYTES. If the message has no body, the function returns the length of `raw`. A message
- * may have no header field.
+ * Returns the offset of the first byte after the header of a message. If the header is longer than HEADER_MAX_BYTES,
+ * the function returns HEADER_MAX_BYTES. If the message has no body, the function returns the length of `raw`. A
+ * message may have no header field.
  */
 function headerEnd(raw: Uint8Array): number {
   if (raw[0] === LF) return 1

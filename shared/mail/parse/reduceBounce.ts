@@ -8,9 +8,9 @@ const SENTENCE =
 
 /**
  * Reduces a proven bounce to facts that the sender of the bounce cannot choose: the recipient of the sent copy, the
- * action, the status and a fixed sentence. All other text of the bounce comes from the recipient's mail host. The
- * service reduces the bounce because the inbox's allow list must also keep out text from other mail hosts. The service
- * keeps the raw mail of the bounce.
+ * action, the status and a fixed sentence. The service discards all other text of the bounce, because this text comes
+ * from the recipient's mail host. The service reduces the bounce, because an allow list of the inbox must also keep out
+ * text from other mail hosts. The service keeps the raw mail of the bounce.
  * @param place holds the address of the inbox, and the domain for the Message-ID of the reduced mail.
  */
 export function reduceBounce(

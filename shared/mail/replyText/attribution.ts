@@ -1,6 +1,6 @@
 /**
  * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), on one line or wrapped. The
- * file words.ts lists the verbs for "wrote" in many languages. In a language without a listed verb, a date and an
+ * file words.ts lists verbs such as "wrote" in many languages. In a language without a listed verb, a date and an
  * address identify an attribution.
  */
 
@@ -37,8 +37,8 @@ const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /**
- * Matches a line that may continue the sentence of the line above. Such a line starts with a time, a year, a lower-case
- * letter, a caseless letter, or an address.
+ * Matches a line that may continue the sentence of the line above. A line that may continue the line above starts with
+ * a time, a year, a lower-case letter, a caseless letter, or an address.
  */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
@@ -50,7 +50,7 @@ const QUOTE_MARK = /\s>\s*$/
  * Matches the severity level in a line of a log, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`.
  */
 const LOG_LEVEL = /\p{Nd}\s\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|NOTICE)(?!\p{L})/u
-/** Matches the writer's own sentence about an earlier mail, as in `On 5 June at 14:00 we wrote to bob@x.test:`. */
+/** Matches the writer's own sentence about an earlier mail, such as `On 5 June at 14:00 we wrote to bob@x.test:`. */
 const OWN_VERB = /(?<!\p{L})(?:I|[Ww]e) (?:\p{Ll}{2,12} )?(?:wrote|write|written)(?!\p{L})/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
@@ -100,15 +100,15 @@ function isAttribution(joined: string, following: Following): boolean {
   if (!hasTime || numbers < 3) return false
   // Some attributions have a date, a time and an address, but no verb: Yandex, mutt, and Gmail in Japanese and Hebrew.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
-  // The line may have a verb for "wrote" in an unlisted language. The line counts as an attribution if it has a date
-  // and a time, and also either quote marks below or an address in brackets.
+  // The line may have a verb for "wrote" in an unlisted language. The line counts as an attribution if the line has a
+  // date and a time, and also either quote marks below the line or an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
 
 /**
- * Tells whether a dashed attribution of Zoho follows the sender's own text on the same line: `Yes. ---- On … <…> wrote
- * ----`.
+ * Tells whether an attribution with dashes, as Zoho writes it, follows the sender's own text on the same line: `Yes.
+ * ---- On … <…> wrote ----`.
  */
 function isDashedBehindText(joined: string): boolean {
   const rule = joined.search(MIDLINE_RULE)
@@ -218,8 +218,8 @@ function ownPrefix(view: string): string {
 const MAX_DEVICE_LENGTH = 60
 
 /**
- * Removes a device line from the end of a text line, as in `Yes. Sent from my iPhone`. If no full stop stands before
- * the device line, the device line must begin with a capital letter.
+ * Removes a device line (`Sent from my …`) from the end of a text line, as in `Yes. Sent from my iPhone`. If no full
+ * stop stands before the device line (`Sent from my …`), the device line must begin with a capital letter.
  */
 function withoutDevice(text: string): string {
   const end = text.search(/(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u)
@@ -233,7 +233,7 @@ function withoutDevice(text: string): string {
 /**
  * Finds an attribution (`On …, Bob wrote:`) in a line that also holds the quoted text, and maybe the new text before
  * it. Relays and some phones join the new text, the attribution and the quoted text into one line. An attribution
- * inside a joined line must have a date, a time, a bracketed address and a verb.
+ * inside a joined line must have a date, a time, an address in brackets and a verb.
  * @returns the new text before the attribution, or undefined if the line contains no attribution.
  */
 export function attributionWithin(line: string): string | undefined {

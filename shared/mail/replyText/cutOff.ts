@@ -1,8 +1,11 @@
-/** Recognises an attribution that the end of the mail cuts off: `On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@x`. */
+/**
+ * Recognises an attribution that is incomplete because the mail ends within the attribution: `On Mon, 2 Mar 2026 at
+ * 9:14 Ann Nowak <ann@x`.
+ */
 import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
 import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 
-/** Sets the maximum number of lines of an attribution that the end of the mail cuts off: date, name and address. */
+/** Sets the maximum number of lines of an attribution within which the mail ends: date, name and address. */
 const MAX_CUT_LINES = 3
 /** Sets the maximum number of characters of a cut attribution such as `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
 const MAX_NAMED_LENGTH = 160
@@ -18,7 +21,7 @@ const ENDS_IN_ADDRESS =
 const OPEN_ADDRESS = /[<(][^\s<>()@]{1,64}@[^\s<>()@]{0,80}$/
 /**
  * Matches the few words that may stand before the date of an attribution (`On …, Bob wrote:`). In other scripts than
- * Latin, more words may stand before the date, because ordinary sentences do not have this form.
+ * Latin, more words may stand before the date, because ordinary sentences in these scripts do not have this form.
  */
 const SHORT_LEAD_IN = new RegExp(
   `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}:：]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,

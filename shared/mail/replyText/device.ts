@@ -1,7 +1,7 @@
 /**
- * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. A listed device name identifies a
- * device line anywhere. A line with an unlisted device must have a verb of sending, a word such as `my` or `from`, and
- * a name.
+ * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. A device name from the list
+ * identifies a device line anywhere in a mail. A line with a device that is not in the list must have a verb of
+ * sending, a word such as `my` or `from`, and a name.
  */
 import { headerKind } from './headers.ts'
 import { fold, isRule, oneOf, trimDecoration } from './markers.ts'
@@ -18,16 +18,17 @@ const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
 /**
- * Matches the words of lines such as `Sent from my iPhone`. Each device line with a listed device contains at least one
- * of these words. Few other lines of a mail contain one of these words, so `isDeviceLine` runs this fast test first.
+ * Matches the words of lines such as `Sent from my iPhone`. Each device line that names a device from the list contains
+ * at least one of these words. Few other lines of a mail contain one of these words, so `isDeviceLine` runs this fast
+ * test first.
  */
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
 /** Matches a line with which a mail program names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
 const NAMED_PROGRAM =
   /^(?:Get (?:\p{Lu}\S* ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
 /**
- * Matches a device line like `Sent with Nine`: one or two words, a preposition and a name. The pattern does not match
- * the name of a courier such as `DHL`.
+ * Matches a device line such as `Sent with Nine`: one or two words, a preposition and a name. The pattern does not
+ * match the name of a parcel service such as `DHL`.
  */
 const SENT_BY_NAME = new RegExp(
   `^(?:\\p{L}+ ){1,2}${oneOf(FROM_WORDS)} (?:(?!\\p{Ll}{5})\\p{Ll}[^\\s,;.]* ){0,2}(?:[\\p{Lu}\\p{Nd}][^\\s,;.]* ){0,3}(?!\\p{Lu}{2,5}$)\\p{Ll}?[\\p{Lu}\\p{Nd}][^\\s,;.]*(?: app| (?:for|für|pour|para|voor|per|dla|för|til) \\p{Lu}\\S*)?$`,
@@ -35,8 +36,8 @@ const SENT_BY_NAME = new RegExp(
 )
 /**
  * Matches a line that a device added, such as `Sent from my Foo 12`: a few words, the word `my` and the name of a
- * device. If a noun follows `my`, the name after the noun must look like the name of a thing. So the pattern matches
- * `my tablet Foo 12`, but not `my sister Ann`.
+ * device. If a noun follows `my`, the name after the noun must look like the name of a thing. Therefore the pattern
+ * matches `my tablet Foo 12`, but not `my sister Ann`.
  */
 const SENT_FROM_MY = new RegExp(
   `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
@@ -52,8 +53,8 @@ const SENT_FROM_THING = new RegExp(
 )
 const NAMES_PERSON = new RegExp(` ${oneOf(PERSON_WORDS)} `)
 /**
- * Matches a device line like `Composed with Quillwing Mail`. A short text of the program's maker may follow such a
- * line.
+ * Matches a device line such as `Composed with Quillwing Mail`. A short text by the maker of the program may follow
+ * such a line.
  */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
 /** Matches a line that a device added, in a language that puts `my` last: `Trimis de pe Foo-ul meu`. */
@@ -66,7 +67,7 @@ const VERB_LAST =
   /^(?:Von|Mit|Aus|Via|Über) (?:meine[mr] )?(?!\p{Lu}{2,5} )(?:\p{Lu}\S* ){1,3}(?:aus )?(?:gesendet|versendet|verschickt)$/u
 /**
  * Matches a device line with a Latin name in another script, such as `ส่งจาก Vivo V29`. The pattern does not match the
- * name of a courier such as `DHL`.
+ * name of a parcel service such as `DHL`.
  */
 const FOREIGN_NAME = /(?<![A-Za-z])[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])[A-Za-z]*/
 const FROM_PARTICLE = /[\dA-Za-z\s'’)-](?:から|에서|से |থেকে)/
@@ -102,7 +103,7 @@ const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 /**
  * Matches a short device line with an unlisted device, such as `Sent from my Foo`. The pattern does not match what a
- * writer says of a payment or a parcel, such as `Sent from my side` and `Sent from my account`.
+ * writer says about a payment or a parcel, such as `Sent from my side` and `Sent from my account`.
  */
 const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?!(?:side|end|account|bank|office|part)(?![\p{L}-]))(?:[^\s:]+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
@@ -141,14 +142,15 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends as a device line in German does. A device line ends with a verb such as "gesendet" (sent).
- * A device line names no person. A line with a word such as "ich" (I) or "hat" (has) is therefore no device line.
+ * Tells whether a line ends in the way in which a German device line ends. A device line ends with a verb such as
+ * "gesendet" (sent). A device line names no person. Therefore a line with a word such as "ich" (I) or "hat" (has) is no
+ * device line.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
 }
 
-/** Removes from a line its links, its brackets, and the marks such as stars and dashes around its text. */
+/** Removes from a line the links, the brackets, and the marks around the text such as stars and dashes. */
 function bare(view: string): string {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
   return text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim()
@@ -166,7 +168,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (alone && text.length <= 80) {
     if (NAMED_PROGRAM.test(text) || VERB_LAST.test(text)) return true
   }
-  // A person ends a sentence with a punctuation mark, so a line with such a mark is no device line.
+  // A person ends a sentence with a punctuation mark. Therefore a line with such a mark at its end is no device line.
   const isOpen = alone && text.length <= 80 && !/[.!?。…]$/u.test(view) && !FINITE.test(lower)
   if (isOpen && VIA_NAME.test(view)) return true
   const starts = STARTS_SENT.test(lower)
@@ -177,7 +179,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
   if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
     return true
-  // An excuse may follow the name of the device: `Sent from my Foo 12. Please excuse typos.`
+  // A sentence of excuse may follow the name of the device: `Sent from my Foo 12. Please excuse typos.`
   const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
   const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
   if (starts && excuse && SENT_FROM_MY.test(head)) return true

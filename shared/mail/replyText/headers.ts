@@ -37,7 +37,7 @@ type Label = { kind: HeaderKind; index: number }
 /**
  * Tells whether a header label such as `Sent:` begins at this index of a line. A header label must stand at the
  * beginning of a word. A label may follow the value of the previous header without a space, as in `AnnSent: 9:14To:
- * Tom`. Such a label begins with a capital letter or with a letter of a script without capitals.
+ * Tom`. A label without a space before it begins with a capital letter or with a letter of a script without capitals.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
@@ -91,8 +91,8 @@ function isOneLineHeader(view: string): boolean {
 /**
  * Finds the headers of a quoted message that begin on the same line as the new text. The other headers of the quoted
  * message stand on the same line or on the lines below.
- * @param line is the line to search. The caller has cut the line to 4,000 characters.
- * @param below holds the lines below the line, without quote marks and decoration.
+ * @param line is the line to search. The caller has already cut the line to 4,000 characters.
+ * @param below holds the following lines, without quote marks and decoration.
  * @returns the index of the first header in the line, or undefined if no headers begin there.
  */
 export function headersWithin(line: string, below: readonly string[]): number | undefined {
@@ -158,10 +158,10 @@ function isNewBlock(views: readonly string[], index: number, from: number): bool
 }
 
 /**
- * Recognises the header block of a quoted message in a language without a word list. Such a header block has at least
- * three lines of the form `label: value`. The first line of such a block holds `Name <address>`, and another line holds
- * a date and a time. The sender's own text must stand above the header block, because a mail with a filled-in form also
- * begins with `label: value` lines.
+ * Recognises the header block of a quoted message in a language without a word list. A header block in an unlisted
+ * language has at least three lines of the form `label: value`. The first line of such a block holds `Name <address>`,
+ * and another line holds a date and a time. The sender's own text must stand above the header block, because a mail
+ * with the answers to a web form also begins with `label: value` lines.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false

@@ -7,8 +7,8 @@ import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './m
 
 const MAX_RULES = 4
 /**
- * Matches a rule of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. If a person
- * draws a blank to fill in, the line of underscores is shorter.
+ * Matches a line of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. If a person
+ * draws a line of underscores as a blank to fill in, the line is shorter.
  */
 const LONG_RULE = /^_{30,}$/
 /** Matches a separator such as `-----Original Message-----`, even if headers follow the separator on the same line. */
@@ -18,8 +18,8 @@ const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 /**
  * Returns the new text of a line that also holds quoted history: an attribution, headers or a separator such as
  * `-----Original Message-----`.
- * @param below holds the lines below the searched line, without quote marks and decoration. The first line of `below`
- * is not blank.
+ * @param below holds the lines that follow the searched line, without quote marks and decoration. The first line of
+ * `below` is not blank.
  * @returns the new text before the quoted message in the line. The empty text means that the line holds only quoted
  * history. The result undefined means that the line holds no quoted history. The result `forward` means that the line
  * announces a forwarded message.

@@ -57,8 +57,8 @@ export function isRule(view: string): boolean {
 
 /**
  * Normalises a line before the tests for markers such as attributions. The function trims the line, removes direction
- * marks, and replaces exotic spaces and escaped angle brackets (Zoho) with plain characters. A line that is too long
- * for a marker becomes `>` or `…`.
+ * marks, and replaces unusual spaces and the escaped angle brackets of Zoho by plain characters. A line that is too
+ * long to be a marker becomes `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -90,7 +90,7 @@ export function fold(text: string): string {
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
-/** A status of a report has a class, a subject and a detail (RFC 3463 §2). */
+/** The status of a delivery report has a class, a subject and a detail (RFC 3463 §2). */
 const BOUNCE_LINE = new RegExp(
   `^(?:${oneOf(BOUNCE_STARTS)}|status: [45]\\.\\d{1,3}\\.\\d{1,3}(?![\\d.]))`,
   'i',
@@ -139,8 +139,8 @@ export function isForwardSubject(view: string): boolean {
 }
 
 /**
- * Recognises the separators of GroupWise (`>>> Bob <…> 1/2/2024 10:00 AM >>>`), Tobit david, Gmail's print view, and
- * ticket systems (`## reply above this line ##`).
+ * Recognises separator lines of GroupWise (`>>> Bob <…> 1/2/2024 10:00 AM >>>`), of Tobit david, of Gmail's print view,
+ * and of ticket systems (`## reply above this line ##`).
  */
 export function isVendorSeparator(view: string): boolean {
   if (/^original message processed by |^\[quoted text hidden\]$/i.test(view)) return true

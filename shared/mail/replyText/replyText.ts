@@ -6,11 +6,11 @@
  * The rules apply in this order:
  * - A bounce and a forwarded message stay whole.
  * - An Outlook header block or an "original message" line ends the sender's own text.
- * - An attribution (`On …, Bob wrote:`) also ends the own text, unless `>` lines follow. The `>` marks themselves show
- *   the end of the quote.
- * - A header block or an attribution may begin behind the own text on the same line. The end of the mail may cut off an
- *   attribution (`On …, Bob wrote:`).
- * - The entries of a ticket system, each with a time and a name, end the own text.
+ * - An attribution (`On …, Bob wrote:`) also ends the sender's own text, unless `>` lines follow. The `>` marks
+ *   themselves show the end of the quote.
+ * - A header block or an attribution may begin after the sender's own text on the same line. The end of the mail may
+ *   cut off an attribution (`On …, Bob wrote:`).
+ * - The entries of a ticket system, each with a time and a name, end the sender's own text.
  * - One block of `>` lines is history. Two or more blocks of `>` lines with text between the blocks are an inline reply
  *   and stay.
  * - A line `-- ` starts a signature (RFC 3676 §4.3). The function removes the signature, a line "Sent from my …" and a
@@ -65,8 +65,9 @@ type Scan = {
 /**
  * Returns the new text of a plain-text mail body.
  * @param text is the whole body, with any line ends.
- * @returns the sender's own text, trimmed, with lines separated by `\n`. The function returns a forwarded message, a
- * bounce, or a mail that consists only of quotes whole. The result is empty only if `text` is blank.
+ * @returns the sender's own text, trimmed, with lines separated by `\n`. The function returns the whole text of a
+ * forwarded message, of a bounce, and of a mail that consists only of quotes. The result is empty only if `text` is
+ * blank.
  * @example replyText('Yes.\n\nOn Mon, 1 Jun 2026 at 9:00, Bob <bob@x.test> wrote:\n> Ok?') // 'Yes.'
  */
 export function replyText(text: string): string {
@@ -129,8 +130,8 @@ function followingOf(views: readonly string[], index: number): Following {
 }
 
 /**
- * Tells whether a line begins with a quote mark: `>`, or `|` below an attribution of old Gmail. A table row that begins
- * and ends with `|` is no quote.
+ * Tells whether a line begins with a quote mark: `>`, or `|` below an attribution of an old version of Gmail. A table
+ * row that begins and ends with `|` is no quote.
  */
 function isQuoted(view: string, bars: boolean): boolean {
   return (
@@ -281,8 +282,8 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 
 /**
  * Treats the `>` lines of a citation as a part of the sender's own text, so that the citation stays. A citation
- * consists of a few `>` lines between a line such as `The rule says:` and own text. A line with a date or an address is
- * an attribution, so this line introduces no citation.
+ * consists of a few `>` lines that stand between a line such as `The rule says:` and the sender's own text. A line with
+ * a date or an address is an attribution, so this line introduces no citation.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''

@@ -74,7 +74,7 @@ function repeatsName(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Removes the footer of a mailing list or a legal notice from the end of a mail. A legal notice must have an opening
+ * Removes a legal notice or the footer of a mailing list from the end of a mail. A legal notice must have an opening
  * phrase and two legal words, because a person may also write a sentence about a confidential matter.
  */
 export function dropFooter(text: string): string {
@@ -113,7 +113,7 @@ function above(lines: readonly string[], index: number): string {
 }
 
 /**
- * Recognises a last paragraph that a virus scanner added, or a last paragraph that asks readers not to print the mail.
+ * Recognises a last paragraph that a virus scanner added, and a last paragraph that asks readers not to print the mail.
  */
 function isAddedNote(lines: readonly string[], index: number): boolean {
   const before = lines[index - 1]!.trim()

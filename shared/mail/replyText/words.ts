@@ -1,7 +1,7 @@
 /**
  * Lists the words that mail clients put around a quoted message, in lower case and in the Unicode form NFC. Each kind
- * of line has one list. The lists cover these languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru uk sv no
- * da is fi et lv lt hu el tr id ms vi th zh ja ko ar fa he hi eu.
+ * of line has one list. The lists cover the following languages (ISO 639-1 codes): en de fr es pt ca gl it ro nl pl cs
+ * sk sl hr sr bg ru uk sv no da is fi et lv lt hu el tr id ms vi th zh ja ko ar fa he hi eu.
  */
 
 const words = (text: string) => text.trim().split(/\s+/)
@@ -12,8 +12,8 @@ const phrases = (text: string) =>
     .filter(Boolean)
 
 /**
- * Lists the words for "wrote" that count only as whole words. These words are the verbs of attribution lines such as
- * `On …, Bob wrote:`.
+ * Lists the words for "wrote" that count only as whole words. The listed words are the verbs of attribution lines such
+ * as `On …, Bob wrote:`.
  */
 export const WROTE_WORDS: ReadonlySet<string> = new Set(
   words(`

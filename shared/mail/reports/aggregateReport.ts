@@ -1,5 +1,5 @@
 /**
- * Describes the aggregate reports that other mail hosts send about mail from the service's domains: DMARC (RFC 7489
+ * Describes the aggregate reports that other mail hosts send about the mail of the service's domains: DMARC (RFC 7489
  * §7.2) and TLS (RFC 8460).
  */
 

@@ -46,7 +46,8 @@ export function readDmarcReport(xml: string): AggregateReport {
       onopentag(name) {
         if (path.length >= DEPTH_MAX) throw new ReportError('its elements are too deep')
         path.push(name.slice(name.indexOf(':') + 1))
-        // Without this deletion, two elements with the same path would join their digits into one wrong number.
+        // Without the deletion of the old text, two elements with the same path would join their digits into one wrong
+        // number.
         texts.delete(path.join('/'))
       },
       ontext(data) {
@@ -90,7 +91,7 @@ function rowOf(texts: ReadonlyMap<string, string>): ReportRow {
   return {
     source: read('source_ip') || null,
     count: reportCount(read('count')),
-    // A mail passes DMARC if either DKIM or SPF gives one aligned pass (RFC 7489 §3).
+    // A mail passes DMARC if DKIM or SPF passes for the domain in From (RFC 7489 §3).
     isPassed: dkim === 'pass' || spf === 'pass',
     result: `${word('disposition')}, dkim=${dkim}, spf=${spf}`,
   }

@@ -15,8 +15,8 @@ const REPORT_TYPE = /^application\/tlsrpt\+(?:gzip|json)$/i
 export const REPORT_FILE_MAX_BYTES = 2 * 1024 * 1024
 
 /**
- * Tells whether aggregate reports come to an inbox. Such an inbox has a name for reports, or receives the mail of the
- * postmaster.
+ * Tells whether an inbox receives aggregate reports. An inbox for reports has a name for reports, or receives the mail
+ * of the postmaster.
  */
 export const isReportInbox = (inboxAddress: string, postmaster: string | undefined): boolean =>
   inboxAddress === postmaster ||

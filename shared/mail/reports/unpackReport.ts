@@ -9,8 +9,8 @@ const UNPACKED_MAX_BYTES = 10 * 1024 * 1024
 const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 
 /**
- * Returns the text of an aggregate report. The aggregate report may be packed with gzip, be the first file of a zip
- * archive, or be unpacked. The function unpacks a zip bomb only until the output reaches the size limit.
+ * Returns the text of an aggregate report. The aggregate report may be compressed with gzip, may be the first file of a
+ * zip archive, or may be uncompressed. The function unpacks a zip bomb only until the output reaches the size limit.
  * @throws {ReportError}
  */
 export function unpackReport(bytes: Uint8Array): string {
@@ -37,14 +37,14 @@ const HEADER = { bytes: 30, method: 8, packedSize: 18, nameLength: 26, extraLeng
 const [STORED, DEFLATED] = [0, 8] as const
 
 function firstFile(archive: Uint8Array): Uint8Array {
-  // A zip archive holds no file if it begins with the end-of-directory record.
+  // A zip archive that begins with the end-of-directory record holds no file.
   if (archive[2] === 0x05) return archive.subarray(0, 0)
   if (archive.length < HEADER.bytes) throw new ReportError('its archive is damaged')
   const header = new DataView(archive.buffer, archive.byteOffset, HEADER.bytes)
   const word = (at: number) => header.getUint16(at, true)
   const start = HEADER.bytes + word(HEADER.nameLength) + word(HEADER.extraLength)
   const method = word(HEADER.method)
-  // The deflated stream marks its own end, so `inflateRawSync` reads no byte after the stream.
+  // The compressed stream marks its own end, so `inflateRawSync` reads no byte after the stream.
   if (method === DEFLATED) return inflateRawSync(archive.subarray(start), LIMIT)
   if (method !== STORED) throw new ReportError('its archive is packed in a way that is not known')
   return archive.subarray(start, start + header.getUint32(HEADER.packedSize, true))

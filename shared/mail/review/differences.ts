@@ -6,7 +6,7 @@ export type Piece = { text: string; mark?: string }
 
 const WORD = /[\p{L}\p{N}]+/gu
 
-/** Returns all pairs of neighbouring words in a text, and all single words of the text. */
+/** Returns all pairs of neighbouring words in a text, and also all single words of the text. */
 function pairsOf(text: string): Set<string> {
   const pairs = new Set<string>()
   let before = ''
@@ -20,8 +20,9 @@ function pairsOf(text: string): Set<string> {
 }
 
 /**
- * Marks the words of `text` that are missing in `other` or have other neighbours there. The comparison reads the pairs
- * of neighbouring words in one pass, so it also marks words in another order.
+ * Marks the words of `text` that are missing in `other`, or that have other neighbouring words in `other`. The
+ * comparison reads the pairs of neighbouring words in one pass. Therefore the comparison also marks words that stand in
+ * another order.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)

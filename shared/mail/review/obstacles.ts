@@ -1,7 +1,7 @@
 /**
  * Finds reasons why the review page cannot show an HTML part as its recipients will see it. The rules read the HTML
- * source instead of a parsed tree, because two parsers can disagree about the end of a comment (`<!-- --!>`). In doubt,
- * the rules refuse an HTML part, because the page must not show it wrongly.
+ * source instead of a parsed tree, because two parsers can disagree about the end of a comment (`<!-- --!>`). If a rule
+ * is in doubt, the rule refuses the HTML part, because the page must not show an HTML part wrongly.
  */
 
 /** Sets the maximum number of characters of an HTML part that the service compares with the mail's text part. */
@@ -15,7 +15,7 @@ const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
 /**
  * Matches HTML attributes, other than `src`, that load a resource. The pattern CARRIED matches the `src` of a picture
- * that the mail carries. Before the test, the code replaces each run of blanks in the source by one blank.
+ * that the mail itself contains. Before the test, the code replaces each run of blanks in the source by one blank.
  */
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi
@@ -24,12 +24,12 @@ const CARRIED = /^ ?(?:cid:[^"' ]+|data:image\/(?:png|jpe?g|gif|webp)[;,])/i
 const STYLE_LOADS = /@import|image-set|\bsrc\(|\belement\(|expression\(|-moz-binding|behavior ?:/i
 const STYLE_URL = /url\( ?["']? ?(?!["' ]|data:image\/(?:png|jpe?g|gif|webp)[;,]|#)/i
 const HAS_STYLE = /<style|style ?=/i
-/** Matches styles with an effect that depends on the device, the time or the reader. */
+/** Matches CSS styles whose effect depends on the device, the time or the reader. */
 const CONDITIONAL =
   /@(?:-[a-z]+-)?(media|supports|container|keyframes|document|starting-style|scope|layer)\b|\b(animation|transition)(-[a-z-]+)? ?:|:(hover|focus|active|checked|target|visited|open|popover-open)\b|\b(light-dark|env)\(|prefers-/i
 const CONDITIONAL_COMMENT = /<!-{0,2} ?\[ ?(if|endif)/i
 
-/** Holds the properties that decide whether the page can draw an inline picture. */
+/** Holds the properties of an attachment that decide whether the page can draw the attachment as an inline picture. */
 type Picture = { contentId?: string | null | undefined; contentType: string; size: number }
 
 const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i

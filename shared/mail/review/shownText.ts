@@ -42,8 +42,8 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-// The patterns for blanks set no minimum length for a run. With a minimum length, the regular expression engine would
-// read a short run again from each position in the run.
+// The patterns for blanks set no minimum length for a run of blanks. If the pattern set a minimum length, the regular
+// expression engine would read a short run again from each position in the run.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 

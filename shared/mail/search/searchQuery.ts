@@ -40,7 +40,8 @@ export class SearchQueryError extends Error {}
 const ITEM = /(-)?(?:"([^"]*)"?|([^\s"]+))/gu
 
 /**
- * Reads a search query in the form that people type: words (all required), "a phrase", -without, one OR other, begin*.
+ * Reads a search query in the form that people type. The forms are words (all required), "a phrase", -without, one OR
+ * other, and begin*.
  * @throws {SearchQueryError}
  */
 export function parseSearch(q: string): SearchQuery {
@@ -95,8 +96,9 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 }
 
 /**
- * Returns the words of a text as a phrase. If the text is an email address, a second phrase holds the whole address as
- * one search term. Because of this search term, a search also finds the address in very long recipient lists.
+ * Returns the words of a text as a phrase (search terms that must stand next to each other). If the text is an email
+ * address, a second phrase holds the whole address as one search term. Because of this search term, a search also finds
+ * the address in very long recipient lists.
  */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
@@ -109,8 +111,8 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. If the same run continues in a
-  // message, the last letter of the query begins a pair in the message.
+  // The function `pairsOf` cuts a run of letters into pairs, and leaves the last letter of the run alone. If the same
+  // run continues in a message, the last letter of the query begins a pair in the message.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -176,8 +178,8 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
       last.ranges.push([start, end])
       last.end = end + CONTEXT_CHARS
     } else if (pieces.length < HIGHLIGHTS_MAX) {
-      // If the previous highlighted piece is too long for another match, the previous piece ends at the start of the
-      // new piece.
+      // If the previous highlighted piece has no room for another match, the previous piece ends where the new piece
+      // starts.
       if (last !== undefined && last.end > start) last.end = start
       pieces.push({
         start: Math.max(wordStart(looked, start - CONTEXT_CHARS), last?.end ?? 0),
@@ -222,7 +224,7 @@ function matchesAt(terms: readonly Term[], at: number, { terms: wanted, prefix }
   })
 }
 
-/** Moves the start of a highlighted piece to the next word boundary, if one is near. */
+/** Moves the start of a highlighted piece of text to the next word boundary, if a word boundary is near. */
 function wordStart(text: string, wanted: number): number {
   if (wanted <= 0) return 0
   const space = text.slice(wanted, wanted + CONTEXT_CHARS / 2).search(/\s/)

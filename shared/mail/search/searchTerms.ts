@@ -3,8 +3,8 @@
  *
  * Terms are words without case, accents and compatibility forms (Unicode NFKC). Search terms are not stemmed, because a
  * stemmer for one language is wrong for all others. In scripts without spaces between words, the terms are pairs of
- * neighbouring letters. A search for a longer run of letters asks for the pairs of the run next to each other. Search
- * engines treat Chinese, Japanese, Korean and Thai in the same way.
+ * neighbouring letters. A search for a longer run of letters requires that the pairs of the run stand next to each
+ * other. Search engines treat Chinese, Japanese, Korean and Thai in the same way.
  */
 import { createHash } from 'node:crypto'
 import { addressKey, parseAddress } from '../address.ts'
@@ -119,8 +119,8 @@ function eachWord(text: string, visit: (term: string) => boolean): void {
 }
 
 /**
- * Matches the parts into which Unicode NFD decomposes Hangul and kana. A Mac writes file names in NFD. LETTER joins the
- * parts of one letter.
+ * Matches the parts into which Unicode NFD decomposes Hangul and kana. A Mac writes file names in NFD. The pattern
+ * LETTER joins the parts of one letter.
  */
 const DECOMPOSED = /[\u1100-\u11ff\u3099\u309a]/
 const LETTER = /[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?|.[\u3099\u309a]?/gsu
@@ -156,8 +156,8 @@ export function addressTerm(text: string): string | null {
 }
 
 /**
- * Tells whether a search term is a single letter from a script without spaces between words. Such a search term is the
- * end of a run of letters.
+ * Tells whether a search term is a single letter from a script without spaces between words. A search term that is a
+ * single letter is the end of a run of letters.
  */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')

@@ -1,11 +1,14 @@
-/** Finds, by the postings of a query's words, the messages of a search segment that may match the query. */
+/**
+ * Finds the messages of a search segment that may match a query. The function uses the postings of the query's words
+ * (the messages that hold each word).
+ */
 import { LEAF_MESSAGES, setBits } from './postings.ts'
 import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
 /**
- * Names a search term, so that the query reads the postings of the term (the messages that hold the term). With
- * `prefix`, the query reads all terms that begin with the byte string `term`.
+ * Names a search term, whose postings (the messages that hold the term) the query reads. With `prefix`, the query reads
+ * all terms that begin with the byte string `term`.
  */
 export type WantedTerm = { term: string; prefix: boolean }
 
@@ -71,8 +74,8 @@ export class Places {
 }
 
 /**
- * Returns the search terms that decide, by their postings, which messages may match a query. The phrases that a message
- * must not contain give no search terms.
+ * Returns the search terms of a query whose postings (lists of messages) decide which messages may match the query. The
+ * phrases that a message must not contain give no search terms.
  */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>
@@ -100,8 +103,8 @@ export function mayMatch(
 
 /**
  * Returns the messages that contain the required words of every given query. The function does not check the order of
- * words, the fields of the words, or excluded words. So the function never leaves out a matching message, but it may
- * return messages that do not match.
+ * words, the fields of the words, or excluded words. Therefore the function never leaves out a matching message, but it
+ * may return messages that do not match.
  * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(

@@ -1,16 +1,17 @@
 /**
- * Cuts sorted search terms with their postings into blocks. Each block fits into a quarter of a PostgreSQL page. For
- * each search term, a block stores how many leading bytes the term has in common with the previous term. After this
- * number, the block stores the remaining bytes of the term and the term's postings.
+ * Cuts a sorted list of search terms, each with its postings (the messages that hold the term), into blocks. Each block
+ * fits into a quarter of a PostgreSQL page. For each search term, a block stores how many leading bytes the term has in
+ * common with the previous term. After the number of common bytes, the block stores the remaining bytes of the term and
+ * the term's postings (the messages that hold the term).
  *
- * A search term is a byte string: each character stands for one byte of the term's UTF-8. So JavaScript sorts the terms
- * in the same order as PostgreSQL sorts `bytea`.
+ * A search term is a byte string: each character stands for one byte of the term's UTF-8. Therefore JavaScript sorts
+ * the terms in the same order in which PostgreSQL sorts `bytea`.
  */
 import { leb128, readLeb128 } from './postings.ts'
 
 /**
- * Sets the maximum number of bytes of a block of search terms. PostgreSQL moves parts of a row of more than 2,032 bytes
- * out of the page. A search term with postings beyond the limit has a separate block.
+ * Sets the maximum number of bytes of a block of search terms. If a row has more than 2,032 bytes, PostgreSQL moves
+ * parts of the row out of the page. A search term with postings beyond the limit has a separate block.
  */
 const BLOCK_BYTES = 1_900
 

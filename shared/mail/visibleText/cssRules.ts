@@ -14,17 +14,17 @@ type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
 /**
- * Sets the maximum number of characters of a mail's style sheets. The constants below limit the number of CSS selectors
- * and the steps of the matching. The limits protect the service, because a hostile sender can write style sheets of any
- * size.
+ * Sets the maximum number of characters of a mail's style sheets. The following constants limit the number of CSS
+ * selectors and the steps of the matching. The limits protect the service, because a hostile sender can write style
+ * sheets of any size.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
 const MAX_COMPOUNDS = 6
 const MAX_STEPS = 300_000
 /**
- * Sets the maximum number of elements for which the style sheet caches the CSS declarations. Most elements of a mail
- * have the same name, id and classes as an earlier element.
+ * Sets the maximum number of HTML elements whose CSS declarations the style sheet caches. Most elements of a mail have
+ * the same name, id and classes as an earlier element.
  */
 const MAX_KNOWN = 1_000
 
@@ -102,7 +102,7 @@ export class StyleSheet {
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
       // The reader reads the rules inside an @media block without a condition like all other rules. The reader skips
-      // the closing brace of such a block like a blank.
+      // the closing brace of such a block as if the brace were a blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
         continue
@@ -145,8 +145,8 @@ export class StyleSheet {
   }
 
   /**
-   * Returns the CSS declarations that apply to an element after the cascade. If the matching of the selectors takes too
-   * many steps, every element counts as hidden.
+   * Returns the CSS declarations that apply to an element according to the CSS cascade. If the matching of the
+   * selectors takes too many steps, every element counts as hidden.
    * @param ancestors lists the ancestors of the element, from the root.
    */
   match(element: Selected, ancestors: readonly Selected[]): Declarations {
@@ -164,7 +164,7 @@ export class StyleSheet {
         .sort((a, b) => a.weight - b.weight || a.order - b.order)
         .map(({ declarations }) => declarations),
     )
-    // If no CSS rule depends on the ancestors of an element, the computed style holds for every element with the same
+    // If no CSS rule depends on the ancestors of an element, the computed style applies to every element with the same
     // name, id and classes.
     const isOwn = candidates.every(({ compounds }) => compounds.length === 1)
     if (isOwn && this.#known.size < MAX_KNOWN) this.#known.set(looks, found)

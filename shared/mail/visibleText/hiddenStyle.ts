@@ -141,13 +141,16 @@ function isGone(
   return far && /^(?:absolute|fixed)/.test(styled('position'))
 }
 
-/** Matches a filter that leaves less than a tenth of the opacity. */
+/** Matches a CSS filter that leaves less than a tenth of the opacity. */
 const FAINT = /\bopacity\(\s*(?:0?\.0\d*|0|\d(?:\.\d*)?%)\s*\)/
-/** Matches a transformation that shrinks an element to a line or a point. */
+/** Matches a CSS transformation that shrinks an element to a line or a point. */
 const FLAT = /\bscale[xy]?\(\s*0*(?:\.0*)?(?:\s*,\s*[\d.]{1,10})?\s*\)/
 const TRANSLATE = /\btranslate[xy]?\(([^),]{1,30})(?:,([^),]{1,30}))?\)/g
 
-/** Returns the lengths in pixels by which a transformation moves an element. A part of the element's size does not count. */
+/**
+ * Returns the lengths in pixels by which a transformation moves an element. The function ignores a length that is a
+ * part of the element's size, such as a percentage.
+ */
 const shiftsOf = (transform: string): number[] =>
   [...transform.matchAll(TRANSLATE)]
     .flatMap(([, x = '', y = '']) => [x.trim(), y.trim()])
@@ -169,7 +172,7 @@ const sizeOfFont = (value: string): string =>
 
 /**
  * Tells whether the font size is too small to read. A relative font size counts as tiny if the parent's font is tiny.
- * For an absolute font size, the parent's font does not matter.
+ * If the font size is absolute, the size of the parent's font does not matter.
  */
 function isTiny(size: string, parent: boolean): boolean {
   const [, number = '', unit = ''] = /^([\d.]{1,10})([a-z%]*)/.exec(size) ?? []

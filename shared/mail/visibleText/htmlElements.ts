@@ -5,5 +5,5 @@ export const VOID_ELEMENTS = new Set(
   ),
 )
 
-/** Lists HTML elements with a start tag that ends an open element of the same name. */
+/** Lists the HTML elements whose start tag ends an open element of the same name. */
 export const SIBLING_ELEMENTS = new Set('p li td th tr dd dt option'.split(' '))

@@ -13,8 +13,8 @@ import { stripTags, tooComplex } from './stripTags.ts'
 export const MAX_HTML_LENGTH = 2_000_000
 /**
  * Sets the maximum depth of nested quotes in the text. The constant MAX_LIST_DEPTH limits the depth of nested lists.
- * The conversion rewrites all lines inside a quote or list for each level. The text shows more deeply nested quotes and
- * lists at the deepest level.
+ * The conversion rewrites all lines inside a quote or list once for each level of nesting. The text shows quotes and
+ * lists with more levels as if they had the maximum depth.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
@@ -153,7 +153,7 @@ function leadingText(element: DomNode): string {
 
 const block = { leadingLineBreaks: 1, trailingLineBreaks: 1 }
 
-/** Lists CSS selectors for inline elements that a style puts on lines of their own. */
+/** Lists CSS selectors for inline elements that a style shows on separate lines. */
 const STYLED_BLOCKS = [
   ...['b', 'code', 'em', 'font', 'i', 'label', 'small', 'span', 'strong', 'tt', 'u'],
 ].flatMap((name) => [`${name}[style*="display:block" i]`, `${name}[style*="display: block" i]`])

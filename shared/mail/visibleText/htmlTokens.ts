@@ -7,26 +7,26 @@ import { Tokenizer } from 'htmlparser2'
 const ATTRIBUTE_MAX_CHARS = 8_000
 
 /**
- * Receives the tokens of HTML in their order. The names of elements and attributes are in lower case. The sink does not
- * receive the comments of the HTML.
+ * Describes an object that receives the tokens of HTML in their order. The names of elements and attributes are in
+ * lower case. The sink does not receive the comments of the HTML.
  */
 export type HtmlSink = {
   /**
-   * Receives a piece of the text between HTML tags. The receiver gets each decoded entity of the HTML as a separate
-   * piece of text.
+   * The HTML reader calls this function with a piece of the text between HTML tags. The receiver gets each decoded
+   * entity of the HTML as a separate piece of text.
    */
   text?(text: string, isEntity: boolean): void
   /**
-   * Receives the name of an HTML tag that begins at the index `start`. The attributes of the HTML tag follow in later
-   * calls.
+   * The HTML reader calls this function with the name of an HTML tag that begins at the index `start`. The attributes
+   * of the HTML tag follow in later calls.
    */
   name?(name: string, start: number): void
   /**
-   * Receives an HTML attribute with decoded entities. The reader cuts the value of an HTML attribute at 8,000
-   * characters.
+   * The HTML reader calls this function with an HTML attribute, in which the entities are decoded. The reader cuts the
+   * value of an HTML attribute at 8,000 characters.
    */
   attribute?(name: string, value: string): void
-  /** Receives the index of the `>` at the end of an opening tag. */
+  /** The HTML reader calls this function with the index of the `>` at the end of an opening tag. */
   begin?(end: number): void
   end?(name: string): void
   /**

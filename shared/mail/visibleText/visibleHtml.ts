@@ -17,13 +17,13 @@ const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
 const MAX_CLASSES = 30
 
-/** Lists HTML elements with a start tag that ends a paragraph (`<p>`) without an end tag. */
+/** Lists the HTML elements whose start tag ends a paragraph (`<p>`) without an end tag. */
 const BLOCKS = new Set(
   'address article aside blockquote center div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section table ul'.split(
     ' ',
   ),
 )
-/** Lists HTML elements with content that no reader ever sees as text. */
+/** Lists the HTML elements whose content a reader never sees as text. */
 const CODE = new Set(['script', 'style'])
 const LETTER = /[\p{L}\p{N}]/u
 

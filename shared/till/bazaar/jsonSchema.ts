@@ -4,7 +4,7 @@
  * schemas, because such a library would run a stranger's code and regular expressions.
  */
 
-/** Describes a fault in a JSON value by the path to the faulty part and by the broken rule. */
+/** Describes a fault in a JSON value by the path to the faulty part and by the rule that the part breaks. */
 export type SchemaFault = { path: string; must: string }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
@@ -38,8 +38,8 @@ const choicesOf = new WeakMap<unknown[], Set<unknown>>()
 function isChoice(choices: unknown[], value: unknown): boolean {
   const known = choicesOf.get(choices) ?? new Set(choices.every(isPlain) ? choices : [])
   choicesOf.set(choices, known)
-  // The check does not compare a JSON value with objects in an `enum` of the schema. So an `enum` with an object allows
-  // every value.
+  // The check does not compare a JSON value with objects in an `enum` of the schema. Therefore an `enum` that contains
+  // an object allows every value.
   return known.has(value) || (known.size === 0 && choices.length > 0)
 }
 
@@ -50,8 +50,8 @@ const areTexts = (value: unknown): value is string[] =>
 const at = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`)
 
 /**
- * Returns the fault of a JSON Schema that has an unknown keyword or misuses a known keyword. @returns null if {@link
- * valueFault} can check values against the whole schema.
+ * Returns the fault of a JSON Schema if the schema has an unknown keyword or uses a known keyword wrongly. @returns
+ * null if {@link valueFault} can check values against every part of the schema.
  */
 export function schemaFault(schema: unknown, path = ''): SchemaFault | null {
   if (typeof schema === 'boolean') return null
@@ -104,7 +104,7 @@ function keywordFault(keyword: string, value: unknown, path: string): SchemaFaul
 /**
  * Returns the fault by which a JSON value breaks a schema. Null means that the JSON value follows the schema. The check
  * ignores unknown keywords of the schema.
- * @param schema is any JSON. The check ignores a keyword of the schema if the value of the keyword is malformed.
+ * @param schema is any JSON. If the value of a keyword in the schema is malformed, the check ignores the keyword.
  */
 export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFault | null {
   if (schema === false) return { path, must: 'not stand here' }
@@ -134,8 +134,8 @@ export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFa
 }
 
 /**
- * Returns the number of first items that `items` does not describe, because `prefixItems` describes them (JSON Schema
- * 2020-12 §10.3.1.2).
+ * Returns the number of items at the beginning of an array to which `items` does not apply, because `prefixItems`
+ * describes these items (JSON Schema 2020-12 §10.3.1.2).
  */
 const firstItems = ({ prefixItems }: Json): number =>
   Array.isArray(prefixItems) ? prefixItems.length : 0
@@ -172,8 +172,8 @@ function objectFault(schema: Json, value: Json, path: string): SchemaFault | nul
     : undefined
   if (missing !== undefined) return { path: at(path, missing), must: 'be there' }
   const known = isObject(properties) ? properties : {}
-  // A name that fits a pattern of `patternProperties` is no additional property. The check runs no patterns of a
-  // stranger, so it cannot tell which properties are additional.
+  // If a name fits a pattern of `patternProperties`, the property with this name is no additional property. The check
+  // does not run a stranger's patterns, so the check cannot tell which properties are additional.
   const others = isObject(schema.patternProperties) ? true : additionalProperties
   return firstOf(Object.entries(value), ([name, inner]) =>
     valueFault(Object.hasOwn(known, name) ? known[name] : others, inner, at(path, name)),

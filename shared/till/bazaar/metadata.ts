@@ -55,7 +55,7 @@ export type Metadata = {
   output?: Output
 }
 
-/** Holds the metadata fields about the seller's service, which `resource` of x402 version 2 also has. */
+/** Holds the metadata fields about the seller's service, which the member `resource` of x402 version 2 also has. */
 export type ServiceWords = Pick<Metadata, 'serviceName' | 'tags' | 'iconUrl'>
 
 /** Describes the value of `extensions.bazaar` in an x402 challenge. */
@@ -169,8 +169,8 @@ const outputSchema = (output: Output | undefined): Json =>
       }
 
 /**
- * Returns the fault of a seller's schema, or of an example that does not follow its schema. The path to the fault
- * begins with `input` or `output`.
+ * Returns the fault of a seller's schema, or the fault of an example that does not follow its schema. The path to the
+ * fault begins with `input` or `output`.
  */
 export function metadataFault({ input, output }: Metadata): SchemaFault | null {
   const http = input !== undefined && 'method' in input ? input : null

@@ -1,7 +1,7 @@
 /**
  * Reads the description of one URL's calls from a seller's OpenAPI 3 document.
  *
- * Standard: OpenAPI Specification 3.0 and 3.1. The code follows references inside the OpenAPI document, and leaves out
+ * Standard: OpenAPI Specification 3.0 and 3.1. The code follows references within the OpenAPI document, and ignores
  * references to other documents.
  */
 import { isStorable } from '../../storable.ts'
@@ -257,8 +257,8 @@ function pointed(root: Json, reference: string): unknown {
 }
 
 /**
- * Returns the complete metadata and ever shorter forms of the metadata. An x402 challenge uses the first form that fits
- * into its header.
+ * Returns the complete metadata and ever shorter forms of the metadata. An x402 challenge uses the first form of the
+ * metadata that fits into the header of the challenge.
  */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata

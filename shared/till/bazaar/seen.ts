@@ -40,8 +40,8 @@ export function readBazaar(value: unknown): Bazaar | null {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
     if (!isStorable(info) || !isStorable(schema)) return null
   } catch {
-    // JSON with thousands of nested levels makes the check throw a RangeError. JSON with so many nested levels does not
-    // count as an extension `bazaar`.
+    // JSON with thousands of nested levels makes the check throw a RangeError. Therefore such JSON does not count as an
+    // extension `bazaar`.
     return null
   }
   const template =

@@ -20,8 +20,8 @@ export const isWord = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= CHARS_MAX && WORD.test(value)
 
 /**
- * Returns at most {@link TAGS_MAX} tags. Of several tags that differ only in upper and lower case, the function keeps
- * the first tag.
+ * Returns at most {@link TAGS_MAX} tags. If several tags differ only in upper and lower case, the function keeps the
+ * first of these tags.
  */
 export function distinctTags(tags: readonly string[]): string[] {
   const byLower = Map.groupBy(tags, (tag) => tag.toLowerCase())
@@ -53,7 +53,7 @@ const DECODINGS_MAX = 5
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text
-  // The path must also be free of `..` and `://` after repeated decoding.
+  // The path must contain no `..` and no `://`, even after repeated decoding.
   for (let n = 0; n < DECODINGS_MAX; n++) {
     let next: string
     try {

@@ -17,13 +17,13 @@ const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 export const REVEALS = ['agent', 'owner'] as const
 export type Reveal = (typeof REVEALS)[number]
 
-/** Describes the format of an allowed host, for error messages. */
+/** Describes in words the format of an allowed host, for error messages. */
 export const ALLOWED_HOST_RULE =
   'be a host such as api.example.com, *.example.com or api.example.com:8443, without scheme and path'
 
 /**
- * Returns the host of an https URL in the form of `URL.host`: in lower case and without the default port. @returns null
- * if the text is no https URL.
+ * Returns the host of an https URL as the property `URL.host` shows it: in lower case and without the default port.
+ * @returns null if the text is no https URL.
  */
 function httpsHost(text: string): string | null {
   if (!URL.canParse(text)) return null
@@ -43,7 +43,7 @@ export function parseAllowedHost(text: string): string | null {
   if (name === '' || /[\s/?#@\\*%]/.test(name)) return null
   const host = httpsHost(`https://${name}/`)
   if (host === null || host.endsWith('.')) return null
-  // The function refuses a wildcard before an IP address, because no names exist below an IP address.
+  // The function refuses a wildcard before an IP address, because no host name can stand below an IP address.
   if (below !== undefined && (host.startsWith('[') || /^[\d.]+(?::\d+)?$/.test(host))) return null
   return below === undefined ? host : `*.${host}`
 }
@@ -76,6 +76,6 @@ const covers = (wide: string, narrow: string): boolean => {
 export const meetHosts: Meet = (one, other) =>
   covers(other, one) ? one : covers(one, other) ? other : null
 
-/** Tells whether one of the allowed hosts covers a host with its port, in the form of `URL.host`. */
+/** Tells whether one of the allowed hosts covers a given host with its port, as the property `URL.host` shows it. */
 export const isAllowedHost = (entries: readonly string[], host: string): boolean =>
   entries.some((entry) => covers(entry, host))

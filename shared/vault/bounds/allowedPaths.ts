@@ -15,7 +15,7 @@ const DECODINGS_MAX = 4
 /** Holds the allowed path `/`, which allows every path. */
 export const ANY_PATH = '/'
 
-/** Describes the format of an allowed path, for error messages. */
+/** Describes in words the format of an allowed path, for error messages. */
 export const ALLOWED_PATH_RULE =
   'be a path such as /v1/charges, without query, dot segments, empty segments and encoded slashes'
 
@@ -53,7 +53,7 @@ export const meetPaths: Meet = (one, other) =>
 /**
  * Tells whether one of the allowed paths is a prefix of a URL's path, as `URL.pathname` writes the path. Some servers
  * and proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. The function
- * refuses a path that such a server could move out of its allowed prefix.
+ * refuses a path if such a server could read the path as a path outside the allowed prefix.
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||

@@ -1,7 +1,7 @@
 /**
- * Checks the bounds of a credential. The bounds are the allowed hosts, methods and paths of requests with its secret,
- * and the allowed places of the secret in these requests. Every operation that uses a secret checks the bounds of the
- * credential. A credential with an empty list for any bound allows no request.
+ * Checks the bounds of a credential. The bounds (limits on use) are the allowed hosts, methods and paths of requests
+ * with the secret, and the allowed places of the secret in these requests. Every operation that uses a secret checks
+ * the bounds of the credential. If the list of any bound is empty, the credential allows no request.
  */
 
 import { defaultPlacement, meetPlacements, PLACEMENT_MAX } from '../placement.ts'
@@ -50,11 +50,11 @@ export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
 export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): boolean =>
   BOUNDS.every((bound) => isWithin(MEET[bound], wanted[bound], present[bound]))
 
-/** Returns bounds that allow only the requests that all given bounds allow. */
+/** Returns bounds (limits on use) that allow only those requests which all given bounds allow. */
 export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   return all.reduce((one, other) => {
-    // The common bounds of two lists may have more entries than a credential may hold. The function drops the extra
-    // entries, which can only make the bounds (limits on use) narrower.
+    // The bounds that two lists have in common may have more entries than a credential may hold. The function drops the
+    // surplus entries, which can only make the bounds (limits on use) narrower.
     const both = (bound: keyof Bounds) =>
       common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
     return {
@@ -67,15 +67,15 @@ export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
 }
 
 /**
- * Reports that a request violates a credential's bounds. The error's `message` continues a sentence that begins with
- * the credential's name, and names the violated bound.
+ * Reports that a request violates a credential's bounds. The error's `message` is the end of a sentence that begins
+ * with the credential's name. The message names the violated bound.
  */
 export class OutOfBoundsError extends Error {}
 
 /**
  * Checks the host, the method and the path of a request that the service sends or signs with a secret.
- * @param request.url is the URL with the values of its placeholders, because the function must check the path that the
- * service sends.
+ * @param request.url is the URL in which the values have replaced the placeholders, because the function must check the
+ * path that the service sends.
  * @throws {OutOfBoundsError}
  */
 export function checkBounds(

@@ -1,12 +1,12 @@
 /**
  * Compares lists of allowed hosts, methods or paths. The function type `Meet` takes two entries and returns the entry
  * that allows exactly the requests that both entries allow. Null means that the two entries allow no common request. An
- * entry is within another entry if the result of `Meet` for both equals the first entry. So the test for narrower
- * bounds and the intersection of bounds always agree.
+ * entry is within another entry if the result of `Meet` for both entries equals the first entry. Therefore the test for
+ * narrower bounds and the intersection of bounds always agree.
  */
 export type Meet = (one: string, other: string) => string | null
 
-/** Tells whether the list `present` allows everything that the list `wanted` allows. */
+/** Tells whether the list `present` allows every request that the list `wanted` allows. */
 export const isWithin = (
   meet: Meet,
   wanted: readonly string[],

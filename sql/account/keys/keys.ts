@@ -44,8 +44,8 @@ type KeyRow = {
 }
 
 /**
- * Describes an API key to look up, and the project's rate window that counts the request. The rate window '' counts all
- * requests that have no separate rate window.
+ * Describes an API key that the service looks up, and the rate window (the count of one minute) to which the request
+ * belongs. The rate window '' is for all requests that have no separate rate window.
  */
 export type WantedKey = { key: string; budget: '' | ':x402' }
 /** Holds the identity of a live API key, and the number of requests of its project in the current minute. */
@@ -61,7 +61,7 @@ export type FoundKey = {
 
 /**
  * Finds API keys and counts their requests. The SQL counts each request separately, so the first request of a batch
- * sees the lowest count. The SQL locks the rate windows in the order of `subject`, so that two batches of requests
+ * gets the lowest count. The SQL locks the rate windows in the order of `subject`, so that two batches of requests
  * cannot deadlock.
  */
 const FIND_KEYS = `
@@ -86,7 +86,7 @@ const FIND_KEYS = `
 /**
  * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. The service does
  * not cache API keys, so every API process notices a changed or revoked API key at the next request.
- * @returns one result for each API key of `wanted`, in the order of `wanted`. A null result means that no live API key
+ * @returns one result for each entry of `wanted`, in the order of `wanted`. A null result means that no live API key
  * matches the wanted API key.
  */
 export async function authenticateAll(

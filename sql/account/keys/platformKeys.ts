@@ -15,7 +15,7 @@ const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", r
 
 /**
  * Sets the maximum number of live platform keys of a service. Revoked platform keys do not count, because the service
- * keeps them for ever, and a maximum with them would end the rotation of platform keys.
+ * keeps these keys for ever. If revoked keys counted, nobody could rotate platform keys after some time.
  */
 export const PLATFORM_KEYS_MAX = 200
 

@@ -18,13 +18,14 @@ export type ClientDocument =
  */
 const DOCUMENTS_MAX = 5_000
 /**
- * If too many documents are stored, a new document takes the place of the oldest one that is older than IDLE_AFTER.
- * Otherwise one stranger could fill the table, and nobody could connect an app with another document for a week.
+ * If too many documents are stored, a new document replaces the oldest document, provided that this document is older
+ * than IDLE_AFTER. Without this replacement, one stranger could fill the table, and nobody could connect an app with
+ * another document for a week.
  */
 const IDLE_AFTER = '1 hour'
 /**
  * Sets the number of seconds after which a fetch of a client metadata document has certainly ended. The fetch ends with
- * a result, or because its worker process dies.
+ * a result, or ends because its worker process dies.
  */
 const FETCH_SECONDS = 15
 
@@ -56,7 +57,8 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
 
 /**
  * Asks a worker process to fetch a client metadata document. Concurrent requests for the same client metadata document
- * share one fetch. @returns false if too many client metadata documents are stored already, and all of them are young.
+ * share one fetch.
+ * @returns false if too many client metadata documents are stored already, and all of these documents are young.
  */
 export async function wantDocument(pool: Pool, id: string, url: string): Promise<boolean> {
   return transaction(pool, async (db) => {

@@ -14,14 +14,15 @@ export type OAuthClient = ClientMetadata & { id: string; host: string | null }
  */
 const UNUSED_MAX = 10_000
 /**
- * If too many clients are unused, a new client takes the place of the oldest one that is older than IDLE_AFTER.
- * Otherwise one stranger could fill the table, and nobody could connect an app for a day.
+ * If too many clients are unused, a new client replaces the oldest unused client, provided that this client is older
+ * than IDLE_AFTER. Without this replacement, one stranger could fill the table, and nobody could connect an app for a
+ * day.
  */
 const IDLE_AFTER = '1 hour'
 
 /**
- * Registers an OAuth client. @returns null if too many registered clients wait for their first grant, and all of them
- * are young.
+ * Registers an OAuth client.
+ * @returns null if too many registered clients wait for their first grant, and all of these clients are young.
  */
 export async function registerClient(
   db: Queryable,

@@ -22,8 +22,8 @@ export type OAuthGrant = {
 const GRANTS_MAX = 500
 
 /**
- * Lists the live OAuth grants, newest first, at most 500. @param projectIds selects the projects with the listed
- * grants. Null means every project.
+ * Lists the live OAuth grants, newest first, at most 500.
+ * @param projectIds selects the projects whose grants the list contains. Null means every project.
  */
 export async function listGrants(
   db: Queryable,

@@ -101,7 +101,7 @@ export type Consent = {
   holdsMail: boolean
 }
 
-/** Reports that the project of a consent is deleted, or that the person no longer decides for it. */
+/** Reports that the project of a consent is deleted, or that the person may no longer decide for the project. */
 export class NotDecidedForError extends Error {}
 
 /**
@@ -110,7 +110,8 @@ export class NotDecidedForError extends Error {}
  * @param consent describes the rights that the owner allows. A null `consent` means that the owner denies the request.
  * @returns the request for consent, with the authorization code if the owner consents. A null result means that the
  * request for consent is no longer open.
- * @throws {NotDecidedForError} In this case the request for consent stays open.
+ * @throws {NotDecidedForError} if the project is deleted or the person may not decide for the project. The request for
+ * consent then stays open.
  */
 export async function decideRequest(
   pool: Pool,

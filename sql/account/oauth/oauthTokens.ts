@@ -10,8 +10,8 @@ import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
 /**
- * The constants below set the lifetimes of OAuth tokens. A refresh token expires REFRESH_DAYS after it was issued, or
- * earlier if its OAuth grant ends.
+ * The following constants set the lifetimes of OAuth tokens. A refresh token expires REFRESH_DAYS after it was issued.
+ * If the OAuth grant ends earlier, the refresh token ends with the grant.
  */
 const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
@@ -35,7 +35,7 @@ export type TokenFault = 'invalid_grant' | 'invalid_scope'
 
 /**
  * Holds the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted OAuth client issues no
- * tokens. The grant of a person who may no longer decide for the project issues no tokens either.
+ * tokens. If a person may no longer decide for the project, the grant of this person also issues no tokens.
  */
 export const LIVE_GRANT = `
   g.revoked_at is null and g.expires_at > clock_timestamp()
@@ -166,8 +166,8 @@ async function issue(
 }
 
 /**
- * Ends an OAuth grant, and writes the end into the audit log of the project. From the next request on, the tokens of the
- * ended grant are invalid in every process. Calls that wait for mail of the project end too.
+ * Ends an OAuth grant, and writes the end into the audit log of the project. From the next request on, the tokens of
+ * the ended grant are invalid in every process. All calls that wait for mail of the project also end.
  * @param by names the person who ended the grant, or no person if the app itself caused the end.
  * @returns false if the grant had ended before.
  */

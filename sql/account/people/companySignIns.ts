@@ -20,8 +20,8 @@ const UNDER_WAY_MAX = 5_000
 export type CompanySignIn = {
   id: string
   /**
-   * Holds the person who connects an account at the identity provider to the person's account in this service. Null
-   * means that the sign-in signs a person in and connects no account.
+   * Holds the person of this service who connects an account at the identity provider to their own account. Null means
+   * that the sign-in signs a person in and connects no account.
    */
   personId: string | null
   state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
@@ -114,8 +114,8 @@ export async function answerSignIn(pool: Pool, id: string, answer: string): Prom
 }
 
 /**
- * Records who signed in at the identity provider, or why the sign-in failed. The function also deletes the answer,
- * verifier and nonce of the sign-in, which nothing else needs.
+ * Records who signed in at the identity provider, or why the sign-in failed. The function also deletes the answer, the
+ * verifier and the nonce of the sign-in, because no later step needs these values.
  */
 export async function endSignIn(
   db: Queryable,
@@ -142,9 +142,9 @@ const tell = (db: Queryable, id: string) =>
   db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
 
 /**
- * Uses the result of a company sign-in, which can be used only once. @returns the person who has connected the account
- * at the identity provider. Null means that nobody has connected the account, or that the result of the sign-in was
- * used before.
+ * Takes the result of a company sign-in, which can be taken only once.
+ * @returns the person who has connected the account at the identity provider. Null means that nobody has connected the
+ * account, or that the result of the sign-in was used before.
  */
 export async function takeSignIn(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ person_id: string }>(

@@ -7,7 +7,10 @@ import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson }
 
 /** Holds the lifetime of a sign-in link in minutes. */
 export const LINK_MINUTES = 15
-/** Limits a console session to this number of hours. A session also ends IDLE_HOURS after the person's last action. */
+/**
+ * Limits a console session to this number of hours. A console session also ends IDLE_HOURS after the person's last
+ * action.
+ */
 const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 const AGENT_MAX_CHARS = 300
@@ -16,9 +19,9 @@ const AGENT_MAX_CHARS = 300
 const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
- * Returns the stored hash of a sign-in link's token or of a console session's secret. The hash for the first operator
- * is the hash of release 0.2, so that an upgrade signs nobody out. The hash for other people differs, because a process
- * of release 0.2 knows no roles and would treat everyone as an operator.
+ * Returns the stored hash of a sign-in link's token or of a console session's secret. For the first operator, the hash
+ * has the same form as in release 0.2, so that an upgrade signs nobody out. For people other than the first operator,
+ * the hash has another form. A process of release 0.2 knows no roles and would treat every person as an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
@@ -65,7 +68,8 @@ export async function storeSignInLink(
     email,
   }: { token: string; personId: string; browserHash: Buffer | null; email: string | null },
 ): Promise<void> {
-  // The lock on the person makes a simultaneous change of the email address wait, so that the change deletes this link.
+  // The lock on the person makes a simultaneous change of the email address wait. The change then deletes this sign-in
+  // link.
   await db.query(
     `insert into console_links (token_hash, person_id, browser_hash, expires_at)
      select $1, pe.id, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes' from people pe
@@ -102,8 +106,8 @@ export type Browser = {
 }
 
 /**
- * Uses a sign-in link and starts a console session, in one SQL statement. So if two browsers use a sign-in link at the
- * same time, only one browser is signed in.
+ * Uses a sign-in link and starts a console session, in one SQL statement. Therefore, if two browsers use a sign-in link
+ * at the same time, only one browser is signed in.
  * @returns the console session and the secret for the browser's cookie. Null means that the sign-in link is unknown,
  * used, expired or made for another browser.
  */
@@ -174,10 +178,10 @@ export async function startSession(
 
 /**
  * Finds the live console session that has the given secret. The returned console session has the role and the projects
- * that its person has at this moment.
+ * that its person has at the time of the call.
  * @returns null if no live console session has the given secret.
- * @param active tells that the person acted, so that the function prolongs the console session. A page that only
- * refreshes itself does not prolong the console session.
+ * @param active tells that the person has just acted, so that the function prolongs the console session. A page that
+ * only refreshes itself does not prolong the console session.
  */
 export async function findSession(
   db: Queryable,
@@ -218,8 +222,9 @@ export type ListedSession = {
 const SESSIONS_MAX = 500
 
 /**
- * Lists at most 500 live console sessions, the most recently used first. @param personId selects the person with the
- * listed sessions. Null means that the function lists the sessions of all people.
+ * Lists at most 500 live console sessions, the most recently used first.
+ * @param personId selects the person whose sessions the list contains. Null means that the function lists the sessions
+ * of all people.
  */
 export async function listSessions(
   db: Queryable,

@@ -35,8 +35,9 @@ export async function storeChallenge(
 }
 
 /**
- * Uses a passkey challenge, which can be used only once. @returns false if the browser did not get the challenge, if
- * the challenge was for another purpose, or if the challenge has expired.
+ * Takes a passkey challenge, which can be taken only once.
+ * @returns false if the browser did not get the challenge, if the challenge was for another purpose, or if the
+ * challenge has expired.
  */
 export async function useChallenge(
   db: Queryable,
@@ -113,8 +114,9 @@ export async function findPasskey(
 }
 
 /**
- * Records a use of a passkey. @returns false if another use of the passkey has changed the signature counter in the
- * meantime (WebAuthn §7.2 step 22).
+ * Records that a passkey was used for a sign-in.
+ * @returns false if another use of the passkey has changed the signature counter in the meantime (WebAuthn §7.2 step
+ * 22).
  */
 export async function recordPasskeyUse(
   db: Queryable,

@@ -60,7 +60,7 @@ export const toPerson = ({ personId, email, name, role, projectIds }: PersonRow)
 
 /**
  * Writes the SQL condition that a person may decide approval requests and OAuth requests of a project. The parameters
- * `person` and `project` are SQL expressions for the ids.
+ * `person` and `project` are SQL expressions for the ids of the person and the project.
  */
 export const mayDecide = (person: string, project: string): string => `exists (
   select from people pe where pe.id = ${person} and (pe.role = 'operator' or pe.role = 'owner' and exists (
@@ -169,7 +169,7 @@ export type EndedGrant = { id: string; projectId: string; clientName: string }
 
 /**
  * Ends the OAuth grants of a person for projects for which the person may no longer decide. The grants stay ended if
- * the person gets the right back, because nobody could see and end them in the meantime.
+ * the person later gets the right back, because nobody could see and end these grants in the meantime.
  */
 async function endLostGrants(db: Queryable, personId: string): Promise<EndedGrant[]> {
   const { rows } = await db.query<EndedGrant>(
@@ -183,7 +183,7 @@ async function endLostGrants(db: Queryable, personId: string): Promise<EndedGran
   return rows
 }
 
-/** Ends the calls that wait for mail of the projects to which OAuth clients have lost their access. */
+/** If OAuth clients have lost their access to projects, ends the calls that wait for mail of these projects. */
 async function endWaitsOfApps(db: Queryable, grants: readonly EndedGrant[]): Promise<void> {
   const projectIds = new Set(grants.map(({ projectId }) => projectId))
   for (const projectId of projectIds) await notifyKeysChanged(db, projectId)

@@ -10,9 +10,9 @@ import { addJob } from '../../queue/jobs.ts'
 import { LINK_MINUTES } from './consoleSessions.ts'
 
 /**
- * MAILS_PER_HOUR limits the sign-in mails to one email address in an hour. KNOWN_PER_HOUR is the same limit for a
- * browser in which the person has signed in before, so that strangers cannot keep the person out. REQUESTS_MAX limits
- * the requests of strangers for sign-in mails in an hour in total.
+ * MAILS_PER_HOUR limits how many sign-in mails one email address gets in an hour. KNOWN_PER_HOUR limits the requests
+ * from a browser in which the person has signed in before, so that strangers cannot keep the person out. REQUESTS_MAX
+ * limits the total of all strangers' requests for sign-in mails in an hour.
  */
 const MAILS_PER_HOUR = 10
 const KNOWN_PER_HOUR = 20
@@ -68,8 +68,8 @@ export type WantedSignInMail = {
 }
 
 /**
- * Returns the facts that a requested sign-in mail contains. @returns null if the request is done or has expired, or if
- * no person has the email address.
+ * Returns the facts that a worker process needs for a requested sign-in mail.
+ * @returns null if the request is done or has expired, or if no person has the email address.
  */
 export async function findSignInMail(db: Queryable, id: string): Promise<WantedSignInMail | null> {
   const { rows } = await db.query<WantedSignInMail>(
@@ -83,8 +83,9 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
 }
 
 /**
- * Records an attempt to send a sign-in mail. @param isDeferred tells that the recipient's mail host asked for another
- * attempt later. After a sign-in link has expired, the service does not try to send its mail again.
+ * Records an attempt to send a sign-in mail.
+ * @param isDeferred tells that the recipient's mail host asked for another attempt later. After a sign-in link has
+ * expired, the service does not try again to send the mail with this link.
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {

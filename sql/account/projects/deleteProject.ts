@@ -11,10 +11,10 @@ import { queuePurge } from './purgeProject.ts'
 const PURSE_KEPT_ATOMIC = 10_000n
 
 /**
- * Deletes a project. The API key, the address and the endpoints of a deleted project stop working at once. A later job
- * deletes the data of the project. The row lock `for update` waits for transactions that store mail for the project. A
- * transaction that stores mail later finds that the project is deleted. The function does not delete a project with
- * money in the purse, because nobody could move the money without the purse's private key.
+ * Deletes a project. From the moment of the deletion, the project's API key, address and endpoints do not work. A later
+ * job deletes the data of the project. The row lock `for update` waits for those transactions that are storing mail for
+ * the project. A transaction that stores mail later finds that the project is deleted. The function does not delete a
+ * project with money in the purse, because nobody could move the money without the purse's private key.
  */
 export async function deleteProject(
   pool: Pool,
@@ -42,8 +42,8 @@ export async function deleteProject(
 }
 
 /**
- * Returns the total USDC of a project's purse in atomic units, by the last known balances. The total includes the
- * present address and the retired addresses of the purse.
+ * Returns the total USDC of a project's purse (its wallet) in atomic units, according to the last known balances. The
+ * total includes the present address and the retired addresses of the purse.
  */
 async function heldBy(db: Queryable, projectId: string): Promise<bigint> {
   const { rows } = await db.query<{ held: string }>(

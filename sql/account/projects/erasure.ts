@@ -41,7 +41,10 @@ const KEPT = [
 const countOf = (table: string): string =>
   `(select count(*) from (select from ${table} where project_id = $1 limit ${COUNTED_MAX}) rows)::int`
 
-/** Counts in SQL a project's rows that are not erased yet, as a JSON object with one number for each class of rows. */
+/**
+ * Writes SQL that counts the project's rows which are not erased yet. The result is a JSON object with one number for
+ * each class of rows.
+ */
 const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
   const tables = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => table)
@@ -52,8 +55,8 @@ const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
 const LATE = `interval '${2 * IDLE_MAX_S} seconds'`
 
 /**
- * Computes in SQL the removal state of the object store's objects. The state covers all projects together, because an
- * object does not name its project.
+ * Writes SQL that tells whether objects must still be removed from the object store. The result covers all projects
+ * together, because an object does not name its project.
  */
 const OBJECTS = `case
   when exists (select from blobs where idle_since < clock_timestamp() - ${LATE})

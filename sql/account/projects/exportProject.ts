@@ -46,8 +46,8 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // PostgreSQL ends a transaction that stays idle too long, and closes the connection of the transaction. The
-    // rollback fails if PostgreSQL has closed the connection.
+    // If a transaction stays idle too long, PostgreSQL ends the transaction and closes its connection. The rollback
+    // fails if PostgreSQL has closed the connection.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,

@@ -19,7 +19,8 @@ const columns = ({ fields }: Section): string =>
 
 /**
  * Writes the SQL query for one page of an export's section. The page begins after a given row in the order of the
- * section. The parameters of the query are $1 the project, $2 the time of the given row and $3 its row number.
+ * section. The parameters of the query are $1 (the project), $2 (the time of the given row) and $3 (the row number of
+ * the given row).
  */
 function pageOf(section: Section): string {
   const { from, age, condition = '', page = PAGE } = section

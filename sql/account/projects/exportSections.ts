@@ -9,8 +9,8 @@ export type Section = {
    */
   from: string
   /**
-   * Names the column by which the export orders the rows of a section. The export orders rows with the same value in
-   * the column `age` by their row number.
+   * Names the column by which the export orders the rows of a section. If several rows have the same value in the
+   * column `age`, the export orders these rows by their row number.
    */
   age: string
   /** Maps each field of an exported row to an SQL expression. */
@@ -220,7 +220,7 @@ export const SECTIONS: readonly Section[] = [
   },
   {
     kind: 'purchase',
-    // Purchases are exported without the sealed request and answer, and without signatures that could move money.
+    // The export of purchases leaves out the encrypted request and answer, and all signatures that could move money.
     from: 'purchases x',
     age: 'created_at',
     fields: {

@@ -6,8 +6,9 @@ import type { Queryable } from '../../db.ts'
 export class ProjectGoneError extends Error {}
 
 /**
- * Locks a project's row until the end of the transaction. Therefore the transactions that count rows of the project take
- * turns, and none of them stores a row that the erasure of the project would miss. @throws {ProjectGoneError}
+ * Locks a project's row until the end of the transaction. Therefore the transactions that count rows of the project run
+ * one after the other, and none of them stores a row that the erasure of the project would miss.
+ * @throws {ProjectGoneError}
  */
 export async function holdProject(db: Queryable, projectId: string): Promise<void> {
   const { rowCount } = await db.query(

@@ -33,8 +33,8 @@ export type Project = {
   emailAddress: string
   payTo: string | null
   /**
-   * Lists the chain addresses that belong to the project, in lower case. A payment from one of the project's own
-   * addresses does not count as income.
+   * Lists the chain addresses that belong to the project, in lower case. A payment from such an address does not count
+   * as income of the project.
    */
   ownAddresses: string[]
   paymentsEnabled: boolean
@@ -51,8 +51,8 @@ export type Project = {
   /** Holds the project's own limit of stored bytes. Null means that the service's limit on stored bytes applies. */
   storageLimitBytes: number | null
   /**
-   * Counts the payments that the project has claimed in the present UTC day. The field `gasToday` counts the gas of
-   * their transactions.
+   * Counts the payments that the project has claimed in the present UTC day. The field `gasToday` counts the gas that
+   * the transactions of these payments used.
    */
   settlementsToday: number
   gasToday: number
@@ -64,8 +64,9 @@ export type Project = {
   dailyGas: number | null
   /**
    * Counts the attachment bytes of the project that the service has read in the present UTC day. The field
-   * `textSecondsToday` counts the seconds of reading. The fields `dailyTextBytes` and `dailyTextSeconds` hold the
-   * limits of the project, and null means that the service's limit applies.
+   * `textSecondsToday` counts the seconds that the service spent on reading these attachments. The fields
+   * `dailyTextBytes` and `dailyTextSeconds` hold the limits of the project, and null means that the service's limit
+   * applies.
    */
   textBytesToday: number
   textSecondsToday: number

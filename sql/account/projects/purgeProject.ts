@@ -8,15 +8,15 @@ import { addJob, hasNoJob } from '../../queue/jobs.ts'
  */
 const PURGE_BATCH = 1_000
 /**
- * Limits the bytes of mail that one transaction deletes, because the deletion of gigabytes would exceed the statement
- * timeout at each run. A transaction deletes at least one mail, even if the mail is larger.
+ * Limits the bytes of mail that one transaction deletes. If one transaction deleted gigabytes, the transaction would
+ * exceed the statement timeout at each run. A transaction deletes at least one mail, even if the mail is larger.
  */
 const PURGE_BATCH_BYTES = 32 * 1024 * 1024
 
 /**
- * Deletes the rows of a deleted project in batches, with one transaction for each batch. If a crash stops the purge of
- * a project, the purge can run again. The service keeps the payments of a deleted project for audit, with their
- * endpoints and their retention days.
+ * Deletes the rows of a deleted project in batches, with one transaction for each batch. If a crash stops the purge
+ * (data deletion) of a project, the purge can run again. The service keeps the payments of a deleted project for audit,
+ * with their endpoints and their retention days.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string, bytes: string) =>
@@ -59,7 +59,8 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
 
 /**
  * Ends the purge of a deleted project: The function deletes endpoints and retention settings that no payment needs, and
- * records the end of the purge. If the record is missing, the maintenance job queues the purge job again.
+ * records the end of the purge. If the end of the purge (data deletion) is not recorded, the maintenance job queues the
+ * purge job again.
  */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(

@@ -10,7 +10,7 @@ import { type Actor, writeAudit } from '../audit.ts'
 const columnOf = (name: RetentionClass): string => `${RETENTION_CLASSES[name].column}_days`
 
 /**
- * Writes SQL for the number of days for which the service keeps rows of a retention class. The SQL reads
+ * Writes an SQL expression for the number of days for which the service keeps rows of a retention class. The SQL reads
  * project_retention (alias r) and service_retention (alias v). Null days mean that the service keeps the rows for ever.
  */
 export const daysOf = (name: RetentionClass): string => {

@@ -20,9 +20,9 @@ export type PolicyChange = {
 
 /**
  * Changes the send policy of a project, in the same transaction as other changes of the project. After a change to
- * `approve-new`, a recipient counts as known if the project has already sent the recipient mail without an approval. A
- * recipient does not become known through approved mail, because the approval already decided whether the recipient
- * becomes known.
+ * `approve-new`, a recipient counts as known if the project has already sent the recipient mail without an approval. If
+ * the mail to a recipient was approved, the change does not make the recipient known, because the approval has already
+ * decided whether the recipient becomes known.
  */
 export async function updateSendPolicy(
   db: Queryable,

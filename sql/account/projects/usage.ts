@@ -39,8 +39,8 @@ export async function addUsage(
 }
 
 /**
- * Returns the name, the age and the number of requests of a platform key. For a person at the console, the parameter
- * `keyId` is empty, because the person has no platform key.
+ * Returns the name and the age of a platform key, and the number of its requests. For a person at the console, the
+ * parameter `keyId` is empty, because the person has no platform key.
  */
 export async function findPlatformKeyUsage(
   db: Queryable,

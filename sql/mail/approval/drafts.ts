@@ -125,7 +125,7 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // Another request sent and deleted the draft after `findDraft` had read the draft.
+    // Another request has sent and deleted the draft after `findDraft` read the draft.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])

@@ -15,8 +15,8 @@ export type HeldEdit = { subject?: string; text?: string; html?: string | null }
 
 /**
  * Changes a mail that is held for the owner's approval. The function changes the row and the bytes of the held mail in
- * one transaction. The function changes the held mail only if it is still the version that the owner saw. So an owner
- * always reads exactly the mail that the service will send.
+ * one transaction. The function changes the held mail only if it is still the version that the owner saw. Therefore an
+ * owner always reads exactly the mail that the service will send.
  * @returns the result of the change to the held mail. The result `changed` means that the held mail differs from the
  * version that the owner saw. Null means that the project has no approval request with the id.
  */

@@ -6,8 +6,8 @@ import { lockUnsent } from '../outbound/unsentMails.ts'
 import { tellOfHeld } from './heldMails.ts'
 
 /**
- * Announces only once that a mail is held for approval. The function stores the event and the webhook deliveries, and
- * queues the job that ends the approval request at its expiry.
+ * Announces that a mail is held for approval. The function makes the announcement only once. The function stores the
+ * event and the webhook deliveries. The function also queues the job that ends the approval request at its expiry.
  * @returns false if the held mail no longer waits for a decision.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
@@ -45,7 +45,7 @@ export type Notice = {
 
 /**
  * Returns the notification about a waiting approval request, with the email addresses that still need the notification.
- * @returns null if the service must notify nobody about the approval request any more.
+ * @returns null if nobody still needs a notification about the approval request.
  */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(
@@ -62,7 +62,7 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
 }
 
 /**
- * Records an attempt to send the notifications about an approval request.
+ * Records that the service has tried to send the notifications about an approval request.
  * @param done lists the email addresses that need no further attempt, because their notification was sent or can never
  * be sent.
  * @param again is the time of the next attempt to notify the other email addresses. Null means that the service makes

@@ -1,6 +1,6 @@
 /**
- * Stores mail that waits for the owner's approval. The functions below change the approval request and the held mail
- * together, after they have locked the row of the outbound mail.
+ * Stores mail that waits for the owner's approval. The following functions change the approval request and the held
+ * mail together, after they have locked the row of the outbound mail.
  */
 
 import { addressKey, domainOf } from '../../../shared/mail/address.ts'
@@ -43,10 +43,10 @@ export type HeldDecision =
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 
 /**
- * Records the first decision about an approval request, and no further decision. If two people decide at the same time,
- * the function records only the first decision. An approval counts only for mail bytes with the hash that the approval
- * names.
- * @param within runs in the transaction that records the decision about the mail.
+ * Records the first decision about an approval request, and ignores every further decision. If two people decide at the
+ * same time, the function records only the first decision. An approval counts only for mail bytes with the hash that
+ * the approval names.
+ * @param within is a function that runs in the transaction which records the decision about the mail.
  * @returns null if the project has no such approval request.
  */
 export async function decideHeld(
@@ -195,8 +195,8 @@ async function endWithout(
 }
 
 /**
- * Records an event of a mail that is held for approval. Callers call `tellOfHeld` last in their transaction, because it
- * locks the project's event stream.
+ * Records an event of a mail that is held for approval. Callers call `tellOfHeld` last in their transaction, because
+ * the function locks the project's event stream.
  */
 export async function tellOfHeld(
   db: Queryable,
@@ -210,7 +210,10 @@ export async function tellOfHeld(
   )
 }
 
-/** Withdraws a held mail on behalf of its agent. The caller has locked the row of the withdrawn outbound mail. */
+/**
+ * Withdraws a held mail (a mail that waits for approval) when its agent asks for the withdrawal. The caller has locked
+ * the row of the withdrawn outbound mail.
+ */
 export async function withdrawHeld(
   db: Queryable,
   actor: Actor,

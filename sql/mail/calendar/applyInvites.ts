@@ -38,8 +38,8 @@ type Place = Omit<Given, 'invite'> & {
 const WHOLE = '-infinity'
 
 /**
- * Applies the invites of a message to the calendar of its project, in the caller's transaction. A calendar invite that
- * is outdated, or that does not come from the organizer, changes nothing.
+ * Applies the invites of a message to the calendar of its project, in the caller's transaction. A calendar invite
+ * changes nothing if the invite is outdated, or does not come from the organizer.
  */
 export async function applyInvites(
   db: Client,
@@ -72,8 +72,8 @@ export async function applyInvites(
 }
 
 /**
- * Gives an invite without times the times of its event in the calendar. @returns null if the calendar lacks the event,
- * so that the invite changes nothing.
+ * If an invite has no times, gives the invite the times that its event has in the calendar.
+ * @returns null if the calendar lacks the event, so that the invite changes nothing.
  */
 async function timed(db: Queryable, given: Given): Promise<Place | null> {
   const { message, invite, instance } = given
@@ -114,7 +114,7 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
     case 'CANCEL':
       return revise(db, place)
     default:
-      // An attendee, or the attendee's mail program, can only propose a change of the calendar event. A calendar event
+      // An attendee, or the attendee's mail program, can only propose a change of a calendar event. A calendar event
       // changes only through a mail of its organizer.
       return Promise.resolve('proposal')
   }
@@ -251,7 +251,7 @@ async function storeEvent(
   return rows[0]!.row
 }
 
-/** Deletes the instances of a calendar event that a stranger announced before the organizer announced the series. */
+/** Deletes instances of a calendar event that a stranger announced before the organizer announced the whole series. */
 async function forgetUnprovenInstances(
   db: Queryable,
   { message: { projectId }, uid }: Place,
@@ -266,8 +266,8 @@ async function forgetUnprovenInstances(
 }
 
 /**
- * Deletes the instances of a calendar event that changed before the whole series moved. The function also deletes the
- * answers to the old time.
+ * When a whole series moves to another time, deletes the changed instances of the series from before the move. The
+ * function also deletes the attendees' answers to the old time.
  */
 async function forgetChangedInstances(
   db: Queryable,
@@ -303,7 +303,7 @@ async function cancelInstances(
 }
 
 /**
- * Records this project's own answer to an invite. An answer to a whole series also counts for the changed instances of
+ * Records this project's own answer to an invite. An answer to a whole series also applies to the changed instances of
  * the series.
  */
 async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Place) {
@@ -333,7 +333,7 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // The attendee answers an earlier version of the calendar event, when the event may have had another time.
+  // The attendee answers an earlier version of the calendar event, which may have had another time.
   const isAboutTime = isTimed && isSameStart(event.invite, invite)
   if (invite.sequence < event.sequence && !isAboutTime) return 'outdated'
   const { rowCount } = await db.query({

@@ -15,7 +15,7 @@ export type EventState = {
 
 /**
  * Finds the event of each invite in the project's calendar, in the order of the invites. A null entry means that the
- * calendar lacks the event of the invite.
+ * project's calendar does not have the event of the invite.
  */
 export async function findEventStates(
   db: Queryable,
@@ -121,7 +121,7 @@ export async function startOwnEvent(
 /**
  * Raises the SEQUENCE (RFC 5545) of a calendar event that this project organizes, and returns the new SEQUENCE.
  * @returns null if the project organizes no event with the UID.
- * @param event is the new state of the calendar event. Null means that the calendar event stays as it is.
+ * @param event is the new state of the calendar event. Null means that the calendar event does not change.
  */
 export async function reviseOwnEvent(
   db: Queryable,

@@ -18,17 +18,17 @@ export const INSTANCES_MAX = 2_000
  */
 const TRIES_MAX = 3
 /**
- * Sets the number of seconds after which another job run may compute an event's instances, because the first run must
- * have died.
+ * Sets the number of seconds after which a second job run may compute an event's instances, because the first run has
+ * certainly died.
  */
 const CLAIM_SECONDS = 10
 
 const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative')`
 
 /**
- * Puts events into the calendar, or removes events from the calendar. The function stores the single instance of an
- * event that does not recur at once. A job computes the instances of a recurrence rule, because a stranger's recurrence
- * rule may have no end.
+ * Puts events into the calendar, or removes events from the calendar. If an event does not recur, the function stores
+ * its single instance at once. A job computes the instances of a recurrence rule, because a stranger's recurrence rule
+ * may have no end.
  */
 export async function placeInstances(db: Queryable, eventRows: readonly string[]): Promise<void> {
   if (eventRows.length === 0) return
@@ -134,9 +134,9 @@ export async function nextExpansionAt(db: Queryable, projectId: string): Promise
 export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
 /**
- * Stores the instances of a calendar event. The function stores nothing if the event has left the calendar or got
- * another recurrence rule in the meantime. If the event has more instances than fit, the service computes them again
- * after half of the time that they cover.
+ * Stores the instances of a calendar event. The function stores nothing if the event has left the calendar, or has got
+ * another recurrence rule in the meantime. If the event has more instances than the service stores, the service
+ * computes the instances again after half of the time that the stored instances cover.
  */
 export async function storeInstances(
   db: Queryable,

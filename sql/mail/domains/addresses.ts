@@ -12,8 +12,8 @@ export async function notifyAddressesChanged(db: Queryable, address: string): Pr
 }
 
 /**
- * Returns those of the given email addresses (in lower case) that are inbox addresses of projects. The inbox addresses
- * of deleted projects are left out.
+ * Returns those of the given email addresses (in lower case) that are inbox addresses of projects on this service. The
+ * inbox addresses of deleted projects are left out.
  */
 export async function findAddresses(db: Queryable, addresses: string[]): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>({

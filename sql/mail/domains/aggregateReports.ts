@@ -8,7 +8,7 @@ const KEPT_DAYS = 400
  * of reports.
  */
 const DAY_MAX = 2_000
-/** Limits the reports with an unproven sender among them, because anybody can write such a report. */
+/** Sets the maximum number of stored reports whose sender is not proven, because anybody can write such a report. */
 const UNPROVEN_DAY_MAX = 500
 const DELETED_AT_ONCE = 1_000
 
@@ -96,7 +96,7 @@ const SOURCES_MAX = 100
 const REPORTERS_MAX = 5
 
 /**
- * Sums up the proven aggregate reports of the last `days` days.
+ * Sums up the aggregate reports with a proven sender from the last `days` days.
  * @returns the sums of the aggregate reports. The field `unproven` counts the aggregate reports with an unproven
  * sender. No other sum includes aggregate reports with an unproven sender.
  */

@@ -10,8 +10,8 @@ import type { Queryable } from '../../db.ts'
  */
 const KEY_BITS = 2048
 /**
- * Sets the maximum number of signing keys of a domain. The two newest DKIM keys of a domain both sign its mail. So
- * during the replacement of a DKIM key, DNS always has the record of at least one signing key.
+ * Sets the maximum number of signing keys of a domain. The two newest DKIM keys of a domain both sign its mail.
+ * Therefore, during the replacement of a DKIM key, DNS always has the record of at least one signing key.
  */
 const SIGNING_KEYS = 2
 
@@ -93,7 +93,7 @@ export async function findDkimSigners(
   })
 }
 
-/** Deletes all DKIM keys of a domain, or only the DKIM key of one selector. */
+/** Deletes all DKIM keys of a domain, or only the DKIM key with one selector. */
 export async function deleteDkimKeys(
   db: Queryable,
   domain: string,

@@ -1,6 +1,9 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Describes a domain's secret for handing over mail by HTTP, without the value of the secret. */
+/**
+ * Describes a domain's inbound secret, with which a mail service delivers mail by HTTP. The description does not
+ * contain the value of the secret.
+ */
 export type InboundSecret = {
   /** Holds the id of the secret, in the form `DOMAIN#VERSION`. */
   keyId: string
@@ -12,7 +15,7 @@ export type InboundSecret = {
   expiresAt: Date | null
 }
 
-/** Holds the time for which the previous secret of a domain stays valid after the creation of a new secret. */
+/** Holds how long the previous secret of a domain stays valid after the creation of a new secret. */
 const OVERLAP = '24 hours'
 
 type Row = { domain: string; version: number; created_at: Date; expires_at: Date | null }
@@ -24,8 +27,8 @@ const toSecret = (row: Row): InboundSecret => ({
 })
 
 /**
- * Creates a domain's secret for handing over the domain's mail by HTTP. The previous secret of the domain expires after
- * a day.
+ * Creates a domain's inbound secret, with which a mail service delivers the domain's mail by HTTP. The previous secret
+ * of the domain expires after a day.
  */
 export async function newInboundSecret(pool: Pool, domain: string): Promise<InboundSecret> {
   return await transaction(pool, async (db) => {
@@ -47,7 +50,7 @@ export async function newInboundSecret(pool: Pool, domain: string): Promise<Inbo
   })
 }
 
-/** Lists a domain's valid secrets for handing over mail by HTTP, newest first. */
+/** Lists a domain's valid inbound secrets (for the delivery of mail by HTTP), newest first. */
 export async function listInboundSecrets(db: Queryable, domain: string): Promise<InboundSecret[]> {
   const { rows } = await db.query<Row>(
     `select * from inbound_secrets where domain = $1 and (expires_at is null or expires_at > clock_timestamp())
@@ -63,7 +66,9 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
  */
 const ALL_MAX = 20_000
 
-/** Lists the valid secrets of all domains for handing over mail by HTTP, without the values of the secrets. */
+/**
+ * Lists the valid inbound secrets of all domains (for the delivery of mail by HTTP), without the values of the secrets.
+ */
 export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecret[]> {
   const { rows } = await db.query<Row>(
     `select * from inbound_secrets where expires_at is null or expires_at > clock_timestamp()
@@ -72,7 +77,7 @@ export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecre
   return rows.map(toSecret)
 }
 
-/** Revokes every secret of a domain for handing over mail by HTTP at once. */
+/** Revokes at once every inbound secret of a domain (for the delivery of mail by HTTP). */
 export async function revokeInboundSecrets(db: Queryable, domain: string): Promise<void> {
   await db.query(
     `update inbound_secrets set expires_at = clock_timestamp()

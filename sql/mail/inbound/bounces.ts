@@ -19,7 +19,7 @@ import { suppress } from '../outbound/suppressions.ts'
 /** Holds the label that a message gets when it bounces. */
 const LABEL = 'bounced'
 
-/** Holds the beginning of a recipient's error text if the bounce is not proven. */
+/** Holds the first words of a recipient's error text if the bounce is not proven. */
 const UNPROVEN = 'unproven report: '
 
 /** Tells whether a proven bounce has already marked a recipient as bounced. */
@@ -85,8 +85,8 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An earlier unproven bounce may have marked all these recipients as bounced already. In this case, the service has
-  // already recorded the event `message.bounced`.
+  // An earlier bounce that was not proven may already have marked all these recipients as bounced. If an earlier bounce
+  // has marked all recipients, the service has already recorded the event `message.bounced`.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -134,17 +134,18 @@ const ENDED = ['failed', 'bounced']
 const NOT_SENT = [...ENDED, 'queued', 'deferred']
 
 /**
- * Matches a bounce with the recipients of the returned message. The bounce of a forwarded message may name an unknown
- * address. If the message has only one recipient, such a bounce still counts for that recipient.
+ * Returns those recipients of the returned message to whom a bounce belongs. The bounce of a forwarded message may name
+ * an address that the message does not have as a recipient. If the message has only one recipient, such a bounce still
+ * counts for this recipient.
  */
 function match(
   isReport: boolean,
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ): Match[] {
-  // A recipient whom the mail host refused got no message, so no bounce can concern that recipient. A bounce may come
-  // before the record of its attempt. But a mail that is still to be sent to one of several recipients must not end,
-  // because another recipient could have written the bounce.
+  // A recipient whom the mail host refused got no message, so no bounce can concern that recipient. A bounce may arrive
+  // before the service has recorded the delivery attempt. If the mail is still to be sent to one of several recipients,
+  // the bounce must not end this mail, because another recipient could have written the bounce.
   const excluded = recipients.length === 1 ? ENDED : NOT_SENT
   const sent = recipients.filter(({ state }) => !excluded.includes(state))
   const named = failed.flatMap((recipient) => {
@@ -159,8 +160,8 @@ function match(
 }
 
 /**
- * Matches a proven bounce with the recipient of the returned copy, because a proven bounce concerns only this
- * recipient. If a proven bounce names another address, somebody forwarded the mail.
+ * A proven bounce concerns only the recipient of the returned copy. Returns this recipient. If a proven bounce names
+ * another address, somebody forwarded the mail.
  */
 function prove(
   { address }: ReturnedCopy,
@@ -187,8 +188,8 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Sets the maximum number of sent copies that the function reads for one bounce address. A bounce address may fit
- * several messages, because it holds only the beginning of a message's hash.
+ * Sets the maximum number of sent copies that the function reads for one bounce address. A bounce address holds only
+ * the beginning of a message's hash, so several messages may fit the bounce address.
  */
 const COPIES_MAX = 500
 

@@ -132,8 +132,8 @@ export async function readRulesOf(
 export type SenderRule = { inbox: string; type: Rule['type']; value: string }
 
 /**
- * Lists the email rules about blocked senders of an inbox: each blocking rule, and each rule that allows an address of
- * a blocked domain. If `inbox` is null, the function lists the rules of all inboxes.
+ * Lists the email rules that decide about blocked senders of an inbox: each blocking rule, and each rule that allows an
+ * address of a blocked domain. If `inbox` is null, the function lists the rules of all inboxes.
  */
 export async function listSenderRules(db: Queryable, inbox: string | null): Promise<SenderRule[]> {
   const { rows } = await db.query<SenderRule>(

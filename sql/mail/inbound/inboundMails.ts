@@ -7,8 +7,8 @@ import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
 import { deleteUnusedRawMails } from '../messages/rawMails.ts'
 
 /**
- * Describes the mail provider that handed over a mail. The service keeps the provider's SPF result, because it does not
- * know the IP address of the client that sent the mail.
+ * Describes the mail provider that delivered a mail to this service. The service keeps the provider's SPF result,
+ * because it does not know the IP address of the client that sent the mail.
  */
 export type MailProvider = { name: string; spf: AuthenticationWord | null }
 
@@ -37,7 +37,7 @@ export type SpooledMail = {
    */
   traceparent?: string | null
   /**
-   * Holds the mail provider that handed over the mail by HTTP. If `provider` is absent or null, the mail came by SMTP.
+   * Holds the mail provider that delivered the mail by HTTP. If `provider` is absent or null, the mail came by SMTP.
    */
   provider?: MailProvider | null
   /**
@@ -48,8 +48,8 @@ export type SpooledMail = {
 }
 
 /**
- * Sets the number of bytes above which a mail gets a separate parse job, because a large mail would delay the other
- * mails of a batch. All mails in the object store have more bytes than BATCHED_BYTES.
+ * Sets the number of bytes above which a mail gets its own parse job, because a large mail would delay the other mails
+ * of a batch. All mails in the object store have more bytes than BATCHED_BYTES.
  */
 export const BATCHED_BYTES = BLOB_BYTES
 
@@ -107,8 +107,8 @@ const ACCEPT = `
 
 /**
  * Stores a batch of spooled mails in one statement: the raw mails, one inbound mail for each inbox, and their parse
- * jobs. A second storage of the same mail changes nothing. A mail is stored a second time if the listener process died
- * before it deleted the mail from the spool.
+ * jobs. If the same mail is stored a second time, the second storage changes nothing. A mail is stored a second time if
+ * the listener process died before it deleted the mail from the spool.
  */
 export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
@@ -152,25 +152,25 @@ export type InboundMail = {
   envelopeTo: string
   /**
    * Holds the IP address of the client that sent the mail. Null means that an inbox of this service sent the mail, so
-   * no client sent it.
+   * that no client has sent the mail.
    */
   remoteIp: string | null
   helo: string | null
   receivedAt: Date
   traceparent: string | null
-  /** Holds the mail provider that handed over the mail by HTTP. Null means that the mail came by SMTP. */
+  /** Holds the mail provider that delivered the mail by HTTP. Null means that the mail came by SMTP. */
   provider: MailProvider | null
 }
 
 /**
- * Describes an inbound mail that is larger than the caller accepts. The description holds the size of the mail instead
- * of the bytes.
+ * Describes an inbound mail that is larger than the size which the caller accepts. The description holds the size of
+ * the mail instead of the bytes.
  */
 export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
 
 /**
- * Writes a query that selects the inbound mails before it joins other tables. Without this order, a query plan that
- * PostgreSQL made for an empty table would read all mails of the inbox.
+ * Writes a query that first selects the inbound mails and then joins other tables. Without this order, a query plan
+ * that PostgreSQL made for an empty table would read all mails of the inbox.
  */
 const findText = (condition: string) => `
   with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')
@@ -253,8 +253,8 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // The function returns a mail in the object store without its bytes, even if `maxBytes` allows them. A mail in the
-  // object store is too large for a batch.
+  // If a mail is in the object store, the function returns the mail without its bytes, even if `maxBytes` allows the
+  // bytes. A mail in the object store is too large for a batch.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
@@ -283,10 +283,10 @@ const UNSURE_MAX_MS = 60 * 60_000
 const UNSURE_STEP_MS = 30_000
 
 /**
- * Queues another authentication check of an inbound mail's sender. The wait before each authentication check is as long
- * as all earlier waits together.
- * @param unsureSince is the time of the first check without an answer, because an outage may delay the first check for
- * hours.
+ * Queues another authentication check of an inbound mail's sender. Before each further authentication check, the mail
+ * waits as long as it has already waited in total.
+ * @param unsureSince is the time of the first check for which DNS gave no answer, because an outage may delay the first
+ * check for hours.
  * @returns false if the mail has already waited for an hour, so that the function queues no further check.
  */
 export async function parseAgainLater(

@@ -7,7 +7,7 @@ import { recordEvents } from '../../events/events.ts'
 import { hasBouncedForSure, hashRange, recordBounce } from './bounces.ts'
 import { recordComplaint } from './complaints.ts'
 
-/** Identifies the sent copy of a message about which a mail relay reports. */
+/** Identifies the sent copy of a message to which a mail relay's report belongs. */
 type Copy = {
   message_row: string
   project_id: string
@@ -21,12 +21,12 @@ type Copy = {
 const COPY = `
   select r.message_row, m.project_id, m.message_id, r.address, r.state, r.error, p.email_address as inbox
   from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
-/** Sets the maximum number of sent copies that a query reads for one relay's id, or for one beginning of a hash. */
+/** Sets the maximum number of sent copies that a query reads for one id of a relay, or for one beginning of a hash. */
 const COPIES_MAX = 500
 
 /**
- * Records a bounce or a complaint that a mail relay has reported. The report is already proven to be authentic. A
- * repeated report changes nothing.
+ * Records a bounce or a complaint that a mail relay has reported. The caller has already proven that the report is
+ * authentic. A repeated report changes nothing.
  * @param domain limits the report to mail of this domain. Null means that the relay may report about mail of any
  * domain.
  * @returns false if the report fits no sent copy of a message, or if the report is already recorded.

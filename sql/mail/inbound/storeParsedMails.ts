@@ -18,8 +18,8 @@ import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 
 /**
  * Tells how an inbound mail was stored. The outcome `retransmission` means that the inbox already has or had the
- * message. The outcome `gone` means that the project of the inbox is deleted. The outcome `busy` means that the mail
- * was not stored, because another transaction has locked the inbox.
+ * message. The outcome `gone` means that the project of the inbox is deleted. The outcome `busy` means that the mail is
+ * not stored yet, because another transaction has locked the inbox.
  */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
@@ -36,10 +36,7 @@ export type AuthenticatedMail = IndexedMail & {
   holdsReport?: boolean
 }
 
-/**
- * Sets the longest time for which a transaction waits for a further lock after the transaction has locked several
- * inboxes.
- */
+/** After a transaction has locked several inboxes, the transaction waits at most for this time for a further lock. */
 const PATIENCE = '500ms'
 
 /**
@@ -70,7 +67,8 @@ export async function storeParsedMails(
       repeated.map(({ inbound }) => inbound.rawId),
     )
     // The function records the events at the end of the transaction, because `recordEvents` locks the project's event
-    // stream. With an earlier record, two transactions could deadlock on the event stream and the message of a bounce.
+    // stream. If the function recorded the events earlier, two transactions could deadlock on the event stream and the
+    // message of a bounce.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -174,11 +172,12 @@ type Known = {
 }
 
 /**
- * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread to which the
- * mail refers. The query orders by Message-ID so that PostgreSQL uses the right index. Without the order by Message-ID,
- * a query plan that PostgreSQL made for an empty table read the whole inbox for each mail.
- * @returns the search results by the index of the mail in `wave`. A mail without results is an inbound mail that the
- * service has already processed.
+ * Searches in the inbox of each mail for three things: for the same message, for its Message-ID, and for the nearest
+ * thread to which the mail refers. The query orders its rows by Message-ID, so that PostgreSQL uses the right index.
+ * Without the order by Message-ID, a query plan that PostgreSQL made for an empty table read the whole inbox for each
+ * mail.
+ * @returns the search results by the index of the mail in `wave`. If a mail has no search results, the service has
+ * already processed this inbound mail.
  */
 async function findRelated(
   db: Queryable,
@@ -244,7 +243,7 @@ async function findRelated(
   )
 }
 
-/** Returns the Message-IDs of the message that a bounce returns, the proven Message-ID first. */
+/** Returns the Message-IDs of the message that a bounce returns. A proven Message-ID comes first. */
 const returnedIds = ({ bounce }: ParsedMail): string[] =>
   bounce === null
     ? []
@@ -307,8 +306,8 @@ async function freeMessageId(
   taken: Set<string>,
 ): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // After 8 tries, the number in the alternative Message-ID is random. With consecutive numbers only, each of
-    // thousands of mails with one Message-ID would need thousands of tries.
+    // After 8 tries, the function uses a random number for the alternative Message-ID. With consecutive numbers only,
+    // thousands of mails with the same Message-ID would need thousands of tries each.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     if (taken.has(`${projectId} ${candidate}`)) continue

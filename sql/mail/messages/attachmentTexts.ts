@@ -13,7 +13,7 @@ import { readMessageEvents } from './messageEvents.ts'
 
 /**
  * Queues a job that reads the attachments of a project. The database rows of the project tell the job which attachments
- * wait for a reading.
+ * the job must still read.
  */
 export const queueReading = (
   db: Queryable,
@@ -29,8 +29,8 @@ export const queueReading = (
   })
 
 /**
- * Sets the number of seconds after which another run makes the attachments of a message searchable. The run that read
- * the last attachment does this within seconds, unless it dies.
+ * After this number of seconds, another run makes the texts of a message's attachments searchable. The run that read
+ * the last attachment makes the texts searchable within seconds, unless the run dies.
  */
 const SEARCHABLE_SECONDS = 60
 
@@ -111,9 +111,9 @@ export type TextOutcome = {
 
 /**
  * Records the text that a worker process read from an attachment, together with the event. A second call for the same
- * attachment changes nothing. With the last text of a message, the transaction also queues a job, which makes the texts
- * searchable if the present run dies.
- * @returns true if no attachment of the message waits for a reading any more.
+ * attachment changes nothing. After the last attachment text of a message, the transaction also queues a job, which
+ * makes the texts searchable if the present run dies.
+ * @returns true if the service has now read every attachment of the message.
  */
 export async function recordText(pool: Pool, projectId: string, outcome: TextOutcome) {
   return transaction(pool, async (db) => {
@@ -136,8 +136,8 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
     })
     const isLast = !rows[0]!.waits
     if (isFirst && isLast) await queueSearchable(db, projectId, messageRow)
-    // The function records the events at the end of the transaction, because `recordEvents` locks the project's event
-    // stream until the commit.
+    // The function records the events at the end of the transaction, because `recordEvents` keeps the project's event
+    // stream locked until the commit.
     await recordEvents(db, events)
     return isLast
   })
@@ -197,8 +197,8 @@ const describe = (
   })
 
 /**
- * Adds the one-time codes and links of an attachment to the codes and links of its message. @returns whether the first
- * code of the message comes from the attachment.
+ * Adds the one-time codes and links of an attachment to the codes and links of its message.
+ * @returns a boolean that tells whether the first code of the message comes from the attachment.
  */
 async function addFound(
   db: Client,

@@ -40,8 +40,8 @@ export async function keepAttachments(
 }
 
 /**
- * Sets the maximum number of bytes of attachments in one SQL statement. An attachment above this size gets a separate
- * SQL statement.
+ * Sets the maximum number of bytes of attachments in one SQL statement. An attachment with more bytes than this number
+ * gets a separate SQL statement.
  */
 const STATEMENT_BYTES = 1024 * 1024
 

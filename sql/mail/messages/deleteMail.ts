@@ -54,8 +54,8 @@ export async function deleteThread(
 }
 
 /**
- * Locks the row of the project, as `storeParsedMails` does, so that no message joins a thread during the deletion of
- * the thread.
+ * Locks the row of the project, as `storeParsedMails` also does, so that no message joins a thread while the thread is
+ * being deleted.
  */
 async function lockInbox(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
@@ -63,7 +63,7 @@ async function lockInbox(db: Queryable, projectId: string): Promise<void> {
 
 /**
  * Corrects threads after a deletion of messages, and deletes empty threads. The SQL finds the last message of a thread
- * by an index and does not count, because counting a thread of a million messages takes a second.
+ * by an index. A count would be slow, because counting a thread of a million messages takes a second.
  * @param removed lists the row number of the thread of each deleted message.
  */
 export async function shrinkThreads(db: Queryable, removed: readonly string[]): Promise<void> {

@@ -3,8 +3,8 @@ import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
- * BATCH limits the number of messages that one batch expires. BATCH_BYTES roughly limits the bytes of a batch, because
- * a message can have up to 35 MB.
+ * BATCH limits how many messages one batch deletes because of their age. BATCH_BYTES roughly limits how many bytes of
+ * messages one batch deletes, because a message can have up to 35 MB.
  */
 const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
@@ -16,12 +16,13 @@ const BATCH_BYTES = 8 * 1024 * 1024
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
 
-/** Selects inbound mails that have no message of their own, because they were repeated or refused. */
+/** Selects inbound mails that have no message of their own, because the mails were repeated or refused. */
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
 /**
- * Selects as `due` the oldest messages of project $1 that are older than $2 and may expire. The selection has at least
- * one message, and further messages only while the total size is below BATCH_BYTES.
+ * Selects, under the name `due`, the oldest messages of project $1 that are older than $2 and that the service may
+ * delete. The selection holds at least one message, and takes further messages only while the total size is below
+ * BATCH_BYTES.
  */
 const due = (condition: string): string => `
   held as (

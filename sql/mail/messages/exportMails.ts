@@ -39,8 +39,8 @@ export async function* exportMails(
 }
 
 /**
- * Returns the content that `read` reads. Null means that the object store has lost the content. A lost content must not
- * end the export, because then the rest of the mail could never be exported.
+ * Returns the content that `read` reads. Null means that the object store has lost the content. If one content is lost,
+ * the export must continue, because otherwise the rest of the mail could never be exported.
  */
 async function orLost(read: () => Promise<Buffer>): Promise<Buffer | null> {
   try {
@@ -87,8 +87,8 @@ type ContentRow = {
 }
 
 /**
- * Composes a message again that has no raw mail, because the raw mail was removed by age, is lost, or is not composed
- * yet. The composed message consists of the stored parts, without lost attachments.
+ * Composes a message again if the message has no raw mail, because the raw mail was removed by age, is lost, or is not
+ * composed yet. The composed message consists of the stored parts, without lost attachments.
  */
 async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
   const { rows } = await db.query<ContentRow>(

@@ -204,7 +204,7 @@ const page = (byStatus: boolean) => `
 
 /**
  * Writes SQL for a page of labelled messages. The SQL reads the messages that have the first label of the filter, and
- * keeps the messages that also have all other labels.
+ * keeps those messages that also have all other labels of the filter.
  */
 const labelledPage = (byStatus: boolean) => {
   const given = `$${byStatus ? 7 : 6}::text[]`
@@ -275,8 +275,9 @@ export const FIND_MESSAGE = `
 export type WantedMessage = { projectId: string; messageId: string }
 
 /**
- * Finds messages of several projects. @returns one result for each wanted message, in the order of `wanted`. A null
- * result means that the project has no such message.
+ * Finds the messages that the callers want, in one query for several projects.
+ * @returns one result for each wanted message, in the order of `wanted`. A null result means that the project has no
+ * such message.
  */
 export async function findMessages(
   db: Queryable,

@@ -14,7 +14,8 @@ export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 
 /**
  * Sets the number of seconds after which another run of the reading job may take an attachment, because the first run
- * must have died. CLAIM_SECONDS is long enough, because a job run needs only seconds of processor time to read a file.
+ * has certainly died. CLAIM_SECONDS is long enough, because a job run needs only seconds of processor time to read a
+ * file.
  */
 const CLAIM_SECONDS = 120
 
@@ -25,7 +26,7 @@ const CLAIM_SECONDS = 120
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
 /**
- * Sets the number of seconds from the scheduled time of a mail until the reading job reads its attachments. The delay
+ * Sets how many seconds after the scheduled time of a mail the reading job reads the mail's attachments. The delay
  * begins at the scheduled time, because the service sends the mail at about that time.
  */
 const SCHEDULED_SECONDS = 1
@@ -88,8 +89,8 @@ export async function takePendingText(
 }
 
 /**
- * Limits how many attachments {@link nextTextAt} looks at. A project reads far fewer attachments at once, so that one
- * of them is free.
+ * Limits how many attachments {@link nextTextAt} looks at. A project reads far fewer attachments at once, so at least
+ * one of the looked-at attachments is free.
  */
 const LOOKED_AT_MAX = 1_000
 const PENDING = `from attachment_texts x join messages m on m.row = x.message_row
@@ -97,8 +98,8 @@ const PENDING = `from attachment_texts x join messages m on m.row = x.message_ro
 
 /**
  * Returns the time at which the reading job may read a project's next attachment. The time is later if the project has
- * used up its daily limits, or if another job run is reading the attachment. @returns null if no attachment of the
- * project waits for reading.
+ * used up its daily limits, or if another job run is reading the attachment at the moment.
+ * @returns null if no attachment of the project waits for reading.
  */
 export async function nextTextAt(
   db: Queryable,

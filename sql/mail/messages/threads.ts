@@ -44,8 +44,9 @@ export type ThreadPage = {
 
 /**
  * Returns one page of threads, the most recently updated first. A new message moves its thread to the top of the list,
- * so that the thread could vanish from later pages. Therefore the page token of a thread list holds the time of the
- * first page's reading. Later pages order the threads by their state at that time, so no thread is lost or repeated.
+ * so that the thread could vanish from later pages. Therefore the page token of a thread list holds the time at which
+ * the client read the first page. Later pages order the threads by their state at that time, so that no thread is
+ * missing or repeated.
  */
 export async function listThreads(
   db: Queryable,
@@ -125,7 +126,8 @@ export async function findThread(
  * Adds labels to every message of a thread and removes labels. If a label is in both lists, the function removes the
  * label from the messages.
  * @returns false if the project has no thread with the id.
- * @throws {TooManyLabelsError} if a message would have too many labels. In this case, the function changes no message.
+ * @throws {TooManyLabelsError} if a message would have too many labels. If the function throws this error, it changes
+ * no message.
  */
 export async function updateThreadLabels(
   pool: Pool,

@@ -9,7 +9,7 @@ import { writeIntents } from './writeIntents.ts'
 /**
  * Accepts send intents (API requests to send or reply) in one transaction, so that a message and its stored response
  * commit together. The function locks the database rows that the send intents need, and decides which send intents are
- * admitted. The function then takes the idempotency keys of the admitted send intents, and stores their mails. One
+ * admitted. The function then stores the idempotency keys of the admitted send intents, and stores their mails. One
  * transaction for many send intents is faster than a separate transaction for each send intent. The PostgreSQL command
  * NOTIFY makes commits wait for each other, and a commit of 100 send intents takes little more time than a commit of
  * one send intent.
@@ -30,8 +30,9 @@ export async function acceptIntents(
 }
 
 /**
- * Accepts send intents (API requests to send or reply) in the caller's transaction. @returns null if a project has no
- * quota row for the present UTC day yet. If a quota row is missing, the function stores nothing.
+ * Accepts send intents (API requests to send or reply) in the caller's transaction.
+ * @returns null if a project has no quota row (the count of its recipients) for the present UTC day yet. If a quota row
+ * (the count of a project's recipients on one day) is missing, the function stores nothing.
  */
 async function acceptIn(
   db: Queryable,
@@ -54,10 +55,10 @@ async function acceptIn(
 }
 
 /**
- * Takes the idempotency keys of admitted send intents and stores the responses under these keys. If a concurrent HTTP
- * request holds an idempotency key, the function waits for this request.
- * @returns a function that tells whether a send intent (an API request to send or reply) may be stored. A send intent
- * may be stored if it has no idempotency key, or if its idempotency key was free.
+ * Stores the idempotency keys of admitted send intents (API requests to send or reply), and stores the responses under
+ * these keys. If a concurrent HTTP request is storing the same idempotency key, the function waits for this request.
+ * @returns a function that tells whether the service may store a send intent (an API request to send or reply). The
+ * service may store a send intent if the intent has no idempotency key, or if its idempotency key was free.
  */
 async function takeKeys(
   db: Queryable,

@@ -21,8 +21,8 @@ export type Admitted = AcceptedMessage & {
 export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 
 /**
- * Decides which send intents (API requests to send or reply) are admitted, one send intent after the other. The caller
- * has already locked the database rows that the send intents need.
+ * Decides about send intents (API requests to send or reply) one after the other, and admits or refuses each of them.
+ * The caller has already locked the database rows that the send intents need.
  * @param newThread returns the id for a new thread.
  */
 export function admitIntents(

@@ -41,8 +41,9 @@ export type Composed = {
 export type Kept = { rawId: string; isOurs: boolean }
 
 /**
- * Returns the stored bytes of a message. If no bytes are stored, the function composes and signs the message, once for
- * all readers and delivery attempts. @returns null if the message is deleted.
+ * Returns the stored bytes of a message. If no bytes are stored, the function composes and signs the message once. All
+ * readers and delivery attempts then use the same bytes.
+ * @returns null if the message is deleted.
  */
 export async function composedMail(
   stores: MailStores,

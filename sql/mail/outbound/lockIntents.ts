@@ -18,7 +18,7 @@ export type LockedIntent = {
   /** Tells whether the idempotency key of the send intent already has a response. */
   keyIsTaken: boolean
   /**
-   * Tells whether the mail has a recipient whom the project does not know, under the send policy `approve-new`. Under
+   * Under the send policy `approve-new`, tells whether the mail has a recipient whom the project does not know. Under
    * any other send policy, `isToUnknown` is false.
    */
   isToUnknown: boolean
@@ -37,11 +37,12 @@ export type LockedIntents = {
 }
 
 /**
- * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads the locked rows.
- * Each batch of send intents locks one table after the other, and locks the rows of a table in the order of their keys.
- * Two batches of send intents never deadlock, because both batches lock their rows in the same order.
- * @returns null if a project has no quota row for the present UTC day yet, because a missing quota row cannot be
- * locked. If a quota row is missing, the caller ends the transaction, stores the quota row with `beginQuotas`, and
+ * Locks the projects, threads, drafts and quotas of send intents (API requests to send or reply) until the transaction
+ * ends, and reads the locked rows. Each batch of send intents locks one table after the other, and locks the rows of a
+ * table in the order of their keys. Two batches of send intents never deadlock, because both batches lock their rows in
+ * the same order.
+ * @returns null if a project has no quota row for the present UTC day yet, because a transaction cannot lock a row that
+ * is missing. If a quota row is missing, the caller ends the transaction, stores the quota row with `beginQuotas`, and
  * starts again.
  */
 export async function lockIntents(
@@ -94,8 +95,8 @@ export async function beginQuotas(
 }
 
 /**
- * Returns the recipients of a mail without refused recipients. Addresses that differ only in upper and lower case count
- * as one recipient.
+ * Returns the recipients of a mail, but leaves out the refused recipients. Addresses that differ only in upper and
+ * lower case count as one recipient.
  */
 export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
   const left = new Map<string, string>()

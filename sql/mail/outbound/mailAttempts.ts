@@ -20,8 +20,8 @@ export type RecipientOutcome = {
 }
 
 /**
- * Describes the recorded outcome of a delivery attempt for one recipient. The state `postponed` means that the mail
- * must wait for its turn, so the service sent nothing to the recipient.
+ * Describes the recorded outcome of a delivery attempt for one recipient. The state `postponed` means that a job must
+ * wait before it may send the mail, so the service sent nothing to the recipient.
  */
 export type RecordedOutcome =
   | (RecipientOutcome & {
@@ -56,12 +56,12 @@ export type AttemptOutcome = {
  * Records delivery attempts, or finished parts of delivery attempts, in one transaction. The transaction records the
  * recipients' outcomes, delivers mail to inboxes of this service, and updates the status of the messages. With the last
  * part of a delivery attempt, the transaction also queues the job of the next attempt. The transaction locks the event
- * stream of a project only once for all mails of the project. One commit for many mails keeps several processes from
- * waiting for each other.
+ * stream of a project only once for all mails of the project. One commit for many mails is faster, because several
+ * processes then do not wait for each other's commits.
  * @param outcomes holds at most one outcome for each message.
  * @returns a boolean for each outcome, in the order of `outcomes`. The boolean is false if another run of the sending
- * job began after this delivery attempt, or recorded the outcome first. In this case, the function records only
- * recipients that have received the mail, because the other job run must not send the mail to them again.
+ * job began after this delivery attempt, or recorded the outcome first. If another run has begun, the function records
+ * only the recipients that have received the mail, because the other run must not mail them again.
  */
 export async function recordMailAttempts(
   pool: Pool,
@@ -91,7 +91,7 @@ export async function recordMailAttempts(
 }
 
 /**
- * Returns the part of an outcome that stays true after another delivery attempt has begun: the recipients that have
+ * Returns the part of an outcome that stays valid after another delivery attempt has begun: the recipients that have
  * received the mail. If the outcome names inboxes of this service, the function returns an empty list, because only a
  * recorded outcome delivers mail to inboxes.
  */
@@ -177,8 +177,8 @@ async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<v
 }
 
 /**
- * Records the events of outbound mails that have no pending recipient any more. Callers call `announceEnds` last,
- * because it locks the event streams of the projects.
+ * Records the events of outbound mails that have no pending recipient any more. Callers call `announceEnds` last in a
+ * transaction, because the function locks the event streams of the projects.
  */
 async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
   if (messageRows.length === 0) return

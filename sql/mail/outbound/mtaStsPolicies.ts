@@ -23,7 +23,9 @@ export async function findMtaStsPolicy(
   return rows[0] ?? null
 }
 
-/** Stores an MTA-STS policy with its expiry, in place of the domain's previous MTA-STS policy. */
+/**
+ * Stores an MTA-STS policy with its time of expiry. The stored policy replaces the domain's previous MTA-STS policy.
+ */
 export async function storeMtaStsPolicy(
   db: Queryable,
   domain: string,

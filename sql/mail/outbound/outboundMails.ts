@@ -33,14 +33,14 @@ export type OutboundContent = {
 /** Describes an outbound mail for one delivery attempt. */
 export type OutboundMail = OutboundContent & {
   /**
-   * Holds the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares `attempt`
-   * with the stored attempt number of the mail.
+   * Holds the number of the delivery attempt that begins now, counted from 1. The function `recordMailAttempts`
+   * compares `attempt` with the attempt number that the database stores for the mail.
    */
   attempt: number
   acceptedAt: Date
   /** Holds the SHA-256 of the mail bytes that the owner approved. Null means that nobody had to approve the mail. */
   approvedHash: Buffer | null
-  /** Lists the pending recipients with a due delivery attempt. */
+  /** Lists the recipients to whom the service must send the mail now. */
   due: DueRecipient[]
   /** Lists those recipient domains that are verified mail domains of this service. */
   ownDomains: string[]
@@ -143,8 +143,8 @@ export async function findOutboundContent(
  * Begins the next delivery attempts of outbound mails. The function counts the delivery attempts and reads the content
  * of the mails. After the first delivery attempt of a scheduled mail has begun, nobody can cancel the mail any more.
  * @returns a result for each mail, in the order of `messageRows`. A null result means that the mail is finished, held
- * for approval or deleted, or that its next delivery attempt is not due yet. If a job runs again after the record of
- * its delivery attempt, the next delivery attempt is not due yet.
+ * for approval or deleted, or that its next delivery attempt is not due yet. If a job runs again after the delivery
+ * attempt of the first run is recorded, the next delivery attempt is not due yet.
  */
 export async function beginAttempts(
   db: Queryable,

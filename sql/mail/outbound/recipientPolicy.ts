@@ -3,7 +3,7 @@ import { isAllowed, type Rule } from '../../../shared/mail/emailRules.ts'
 import { storageLimit } from '../../account/projects/projectLimits.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Lists the recipients to whom a project wants to send one mail or reply. */
+/** Lists the recipients to whom a project wants to send a mail or a reply. */
 export type WantedRecipients = {
   projectId: string
   scope: 'SEND' | 'REPLY'
@@ -25,8 +25,8 @@ export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' 
 
 /**
  * Checks the recipients of a message against suppressions and email rules when the API accepts the message. No other
- * function makes this check of the recipients. The function also checks whether the project has reached its storage
- * limit.
+ * function checks the recipients against suppressions and email rules. The function also checks whether the project has
+ * reached its storage limit.
  * @param storageBytes is the service's storage limit, which applies to a project without its own storage limit. Null
  * means that the service sets no storage limit.
  * @returns the decision about the recipients of each mail, in the order of `wanted`.

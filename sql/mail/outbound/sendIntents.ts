@@ -12,8 +12,8 @@ export const OPERATION = 'send'
 export type SendIntent = {
   projectId: string
   /**
-   * Holds the Message-ID from `newMessageId`. If the service repeats the SQL statement, it uses the same Message-ID
-   * again.
+   * Holds the Message-ID from `newMessageId`. If the service runs the SQL statement a second time, the statement uses
+   * the same Message-ID.
    */
   messageId: string
   /** Holds the thread that a reply joins. Null means that the mail starts a new thread. */
@@ -66,7 +66,7 @@ export type SendIntent = {
   traceparent?: string | null
 }
 
-/** Holds the fields of the API response that the database determines. */
+/** Holds the fields of the API response whose values the database determines. */
 export type AcceptedMessage = {
   threadId: string
   createdAt: string

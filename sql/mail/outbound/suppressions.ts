@@ -19,8 +19,8 @@ export type Suppression = {
 export type NewSuppression = { address: string; reason: Reason; detail: string | null }
 
 /**
- * Suppresses recipients of a message, so that the project no longer sends mail to them. If an address is already
- * suppressed, the existing suppression stays unchanged.
+ * Suppresses recipients of a message, so that the project no longer sends mail to these recipients. If an address is
+ * already suppressed, the existing suppression stays unchanged.
  */
 export async function suppress(
   db: Queryable,

@@ -2,8 +2,8 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
 
 /**
- * Describes a locked outbound mail. The row lock on the outbound mail keeps a worker process from beginning a delivery
- * attempt.
+ * Describes a locked outbound mail. Because of the row lock on the outbound mail, a worker process cannot begin a
+ * delivery attempt.
  */
 type Unsent = { messageRow: string; status: string }
 

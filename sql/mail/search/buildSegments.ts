@@ -40,8 +40,8 @@ const CHECK_DAYS = 7
 export type Built = 'leaf' | 'merged' | 'checked' | null
 
 /**
- * Runs the next step of index maintenance on a project's search segments. The step is one transaction, so that a crash
- * leaves the search segments unchanged.
+ * Runs the next step of index maintenance on a project's search segments. The step is one transaction, so a crash
+ * during the step leaves the search segments unchanged.
  */
 export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
   transaction(pool, async (db) => {
@@ -61,8 +61,8 @@ export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
   })
 
 /**
- * Tells whether this process may work on a project's search segments. Only one process at a time may work on the search
- * segments of a project.
+ * Tells whether this process has the right to change a project's search segments. Only one process at a time may change
+ * the search segments of a project.
  */
 async function isOurs(db: Client, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ taken: boolean }>(
@@ -81,8 +81,9 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
     name: 'pending-of-leaf',
     // The function locks the rows of the pending messages before it reads the words of the messages. A transaction that
     // changes the words of a message waits for this row lock, and then stores the row of the pending message again. If
-    // another transaction is changing a message, the function leaves the message for the next leaf (group of messages)
-    // of the search index. If the function waited for the other transaction, the two transactions could deadlock.
+    // another transaction is changing a message, the function skips the message, and a later leaf (group of messages)
+    // of the search index takes the message. If the function waited for the other transaction, the two transactions
+    // could deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -98,7 +99,7 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
   if (taken.length < LEAF_MESSAGES && bytes < LEAF_TEXT_BYTES) return false
   const { rows: messages } = await db.query<{ row: string; at: Date; terms: string | null }>({
     name: 'words-of-leaf',
-    // The code can join the search words by line breaks, because no search word holds a line break.
+    // The code can join the search words by line breaks, because a search word never contains a line break.
     text: `select row, created_at as at, array_to_string(tsvector_to_array(search), E'\\n') as terms
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
@@ -154,7 +155,8 @@ async function blocksOfLeaf(
 }
 
 /**
- * Returns the oldest sixteen neighbouring search segments of one size, which are to be merged into one segment.
+ * Returns the sixteen oldest neighbouring search segments of the same size, which the service then merges into one
+ * segment.
  * @returns null if no size has sixteen segments.
  */
 export function neighboursToMerge<Range extends LeafRange>(
@@ -212,8 +214,8 @@ async function* mergedTerms(
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
   /**
-   * Reads the next block of a search segment after the current block is used up. If a search segment has no further
-   * block, the function keeps the last block, and the position stays after the last term.
+   * When the current block of a search segment is used up, reads the next block of the segment. If a search segment has
+   * no further block, the function keeps the last block, and the position is then after the last term.
    */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()
@@ -242,8 +244,8 @@ async function* mergedTerms(
 }
 
 /**
- * Returns the search segment with the oldest check for deleted messages, if the next check of the segment is due. After
- * the call, the returned search segment counts as checked.
+ * Returns the search segment whose check for deleted messages is the longest ago, if the next check of this segment is
+ * due. After the call, the returned search segment counts as checked.
  */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({
@@ -266,7 +268,7 @@ const UNBUILT_MAX = 1_000
 
 /**
  * Queues an index job for each project that has a leaf (a group of messages) to build or a search segment to check. A
- * project can lack an index job after an upgrade, or because the job was lost.
+ * project can lack an index job after an upgrade, or because its index job was lost.
  */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`

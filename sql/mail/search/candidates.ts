@@ -21,7 +21,7 @@ import {
 } from './segments.ts'
 
 /**
- * Holds messages that may match a search. The field `boundMs` is a bound for the times of all messages in later
+ * Holds messages that may match a search. The field `boundMs` is a limit for the times of all messages in later
  * batches. In the last batch, `boundMs` is infinite.
  */
 export type CandidateBatch = { rows: string[]; boundMs: number }
@@ -56,7 +56,7 @@ const BATCH_MAX = 1_024
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
-/** Returns the infinite time that comes last in the order of a search. */
+/** Returns the infinite time that comes last in the sort order of a search. */
 const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
 
 /**
@@ -110,8 +110,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch of candidates has no messages, and gives only the time bound of all search segments. With this time
-  // bound, a page of pending messages that are newer than all segments is complete at once.
+  // The first batch of candidates has no messages. The batch gives only the time bound of all search segments. With
+  // this time bound, a page of pending messages that are newer than all segments is complete at once.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -149,8 +149,8 @@ export async function* segmentCandidates(
 
 /**
  * Returns the messages that contain the searched words, as places (indexes) in the leaves (groups of messages) of the
- * search index. The function checks the prefixes of the query only if a match is still possible after the check of the
- * query's whole words.
+ * search index. The function first checks the query's whole words. The function checks the prefixes of the query only
+ * if a match is then still possible.
  */
 async function matchesIn(
   db: Queryable,

@@ -59,8 +59,8 @@ const CARRIES = 'labels @> $3::text[]'
 const MATCHES = `($4 = '' or search @@ $4::tsquery)`
 
 /**
- * Returns the SQL parameters. Parameter $1 is the project, $2 the time after which the message was received, $3 the
- * labels, and $4 the search query.
+ * Returns the SQL parameters of the query for the awaited message. Parameter $1 is the project, $2 the time after which
+ * the message was received, $3 the labels, and $4 the search query.
  */
 const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[] => [
   projectId,
@@ -72,13 +72,13 @@ const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[]
 const FIRST = {
   unsearched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and $4 = ''`,
   searched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and search @@ $4::tsquery`,
-  // The SQL condition on `codes` equals the predicate of the index messages_coded, so that PostgreSQL uses the index
-  // messages_coded.
+  // The SQL condition on `codes` is the same as the condition of the partial index messages_coded, so that PostgreSQL
+  // uses this index.
   coded: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and codes <> '[]'::jsonb and ${CARRIES} and ${MATCHES}`,
-  // The SQL condition on `invites` equals the predicate of the index messages_invited, so that PostgreSQL uses the
-  // index messages_invited.
+  // The SQL condition on `invites` is the same as the condition of the partial index messages_invited, so that
+  // PostgreSQL uses this index.
   invited: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and invites is not null and ${CARRIES} and ${MATCHES}`,

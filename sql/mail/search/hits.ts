@@ -31,8 +31,8 @@ export type Hit = { row: string; at: Date }
 
 /**
  * Finds the first messages that match a search, in the order of the search.
- * @param db is a connection in a {@link snapshot}, because during the search a job may move pending messages to a
- * segment, and may replace segments.
+ * @param db is a connection in a {@link snapshot}. Without a snapshot, a job could move pending messages to a segment
+ * or replace segments during the search.
  * @param check gets the row numbers of candidate messages, and returns the first `limit` of these messages that match
  * the search.
  * @throws {SearchTimeoutError}
@@ -46,7 +46,7 @@ export async function findHits(
   const { order, limit } = wanted
   const startMs = performance.now()
   const direction = order === 'newest' ? -1 : 1
-  // The function `placeOf` returns a message's time as a number that grows in the order of the search.
+  // The function `placeOf` turns a message's time into a number that grows in the sort order of the search.
   const placeOf = (hit: Hit) => direction * hit.at.getTime()
   const sources = [pendingCandidates(db, wanted), segmentCandidates(db, wanted)].map((batches) => ({
     batches,

@@ -68,7 +68,7 @@ async function readLarge(db: Client, search: MessageSearch): Promise<FoundRow[]>
 /**
  * Returns the messages among `rows` that contain the searched words, newest first, until the page is full. The CTE
  * `given` reads the messages by their row numbers before the query compares their words. Without the CTE `given`, the
- * PostgreSQL planner would read the whole inbox in order, because it expects that a few rows fill the page.
+ * PostgreSQL planner would read the whole inbox in order, because the planner expects that a few rows fill the page.
  */
 async function check(db: Client, search: MessageSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>(
@@ -86,9 +86,9 @@ async function check(db: Client, search: MessageSearch, rows: readonly string[])
 }
 
 /**
- * Returns the SQL parameters. Parameter $1 is the project, $2 and $3 are the time and the row number of the upper
- * bound, and $4 is the search query. Parameter $5 is the labels, $6 the time of the lower bound, and $7 the delivery
- * status.
+ * Returns the SQL parameters of the search query. Parameter $1 is the project, $2 and $3 are the time and the row
+ * number of the upper bound, and $4 is the search query. Parameter $5 is the labels, $6 is the time of the lower bound,
+ * and $7 is the delivery status.
  */
 const valuesOf = (search: MessageSearch): unknown[] => {
   const { at, row } = upperBound(search)

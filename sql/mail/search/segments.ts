@@ -16,7 +16,7 @@ import type { Queryable } from '../../db.ts'
 export const MERGED_SEGMENTS = 16
 /**
  * Sets the maximum number of leaves (groups of messages) of the largest search segment. The largest search segment has
- * 256 leaves with 61,440 messages.
+ * 256 leaves (groups of messages) with 61,440 messages.
  */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
@@ -40,7 +40,7 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
 /** Describes a leaf (a group of messages) of the search index, without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
 
-/** Lists the leaves of the search index that have the given numbers, oldest first. */
+/** Lists those leaves (groups of messages) of the search index that have the given numbers, oldest first. */
 export async function listLeaves(
   db: Queryable,
   projectId: string,
@@ -75,8 +75,8 @@ export async function readLeaves(
 
 /**
  * Returns the messages that contain the given whole words, in a map by search segment id and then by the key of the
- * word. If no message of a segment contains a word, the result lacks the word. Only one block can contain a word: the
- * last block that begins with a term not after the word.
+ * word. If no message of a segment contains a word, the map has no entry for the word. Only one block can contain a
+ * given word: the last block whose first term is equal to the word or comes before the word.
  */
 export async function readWords(
   db: Queryable,
@@ -127,8 +127,8 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // Every word with a prefix sorts before the prefix followed by the byte 0xff, because the byte 0xff never occurs in
-    // UTF-8.
+    // Every word that begins with a prefix sorts before the prefix followed by the byte 0xff, because the byte 0xff
+    // never occurs in UTF-8.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -261,8 +261,8 @@ export async function insertLeaf(
 }
 
 /**
- * Returns the positions of deleted messages in the given leaves of the search index, and tells whether all messages of
- * these leaves are deleted.
+ * Returns the positions of deleted messages in the given leaves (groups of messages) of the search index, and tells
+ * whether all messages of these leaves are deleted.
  */
 export async function deletedPlaces(
   db: Queryable,

@@ -9,8 +9,8 @@ import type { Failed } from '../../vault/credentials.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
 
 /**
- * Limits the number of purchases in progress of one project. Concurrent purchase calls may exceed the limit by at most
- * the number of these calls.
+ * Limits the number of purchases in progress of one project. Concurrent purchase calls may exceed the limit, but at
+ * most by the number of these calls.
  */
 const OPEN_MAX = 500
 /** Limits the total bytes of purchase requests and seller responses that the service stores for one project. */
@@ -51,15 +51,15 @@ export type AcceptedPurchase<Refusal> =
   | { kind: 'no_project' }
   /**
    * The vault does not give out the credential, so the service refuses the purchase request. The kind
-   * `refused_by_judge` means that the function `judge` refuses the request.
+   * `refused_by_judge` means that the function `judge` does not allow the HTTP request to use the credential.
    */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
- * Stores a purchase and the job that carries it out. A call with the same Idempotency-Key finds the first purchase,
- * even if the first purchase is very old. The function does not lock the project's row, because with this lock two
- * hundred concurrent purchases waited five seconds.
+ * Stores a purchase and the job that carries it out. If a call has the same Idempotency-Key as an earlier call, the
+ * function finds the first purchase, even if this purchase is very old. The function does not lock the project's row.
+ * With such a lock, two hundred concurrent purchases waited five seconds.
  */
 export function acceptPurchase<Refusal>(
   pool: Pool,

@@ -1,6 +1,6 @@
 /**
- * Stores payments that wait for the owner's approval. The functions below always change the approval request and the
- * purchase together, after they have locked the purchase.
+ * Stores payments that wait for the owner's approval. The following functions always change the approval request and
+ * the purchase together, after they have locked the purchase.
  */
 import { newApprovalId } from '../../../shared/ids.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'

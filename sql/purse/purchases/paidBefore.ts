@@ -3,7 +3,7 @@ import type { Queryable } from '../../db.ts'
 
 /**
  * Describes the place and the payee of a purchase: host, path, tool and payee. The field `row` is the row number of the
- * purchase in the database. A later purchase has a greater row number.
+ * purchase in the database table. A later purchase has a greater row number.
  */
 export type PaidPlace = {
   row: bigint
@@ -13,7 +13,10 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** Describes the base price of a URL path at a seller. The service measures the rise of a price from the base price. */
+/**
+ * Describes the base price of a URL path at a seller. The service measures by the base price how much a price has
+ * risen.
+ */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }
@@ -22,8 +25,8 @@ export type PaidBefore = {
   hostIsKnown(place: PaidPlace): boolean
   payeeIsKnown(place: PaidPlace): boolean
   /**
-   * Returns the base price for the next payment. The base price is the lowest paid price, until this price is 30 days
-   * old. After 30 days, the last paid price becomes the base price.
+   * Returns the base price for the next payment. The base price is the lowest price that the project has paid, until
+   * this price is 30 days old. After 30 days, the last paid price becomes the base price.
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
   /**

@@ -29,7 +29,7 @@ export type ContentRow = {
   ciphertext: Buffer | null
 }
 
-/** Returns the encryption context (associated data) of a purchase's content. */
+/** Returns the encryption context (associated data) with which a purchase's content is encrypted. */
 export const purchaseContext = (projectId: string, id: string, version: number): SecretContext => ({
   purpose: 'purchase',
   projectId,

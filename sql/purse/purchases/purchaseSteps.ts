@@ -108,8 +108,8 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 }
 
 /**
- * Marks a queued purchase as `asking` before the worker process asks the seller. The function also takes over a
- * purchase in the state `asking` after an interruption of its worker process.
+ * Before the worker process asks the seller, marks a queued purchase as `asking`. If a worker process was interrupted,
+ * the function also takes over its purchase in the state `asking`.
  * @returns the HTTP request of the purchase. Null means that the purchase is already in a later step.
  */
 export async function startAsking(
@@ -127,16 +127,16 @@ export async function startAsking(
 }
 
 /**
- * Describes a signed purchase request that the worker process is about to send. The field `sends` counts the sendings
- * of the purchase request, including the present sending.
+ * Describes a signed purchase request that the worker process is about to send. The field `sends` counts how often a
+ * worker process has sent the purchase request, including the present sending.
  */
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Counts a sending of a signed purchase request, before the worker process sends the request. After the owner has
- * stopped a payment, only a seller that has taken the money gets the request again.
- * @returns null if the purchase has ended, or if the payment can no longer be settled. 'stopped' if the owner has
- * stopped the payment.
+ * Before the worker process sends a signed purchase request, counts this sending. After the owner has stopped a
+ * payment, only a seller that has taken the money gets the request again.
+ * @returns null if the purchase has ended, or if the payment can no longer be settled. Returns 'stopped' if the owner
+ * has stopped the payment.
  */
 export async function startSend(
   db: Queryable,

@@ -21,7 +21,8 @@ export type PurchaseState =
   | 'unknown'
 
 /**
- * Describes the state of the money that a purchase has reserved. The database migration explains the three state words.
+ * Describes the state of the money that a purchase has reserved. The database migration explains the words `open`,
+ * `spent` and `released`.
  */
 type MoneyState = 'open' | 'spent' | 'released'
 

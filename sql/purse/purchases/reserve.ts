@@ -28,7 +28,8 @@ export type Reserved =
   | { kind: 'refused'; reason: RefusalReason }
   | { kind: 'ask'; reason: AskReason }
   /**
-   * The payment is not due, because another worker process has taken the purchase, or because the project is deleted.
+   * The payment is no longer due, because another worker process has taken the purchase, or because the project is
+   * deleted.
    */
   | { kind: 'not_due' }
 
@@ -46,10 +47,11 @@ type PurchaseRow = ContentRow & {
 export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
 
 /**
- * Reserves and signs payments of one project. The function reserves each payment in every mandate that covers the
- * payment. If the function does not sign a payment, the result tells the reason. The function takes the locks only once
- * for a whole group of payments. With separate locks for each payment, 50 purchases of one purse waited 220 ms each.
- * Each payment of the group reduces the remaining limits for the next payment.
+ * Reserves and signs payments of one project. The function reserves the amount of each payment in every mandate
+ * (spending limit) that covers the payment. If the function does not sign a payment, the result tells the reason. The
+ * function takes the locks only once for a whole group of payments. If the function took the locks for each payment
+ * separately, 50 purchases of one purse would wait 220 ms each. Each payment of the group reduces the remaining limits
+ * for the next payment.
  * @returns one result for each payment, in the order of the payments.
  */
 export function reserve(
@@ -218,8 +220,8 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // A separate SQL statement reads the sums of the purse after the lock. This statement sees the payments of the
-  // transaction that held the lock before.
+  // A separate SQL statement reads the sums of the purse after the transaction has got the lock. This statement sees
+  // the payments of the transaction that held the lock before this transaction.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,
@@ -246,7 +248,8 @@ function brokenSum(
 
 /**
  * Returns the reason why the owner must approve a payment: the payment is expensive, a known host names a new payee, or
- * the price rose. @returns null if the payment needs no approval.
+ * the price has risen.
+ * @returns null if the payment needs no approval.
  */
 function askReason(
   { paidBefore, place, base }: { paidBefore: PaidBefore; place: PaidPlace; base: Base },

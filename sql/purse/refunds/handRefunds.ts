@@ -18,7 +18,10 @@ export type ClaimedRefund = {
    * payment.
    */
   paidBlock: bigint
-  /** Tells whether the seller named the transaction so long ago that a chain node must know it by now. */
+  /**
+   * Tells whether so much time has passed since the seller named the transaction that a chain node must know the
+   * transaction by now.
+   */
   isOld: boolean
 }
 
@@ -69,8 +72,8 @@ export async function findClaimed(
 }
 
 /**
- * Records the reason why the transaction that a seller named does not count as the refund. The service then expects the
- * seller to send the refund again.
+ * If the transaction that a seller named does not count as the refund, records the reason. The service then expects
+ * that the seller sends the refund again.
  */
 export async function refuseClaim(
   db: Queryable,

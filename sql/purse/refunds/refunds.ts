@@ -1,7 +1,7 @@
 /**
- * Stores refunds of payments. A refund is a transfer out of a purse, or a transfer that a seller sends by hand and that
- * the chain proves. The sum of the expected, open and spent refunds of a payment never exceeds the amount of the
- * payment.
+ * Stores refunds of payments, which pay money back to the payer. A refund is a transfer out of a purse, or a transfer
+ * that a seller sends by hand and that the chain proves. The sum of the expected, open and spent refunds of a payment
+ * never exceeds the amount of the payment.
  */
 import type { Hex } from 'viem'
 import { newHandRefundId } from '../../../shared/ids.ts'
@@ -38,8 +38,8 @@ export type Refunded =
  * Pays a part of a payment back to the payer. The block of the payment must be final. The function locks the payment's
  * row, so that the sum of the payment's refunds is exact. If the payment did not go to a purse of the project, the
  * seller must send the refund by hand.
- * @param refund.key is the Idempotency-Key of the refund call. A second call with the same Idempotency-Key finds the
- * first refund.
+ * @param refund.key is the Idempotency-Key of the refund call. If a call has the same Idempotency-Key as an earlier
+ * call, the function finds the first refund.
  */
 export function refundPayment(
   pool: Pool,
@@ -162,7 +162,7 @@ export async function listRefunds(db: Queryable, paymentId: string): Promise<Ref
     txHash: row.tx_hash,
     isFinal: row.final_at !== null,
     reason: row.reason,
-    // A reorganisation can remove the transfer of a refund with a receipt.
+    // If a reorganisation removes the transfer of a refund from the chain, the refund does not show its receipt.
     receipt: row.state === 'spent' ? row.receipt : null,
   }))
 }

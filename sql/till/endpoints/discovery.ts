@@ -29,8 +29,9 @@ export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
   /**
-   * Holds the words of the search in lower case. Endpoints that match more search words come first. The list leaves out
-   * endpoints that match no search word. Null means that the list contains all endpoints, oldest first.
+   * Holds the words for which the client searches, in lower case. Endpoints that match more search words come first.
+   * The list leaves out endpoints that match no search word. Null means that the list contains all endpoints, oldest
+   * first.
    */
   words: readonly string[] | null
   type: ResourceType | null
@@ -49,8 +50,9 @@ export type DiscoveryFilter = {
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
 // Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. Claims
-// of a payer have no effect on the public list. An endpoint whose 402 response names only the payTo addresses of others
-// belongs to another seller. An MCP tool, and a check of an earlier version, have no payTo addresses.
+// of a payer have no effect on the public list. If the 402 response of an endpoint names only payTo addresses of other
+// sellers, the endpoint belongs to another seller. For an MCP tool, and for an endpoint that an earlier version
+// checked, no payTo addresses are stored.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id

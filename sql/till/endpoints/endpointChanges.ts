@@ -59,9 +59,9 @@ const changedParts = (change: MetadataChange = {}) => {
 }
 
 /**
- * Registers an endpoint, or changes the endpoint that already exists for the same resource, and queues its
- * verification. The function locks the project's row, so that concurrent calls create only one endpoint and respect
- * ENDPOINTS_MAX.
+ * Registers an endpoint (a resource with a price), or changes the existing endpoint for the same resource, and queues
+ * the verification of the endpoint. The function locks the project's row, so that concurrent calls create only one
+ * endpoint and respect ENDPOINTS_MAX.
  * @returns null if the project is deleted.
  * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
  */
@@ -196,7 +196,7 @@ async function changeEndpoint(
       change.openApiUrl ?? null,
     ],
   )
-  // The check reads the OpenAPI document, and reads again what the SQL has cleared.
+  // The check of the endpoint reads the OpenAPI document, and reads again the data that the SQL has deleted.
   if (typeof change.openApiUrl === 'string' || (clearsSeen && before.has_seen)) {
     await queueEndpointCheck(db, id)
   }

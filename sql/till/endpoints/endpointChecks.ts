@@ -81,7 +81,7 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
 }
 
 /**
- * Queues a check of each endpoint of a project, because the last check compared the endpoint's 402 response with a
+ * Queues a check of each endpoint of a project. The last checks compared the 402 responses of the endpoints with a
  * former payTo address.
  */
 export async function queueChecksOfProject(db: Queryable, projectId: string): Promise<void> {
@@ -113,9 +113,9 @@ export function checkEndpointAnew(
 }
 
 /**
- * Queues a check of an endpoint after the service had to refuse the endpoint's x402 challenge. The function queues at
- * most one check of the endpoint in `pauseMs` milliseconds. If another check of the endpoint already waits, the
- * function queues no further check.
+ * Queues a check of an endpoint after the service had to refuse to make an x402 challenge for the endpoint. The
+ * function queues at most one check of the endpoint in `pauseMs` milliseconds. If another check of the endpoint already
+ * waits, the function queues no further check.
  * @returns the milliseconds until the function may queue the next check. The result 0 means that a check of the
  * endpoint is queued, or that the endpoint is deleted.
  */

@@ -183,7 +183,7 @@ export async function endpointTotals(
 export type UrlToVerify = {
   url: string
   projectId: string
-  /** Holds the payTo address of the project in lower case. Null means that the project has none. */
+  /** Holds the payTo address of the project in lower case. Null means that the project has no payTo address. */
   payTo: string | null
   metadata: Metadata
   openApiUrl: string | null
@@ -205,7 +205,7 @@ export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToV
   return rows[0] ?? null
 }
 
-/** Records the verification of an endpoint, unless the URL of the endpoint has changed in the meantime. */
+/** Records the result of an endpoint's verification, unless the URL of the endpoint has changed in the meantime. */
 export async function recordVerification(
   db: Queryable,
   verdict: {

@@ -1,10 +1,10 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes the SQL condition that a rival project, other than the given project, sells a resource. The rival project must
- * have a verified endpoint for the resource. The x402 challenge at this endpoint must name the payTo address of the
- * rival project, and not the payTo address of the given project. A 402 response alone does not prove who sells a
- * resource, because anyone may register the URL of the resource.
+ * Writes the SQL condition that a rival project sells a resource. A rival project is any project other than the given
+ * project. The rival project must have a verified endpoint for the resource. The x402 challenge at this endpoint must
+ * name the payTo address of the rival project, and not the payTo address of the given project. A 402 response alone
+ * does not prove who sells a resource, because anyone may register the URL of the resource.
  *
  * @param projectId is an SQL expression for the given project. The parameter `matchKey` is an SQL expression for the
  * resource.
@@ -17,7 +17,10 @@ export const soldByAnother = (projectId: string, matchKey: string): string => `e
     and not exists (
       select from projects own where own.id = ${projectId} and lower(own.pay_to) = any (e.challenge_pay_to)))`
 
-/** Tells whether another project than the given project sells a resource, by the condition {@link soldByAnother}. */
+/**
+ * Tells whether a project other than the given project sells a resource. The function uses the condition {@link
+ * soldByAnother}.
+ */
 export async function isSoldByAnother(
   db: Queryable,
   projectId: string,

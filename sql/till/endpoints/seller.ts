@@ -72,8 +72,8 @@ export type Sale = {
 }
 
 /**
- * Reads sellers with their resources in one SQL statement. @returns one sale (a seller with its endpoint) for each item
- * of `wanted`, in the order of `wanted`.
+ * Reads sellers with their resources in one SQL statement.
+ * @returns one result (a seller with its endpoint) for each item of `wanted`, in the order of `wanted`.
  */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`

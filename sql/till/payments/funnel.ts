@@ -1,4 +1,4 @@
-/** Counts the steps from an x402 challenge to a settled payment, by endpoint and UTC day. */
+/** Counts the steps (the funnel) from an x402 challenge to a settled payment, by endpoint and UTC day. */
 import type { Queryable } from '../../db.ts'
 
 /** Counts the challenges and refusals of an endpoint in a day. */
@@ -48,16 +48,16 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
 }
 
 /**
- * Counts the steps from x402 challenges to settled payments, as one row of the statistics. A payment counts on the day
- * of its claim by the service.
+ * Holds the counts of the steps from x402 challenges to settled payments, which form one row of the statistics. A
+ * payment counts on the day on which the service claimed the payment.
  */
 export type FunnelSums = {
   challenges: number
-  /** Counts the payment attempts that the service refused before the claim of a payment. */
+  /** Counts the payment attempts that the service refused before it claimed a payment. */
   refused: number
   /**
-   * Counts the payments that the service claimed, that is, reserved for settlement. The service claims a payment only
-   * if the payment's signature is valid and the payer's balance is sufficient.
+   * Counts the payments that the service claimed (stored for settlement). The service claims a payment only if the
+   * payment's signature is valid and the payer's balance is sufficient.
    */
   claimed: number
   settled: number

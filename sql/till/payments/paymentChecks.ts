@@ -12,18 +12,18 @@ import {
 import { findClaim } from './payments.ts'
 
 /**
- * Describes a check of a payment authorization against the chain. After the check, the service claims the authorization
- * or only reports the result.
+ * Describes a check that compares a payment authorization with the state of the chain. After the check, the service
+ * either claims the authorization (stores it as a payment) or only reports the result.
  */
 export type NewCheck = {
   /** Holds the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Tells whether the service claims the authorization after the check has passed. */
+  /** Tells whether the service claims the authorization (stores it as a payment) after the check has passed. */
   claims: boolean
   /**
-   * Holds the reason with which the service refuses the payment if the payer's address has no contract code. Null means
-   * that the service has verified the payer's own signature.
+   * Holds the reason for a refusal. The service refuses the payment with this reason if the payer's address has no
+   * contract code. Null means that the service has verified the payer's own signature.
    */
   reasonWithoutCode: X402Reason | null
 }
@@ -33,8 +33,8 @@ export type Check = Omit<NewCheck, 'claim'> & {
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
   /**
-   * Holds the id of the payment that has claimed the authorization. The claim of the authorization may be older than
-   * this check.
+   * Holds the id of the payment that has claimed the authorization (the stored payment with this authorization). The
+   * payment with this authorization may be older than this check.
    */
   paymentId: string | null
 }
@@ -92,7 +92,7 @@ export async function findCheck(db: Queryable, id: string): Promise<Check | null
   }
 }
 
-/** Ends a payment check with a refusal, so that the service does not claim the authorization. */
+/** Ends a payment check with a refusal, so that the service does not store the authorization as a payment. */
 export async function refuseCheck(db: Queryable, id: string, reason: X402Reason): Promise<void> {
   await db.query(
     `with ended as (
@@ -103,8 +103,8 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
 }
 
 /**
- * Ends a payment check that the payment has passed. If `claims` is true and the project's daily limits allow the claim,
- * the function claims the authorization.
+ * Ends a payment check whose result is that the chain accepts the payment. If `claims` is true and the project's daily
+ * limits allow another payment, the function claims the authorization.
  */
 export async function passCheck(
   pool: Pool,
@@ -116,7 +116,7 @@ export async function passCheck(
   } catch (error) {
     if (!isBudgetRace(error)) throw error
     // The first attempt to claim the authorization may fail because a concurrent claim has used up the project's daily
-    // limit. In this case, the second attempt to claim the authorization sees that the daily limit is used up.
+    // limit. The second attempt to claim the authorization then sees that the daily limit is used up.
     await pass(pool, check, limits)
   }
 }

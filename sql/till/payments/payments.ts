@@ -188,8 +188,8 @@ export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: s
 type NamedPayment = { projectId: string; paymentIdentifier: string }
 
 /**
- * Finds the payment that has claimed an authorization, in any project. @returns null if no payment has claimed the
- * authorization.
+ * Finds the payment that has claimed (used) an authorization, in any project.
+ * @returns null if no payment has claimed the authorization.
  */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({

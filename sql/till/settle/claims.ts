@@ -10,7 +10,7 @@ import {
   type SettlementLimits,
 } from './settlementBudgets.ts'
 
-/** Describes a payment authorization that the service is about to claim. */
+/** Describes a payment authorization that the service is about to claim (to store as a payment). */
 export type NewClaim = Transfer & {
   /** Holds the id of the new payment, from `newPaymentId`. */
   id: string
@@ -42,7 +42,7 @@ export type NewClaim = Transfer & {
   traceparent?: string | null
 }
 
-/** Converts the claim of a payment to JSON, in which numbers are decimal strings. */
+/** Converts a claim (a payment authorization to store as a payment) to JSON, in which numbers are decimal strings. */
 export const claimRecord = (claim: NewClaim) => ({
   id: claim.id,
   project_id: claim.projectId,
@@ -71,8 +71,9 @@ export const claimRecord = (claim: NewClaim) => ({
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
 /**
- * Locks the names that payers gave to payments, because two unique indexes together decide about the storage of a named
- * payment. All batches of claims take the locks on names in the same order, so that two batches cannot deadlock.
+ * Locks the names that payers gave to payments, because two unique indexes together decide whether a payment with a
+ * name can be stored. All batches of claims take the locks on names in the same order, so that two batches cannot
+ * deadlock.
  */
 const LOCK_NAMES = `
   select pg_advisory_xact_lock(n.name) from (
@@ -109,9 +110,9 @@ const CLAIM = `
   select c.id from claimed c cross join jobs`
 
 /**
- * Claims payment authorizations, and queues their settlement. Concurrent claims of one authorization create only one
- * payment, even if the claims contain different forms of the same signature. One SQL statement stores all claims
- * without a name.
+ * Claims payment authorizations (stores them as payments), and queues their settlement. Concurrent claims of one
+ * authorization create only one payment, even if the claims contain different forms of the same signature. One SQL
+ * statement stores all claims without a name.
  * @returns a boolean for each claim, in the order of the claims. The boolean is true if the function has claimed the
  * authorization. The boolean is false if another payment already has the authorization or the name. The boolean is also
  * false if the project is deleted or has reached its daily limit.
@@ -134,8 +135,7 @@ export async function claimPayments(
 }
 
 /**
- * Claims payment authorizations in their JSON form in the caller's transaction, and first locks the names of the
- * payments.
+ * Claims payment authorizations, given as JSON, in the caller's transaction, and first locks the names of the payments.
  */
 export async function claimRecords(
   client: Client,

@@ -27,7 +27,7 @@ export type SignedTransaction = {
 
 /**
  * Registers a gas wallet, or raises the wallet's next nonce to the number of the wallet's transactions on the chain.
- * The nonce may be too low, because another program with the wallet's key may have sent transactions.
+ * The nonce in the database may be too low, because another program with the wallet's key may have sent transactions.
  * @returns the nonce that the gas wallet assigns to its next transaction.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
@@ -46,11 +46,11 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
  * first sending. Therefore a crash never loses the hash of a sent transaction, and never leaves an assigned nonce
  * without a stored transaction. The function skips a payment that already has an open transaction or is not `verified`.
  * @param parcels lists the payments of each transaction.
- * @param lone maps payments of contract wallets to the hash of the wallet's code. If a transaction is already open for
- * a wallet code, the function also skips payments of other wallets with the same code.
- * @param sign runs once for each parcel (the payments of one transaction), with the payments that have no open
- * transaction. The function `sign` must not wait for anything except cryptography, because the gas wallet is locked
- * while `sign` runs.
+ * @param lone maps each payment of a contract wallet to the hash of the wallet's code. If a transaction is already open
+ * for a wallet's code, the function also skips payments of other wallets with the same code.
+ * @param sign is a function that runs once for each parcel (the payments of one transaction). The function gets the
+ * payments that have no open transaction. The function `sign` must not wait for anything except cryptography, because
+ * the gas wallet is locked while `sign` runs.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
@@ -67,8 +67,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // A separate SQL statement finds the payments without an open transaction. This separate statement also sees
-    // transactions that another process stored during the wait for the lock of the gas wallet.
+    // A separate SQL statement finds those payments that have no open transaction. This statement also sees
+    // transactions that another process stored while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `
@@ -131,11 +131,11 @@ async function insertNext(
 }
 
 /**
- * Stores a transaction for an already assigned nonce: a replacement with a higher fee, or a transaction that fills a
- * nonce gap.
+ * Stores a transaction for a nonce that is already assigned: a replacement with a higher fee, or a transaction that
+ * fills a nonce gap.
  * @param replaces is the hash of the replaced open transaction. Null means that the nonce has no open transaction.
  * @returns false if the nonce is unassigned, or if another transaction has taken the nonce in the meantime. If the
- * function returns false, it has changed nothing.
+ * function returns false, the function has changed nothing.
  */
 export async function storeForNonce(
   pool: Pool,

@@ -15,9 +15,10 @@ export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 /**
  * Checks the daily limits, as a part of the SQL statement that claims payments (`with budgets as …, affordable as …`).
  * The query `affordable` returns the ids of those claims in $1 that stay within the limits $2 (settlements) and $3
- * (gas). A project's own limits replace the limits $2 and $3. An authorization that is claimed already, or that the
- * project presents twice in $1, makes no payment and uses nothing of a limit. The same holds for a second payment of a
- * payer with the same name. No name holds a blank, so that a claim without a name counts by its id and a blank.
+ * (gas). A project's own limits replace the limits $2 and $3. If an authorization is already claimed, or if the project
+ * presents the authorization twice in $1, the second claim makes no payment and does not count towards a limit. The
+ * same holds if a payer gives the same name to a second payment. A name never contains a blank. Therefore the SQL can
+ * count a claim without a name by its id and a blank.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -53,8 +54,8 @@ export const AFFORDABLE = `
   )`
 
 /**
- * Counts the new claims, as a part of the SQL statement that claims payments (`with counted as …`). The SQL adds the
- * number of rows in `claimed` to the project's count of claims for the present UTC day.
+ * Adds new claims to the daily counts, as a part of the SQL statement that claims payments (`with counted as …`). The
+ * SQL adds the number of rows in `claimed` to the project's count of claims for the present UTC day.
  */
 export const COUNTED = `
   counted as (
@@ -69,8 +70,8 @@ export const COUNTED = `
   )`
 
 /**
- * Tells whether an error means that a concurrent claim has used up the daily limit of a project. With this error, the
- * failed SQL statement has stored nothing.
+ * Tells whether an error means that a concurrent claim has used up the daily limit of a project. If an SQL statement
+ * fails with this error, the statement has stored nothing.
  */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
@@ -141,8 +142,8 @@ export async function countGas(
 }
 
 /**
- * Returns the use of the daily limits by all projects in the present UTC day. The field `share` is the highest used
- * fraction of a daily limit of any project, from 0 to 1.
+ * Returns the use of the daily limits by all projects in the present UTC day. The field `share` is the largest fraction
+ * of a daily limit that any project has used, from 0 to 1.
  */
 export async function readBudgetUse(
   db: Queryable,

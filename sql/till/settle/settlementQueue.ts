@@ -3,23 +3,23 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
- * Holds the time for which a payment belongs to the settler that took the payment. After TAKEN, another settler may
- * take the payment, because the first settler may have crashed. If the first settler is only slow, the two settlers
- * still store only one transaction.
+ * Holds how long a payment is reserved for the settler (a worker process that settles payments) that took the payment.
+ * After TAKEN, another settler may take the payment, because the first settler may have crashed. If the first settler
+ * is only slow, the two settlers still store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
 /**
- * Limits the number of waiting payments that one query considers for a fair sharing of a batch between projects. The
- * query considers only the oldest waiting payments.
+ * Limits how many waiting payments one query considers when the query shares a batch fairly between projects. The query
+ * considers only the oldest waiting payments.
  */
 const WAITING_MAX = 20_000
 
 /**
- * Holds the SQL condition under which a verified payment `p` must be settled in its own transaction. A payment needs
- * its own transaction if it reverted, or if its payer made a group transaction revert. A payment also needs its own
- * transaction if a contract wallet signed it, or if the settler must deploy the wallet. A signature of 65 bytes comes
- * from an ordinary account, unless the payer's address has contract code. The settler asks the chain whether the
- * payer's address has contract code.
+ * Holds the SQL condition under which a verified payment, with the table alias `p`, must be settled in its own
+ * transaction. A payment needs its own transaction if it reverted, or if its payer made a group transaction revert. A
+ * payment also needs its own transaction if a contract wallet signed it, or if the settler must deploy the wallet. A
+ * signature of 65 bytes comes from an ordinary account, unless the payer's address has contract code. The settler asks
+ * the chain whether the payer's address has contract code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -30,12 +30,12 @@ const MAY_BE_TAKEN = `
   p.state = 'verified' and (p.settle_after is null or p.settle_after <= clock_timestamp() or p.id = any ($2))`
 
 /**
- * Takes waiting verified payments for one settler. Projects take turns, so that each waiting project gets one payment
- * before any project gets a second payment. While several projects wait, no project gets more payments than the limit
- * for one project.
+ * Takes waiting verified payments for one settler. The projects get their places in the batch in rotation, so that each
+ * waiting project gets one payment before any project gets a second payment. While several projects wait, no project
+ * gets more payments than the limit for one project.
  * @param room.grouped limits the number of taken payments that may share a transaction, in total and for one project.
  * The field `room.alone` sets the same limits for payments that need their own transaction.
- * @param own lists payments that the caller has taken before and has not finished.
+ * @param own lists payments that the caller took earlier and has not finished.
  * @returns the taken payments of each kind (with a shared or a separate transaction), and the number of waiting
  * payments of each kind.
  */
@@ -110,8 +110,8 @@ export async function takeWaiting(
 }
 
 /**
- * Sets how many seconds after its expiry a payment with an open transaction fails, by the clock of the chain. Before
- * that, a reorganisation may replace the newest blocks by a block that is early enough for the transaction.
+ * Sets how many seconds after its expiry a payment with an open transaction fails, by the clock of the chain. Until
+ * then, a reorganisation may replace the newest blocks by a block that is early enough for the transaction.
  */
 export const REORGANISATION_SECONDS = 30
 
@@ -191,7 +191,7 @@ export async function queueSettlement(
 }
 
 /**
- * Queues settlement jobs for payments that a group transaction should have settled but did not transfer. From then on,
+ * Queues settlement jobs for payments that a group transaction should have settled but did not transfer. From now on,
  * each of these payments gets its own transaction.
  */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
@@ -206,7 +206,7 @@ export async function sendAlone(db: Queryable, paymentIds: readonly string[]): P
 }
 
 /**
- * Records trouble of the service with the RPC node or with gas, and queues the affected payments again for a later
+ * Records a problem of the service with the RPC node or with gas, and queues the affected payments again for a later
  * time.
  */
 export async function postponePayments(
@@ -251,12 +251,12 @@ export async function findIdlePayments(
 }
 
 /**
- * Sets the time for which each payment of a payer gets a separate transaction, after a payment of the payer has made a
- * group transaction revert.
+ * Sets how long each payment of a payer gets a separate transaction after a payment of this payer has made a group
+ * transaction revert.
  */
 const LONE = "interval '1 day'"
 
-/** Records payers for a day, because payments of these payers must not share a transaction with other payments. */
+/** Records payers for a day, so that payments of these payers do not share a transaction with other payments. */
 export async function keepAlone(
   db: Queryable,
   payers: readonly { chainId: number; payer: string }[],

@@ -88,8 +88,8 @@ const paymentEvent = (row: EventRow): NewEvent => ({
  * payment again after a reorganisation.
  * @param mined lists the transactions that settled the payments. Other transactions with the nonces of the mined
  * transactions can no longer be mined, and the function marks them as void.
- * @param apart lists payments that a group transaction should have settled but did not transfer. The service then
- * examines each of these payments, and sends each payment in its own transaction.
+ * @param apart lists the payments that a group transaction should have settled but whose money the transaction did not
+ * transfer. The service then examines each of these payments, and sends each payment in its own transaction.
  * @param spoilers lists payers who made a group transaction revert. For a day, the service sends each payment of these
  * payers in a separate transaction.
  */
@@ -238,7 +238,7 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 
 /**
  * Ends a payment without a transfer on the chain. Callers use `failPayment` only if the authorization can never be
- * settled, because the end of the payment is final.
+ * settled, because the failure of the payment is final.
  * @param alongside is a function that runs in the same database transaction, but only if this call of `failPayment`
  * ends the payment.
  */

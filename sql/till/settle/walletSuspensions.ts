@@ -3,17 +3,17 @@ import type { X402Reason } from '../../../shared/till/x402.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { failPayment } from './settlements.ts'
 
-/** Sets the time for which a contract wallet must wait after a payment of the wallet has reverted on the chain. */
+/** Sets how long a contract wallet must wait after a payment of the wallet has reverted on the chain. */
 const WAIT = "interval '6 hours'"
 
 /** Describes a payer's address with the hash of the contract code at this address. */
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**
- * Tells for each payer, in the given order, whether the payer must wait because a payment has reverted on the chain.
- * While a wallet is suspended, all wallets with the same code must wait, unless wallets at two addresses have already
- * paid with this code. Without the exception for proven codes, the owner of one proxy contract could stop all wallets
- * of the same product.
+ * Tells for each payer, in the given order, whether the payer must wait because an earlier payment has reverted on the
+ * chain. While a wallet is suspended, all wallets with the same code must wait, unless wallets at two addresses have
+ * already paid with this code. Without this exception, the owner of one proxy contract could stop all wallets that use
+ * the same product.
  */
 export async function findSuspended(
   db: Queryable,
@@ -40,7 +40,8 @@ export async function findSuspended(
 }
 
 /**
- * Returns those given wallet codes that have never paid, and those unproven codes that have an open transaction now.
+ * Returns those given wallet codes that have never paid, and those given codes that are not proven and have an open
+ * transaction now.
  */
 export async function findUnprovenUnderWay(
   db: Queryable,

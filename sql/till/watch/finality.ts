@@ -13,7 +13,7 @@ type SettledBy = { paymentId: string; txHash: Hex }
 
 /**
  * Finds settled payments that are not known to be final, the oldest block first.
- * @param after is the last payment of the part before. Null starts with the oldest block.
+ * @param after is the last payment of the previous part. Null means that the function starts with the oldest block.
  */
 export async function findUnfinalized(
   db: Queryable,

@@ -98,8 +98,8 @@ export async function findDeployingPayers(
 }
 
 /**
- * Finds open transactions with a nonce that is already used on the chain. For each of them, a block contains the open
- * transaction or another transaction with the same nonce.
+ * Finds those open transactions whose nonce is already used on the chain. For each of these nonces, a block contains
+ * either the open transaction or another transaction with the same nonce.
  */
 export async function findUsedNonces(
   db: Queryable,
@@ -118,8 +118,8 @@ export async function findUsedNonces(
 }
 
 /**
- * Finds open transactions without a change for at least `quietMs`, so that the caller can send these transactions
- * again.
+ * Finds the open transactions that have not changed for at least `quietMs`, so that the caller can send these
+ * transactions again.
  */
 export async function findQuietTransactions(
   db: Queryable,

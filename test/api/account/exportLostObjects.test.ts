@@ -23,7 +23,10 @@ afterAll(async () => {
 const FILE = Buffer.alloc(150_000, 'marker of an attachment ')
 const MARKER = FILE.toString('base64').slice(0, 60)
 
-/** Delivers a mail with a large attachment. @returns the names of its objects, the largest first. */
+/**
+ * Delivers a mail with a large attachment.
+ * @returns the names of the mail's objects in the object store, the largest object first.
+ */
 async function deliver(agent: Agent, subject: string, count: number): Promise<string[]> {
   const before = new Set(bucket.names())
   const attachments = [{ filename: 'a.bin', content: FILE }]

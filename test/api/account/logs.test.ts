@@ -75,8 +75,8 @@ test('the audit log records actor, action, subject, time and request id of every
   expect(
     all.map((e) => [e.action, e.subject, e.description, e.outcome].join(' ').replace('  ', ' ')),
   ).toEqual(expected)
-  // The audit log gets no entry when a client reads the credential list or sends a request that is refused, because no
-  // secret is read.
+  // The audit log gets no entry when a client only reads the list of credentials, or when a request is refused, because
+  // the service then reads no secret.
   await agent.get('/v0/vault')
   await agent.put(path('n'), { type: 'NONE', data: {} })
   expect(await logs(agent)).toHaveLength(all.length)

@@ -314,7 +314,7 @@ const HOSTILE: Record<string, string> = {
   bytes: 'caf\u00e9 \u{1f600}',
 }
 
-/** This Python program opens an mbox file, and prints its messages as JSON after removing the mbox quoting. */
+/** The following Python program opens an mbox file, and prints its messages as JSON after removing the mbox quoting. */
 const READ_MBOX = `
 import json, mailbox, re, sys
 box = mailbox.mbox(sys.argv[1])

@@ -21,8 +21,8 @@ afterEach(() => setSystemTime())
 const KEY = `loid-${'0'.repeat(64)}`
 
 /**
- * Returns a client, and the list of the requests that it sends to the test server. The test server answers as the
- * script says, and repeats its last step for all further requests.
+ * Returns a client, and the list of the requests that it sends to the test server. The test server follows the steps of
+ * the script in order, and repeats the last step for all further requests.
  */
 async function misbehaving(script: Step[], options: { timeoutMs?: number; retries?: number } = {}) {
   const requests: { method: string; path: string; key: string | undefined }[] = []

@@ -283,7 +283,7 @@ test('the console overview counts messages of the current minute, and counts mes
   expect([total(after) - before, after.minutes.length]).toEqual([1, 60])
   for (const range of ['hour', 'day', 'week', 'month']) {
     const { history } = (await operator.get(`/overview?range=${range}&zoneMinutes=-330`)).body
-    // A part may end while the test runs, so the newest messages can lie in two parts.
+    // A part of the time range may end while the test runs, so the newest messages can lie in two parts.
     const mailOut = history.parts.reduce((sum: number, part: any) => sum + part.mailOut, 0)
     expect([range, history.range, mailOut]).toEqual([range, range, total(after)])
   }

@@ -1,5 +1,5 @@
 /**
- * Tests in a browser that a form saves only the changed fields, if another person has changed other fields since the
+ * Tests in a browser that a form saves only the changed fields. Another person may have changed other fields since the
  * form opened.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'

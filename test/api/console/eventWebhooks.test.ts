@@ -214,7 +214,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console'
       { url: 'https://hooks.example.com/old', events: ['message.bounced', 'payment.settled'] },
     ])
 
-    // The first event has the focus, so the test can select it with the keyboard.
+    // The checkbox of the first event has the focus, so the test can select the event with the keyboard.
     await page.keyboard.press('Space')
     await page.keyboard.press('Enter')
     await page.getByText('Saved').waitFor()

@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new proje
       ['@early.example.com – not verified yet', true],
     ])
     await domainOf(page).focus()
-    // The first press of ArrowDown chooses the last of the available domains, so a second press changes nothing.
+    // The first press of ArrowDown chooses the last available domain, so that a second press changes nothing.
     for (let presses = 0; presses < 2; presses++) await page.keyboard.press('ArrowDown')
     expect(await domainOf(page).inputValue()).toBe('agents.example.com')
     await inDialog(page, 'Create project')

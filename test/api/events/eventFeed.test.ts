@@ -1,6 +1,6 @@
 /**
- * Tests the event readers of one process without HTTP. The tests cover positions in the stream, gaps, shared reads,
- * errors and the end of a reader.
+ * Tests the event readers of one process without HTTP. The tests cover the positions in the stream, gaps, shared reads,
+ * errors, and the end of a reader.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type EventFeed, type EventReader, startEventFeed } from '../../../api/events/eventFeed.ts'
@@ -60,8 +60,8 @@ async function projectWith(count: number): Promise<string> {
 const minute = (n: number, ms = 0) => new Date(Date.UTC(2026, 0, 1, 0, n, 0, ms))
 
 /**
- * Starts an event feed that gets no notifications from the database. The given functions run before and after each read
- * of this event feed.
+ * Starts an event feed (the reader of a project's events) that gets no notifications from the database. The function
+ * `before` runs before each read of this event feed, and the function `after` runs after each read.
  */
 async function deafFeed(
   before: (name: string) => void = () => {},

@@ -152,7 +152,7 @@ describe('the event stream of a project sends its events', () => {
     const sending = Promise.all(subjects.map((subject) => deliver(agent, subject)))
     while (seen.length < subjects.length) {
       using stream = await listen(agent, { lastEventId: seen.at(-1)?.id ?? '0' })
-      // The test breaks the connection after every few events.
+      // The test breaks the connection each time after it has received a few events.
       await stream.until(Math.min(3, subjects.length - seen.length))
       seen.push(...stream.told)
     }
@@ -261,7 +261,10 @@ describe('the event stream of a project sends its events', () => {
   })
 
   describe('event streams continue after the database was restored from a backup', () => {
-    /** Deletes the newest events of the project, which is the state after a restore of the database from a backup. */
+    /**
+     * Deletes the newest events of the project. The database is then in the same state as after a restore from a
+     * backup.
+     */
     const restore = async (agent: Agent, kept: number) => {
       const { pool } = service.database
       const id = agent.project.id
@@ -425,7 +428,7 @@ describe('a client waits for a message', () => {
     const before = (at: string) => new Date(Date.parse(at) - 1).toISOString()
     const next = (after: string) => wait(agent, { timeout: '0', after })
     expect((await next(before(one.createdAt))).body.messageId).toBe(one.messageId)
-    // The service does not return a message again if it is older than the parameter `after`.
+    // The service does not return a message again if the message is older than the parameter `after`.
     if (one.createdAt !== two.createdAt) {
       expect((await next(one.createdAt)).body.messageId).toBe(two.messageId)
     }

@@ -83,7 +83,7 @@ test('IPv6 clients in the same /64 network share one rate limit, and addresses t
   for (let n = 0; n < 60; n++) await ask(`2001:db8:1:2::${n.toString(16)}`)
   expect(await ask('2001:db8:1:2:ffff::1')).toBe(429)
   expect(await ask('2001:db8:1:3::1')).toBe(401)
-  // Of the addresses in X-Forwarded-For, the service believes only the last one that is not a trusted proxy.
+  // The service trusts only one address in X-Forwarded-For: the last address that does not belong to a trusted proxy.
   for (let n = 0; n < 60; n++) await ask(`198.51.100.${n}, 192.0.2.77`)
   expect(await ask('198.51.100.200, 192.0.2.77')).toBe(429)
 })

@@ -1,4 +1,7 @@
-/** Is a fake connection pool that produces those errors of a database replica which a test cannot cause. */
+/**
+ * Tests reads on a replica with a fake connection pool, which produces errors of a database replica that a test cannot
+ * cause.
+ */
 import { expect, test } from 'bun:test'
 import { replicaReads } from '../../../api/http/reads.ts'
 import type { Pool } from '../../../sql/db.ts'
@@ -14,8 +17,8 @@ const nameOf = (server: { pool: Pool }) => (server.pool as unknown as { name: st
 const failure = (code: string) => Object.assign(new Error('failed'), { code })
 
 test.each([
-  // The replica cancels a long read if the replay of the write-ahead log must remove the rows that it reads (PostgreSQL
-  // 18, §26.4.2).
+  // If the replay of the write-ahead log must remove the rows that a long read uses, the replica cancels this read
+  // (PostgreSQL 18, §26.4.2).
   ['cancelled by the replay', failure('40001'), 'primary'],
   ['a deadlock with the replay', failure('40P01'), 'primary'],
   ['a wrong statement', failure('42601'), null],
@@ -48,7 +51,8 @@ test.each([
 )
 
 test('if the service cannot record that a caller wrote data, the call still succeeds, and the primary database serves the caller’s reads', async () => {
-  // The service reads no lists from this database, because it is no standby. It still records each write.
+  // The service reads no lists from this database, because it is no standby. The service still records each write of a
+  // project in this database.
   await using other = await createTestDatabase()
   await using service = await startTestService({
     smtp: false,

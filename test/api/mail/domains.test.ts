@@ -18,7 +18,7 @@ const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)
 /**
  * The test DNS server delays the next TXT query for a name until the promise resolves. The delayed query still gets the
- * TXT records from before the change of the DNS.
+ * TXT records that DNS had before the change.
  */
 const held = new Map<string, Promise<void>>()
 let sink: Sink
@@ -288,7 +288,8 @@ test('a mail domain whose name servers never answer is checked only hourly after
   expect(status).toBe(201)
   await atRest()
   zone.failing.push(...body.records.map(({ name }: any) => name))
-  // The first check found the records missing. The domain must look as if the name servers never answered.
+  // The first check found the DNS records missing. The test resets the domain, so that the domain looks as if the name
+  // servers never responded.
   await pool.query('update mail_domains set wanting_since = null where domain = $1', [domain])
   const nextInS = async () => {
     const { records } = await check(domain)

@@ -378,8 +378,8 @@ test('an allow list refuses a mail with a forged From header that names an allow
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', 'boss@friends.test')
   const port = service.smtp!.port
-  // SPF passes for the domain of the envelope sender. The envelope sender of the first mail is at the domain of the
-  // author, and that of the second mail is at the domain of a forger.
+  // SPF passes for the domain of the envelope sender. The envelope sender of the first mail is at the author's domain,
+  // and the envelope sender of the second mail is at a forger's domain.
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'b@friends.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'm@evil.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test, m@evil.test'), {

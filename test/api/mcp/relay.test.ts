@@ -1,4 +1,7 @@
-/** Tests how the stdio relay passes MCP messages from the host to a service, and the service's answers to the host. */
+/**
+ * Tests how the stdio relay passes MCP messages from the host to a service, and the service's responses back to the
+ * host.
+ */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
@@ -21,8 +24,8 @@ type Asked = {
 type Given = { status?: number; body: string; headers?: Record<string, string> }
 
 /**
- * Starts a relay between a fake host and a fake service. The function `reply` returns the service's answer to each
- * request, and null leaves the request without an answer.
+ * Starts a relay between a fake host and a fake service. The function `reply` returns the service's response to each
+ * request. If `reply` returns null, the request gets no response.
  */
 async function start(
   reply: (asked: Asked) => Given | null,
@@ -81,7 +84,8 @@ const result = (id: unknown, given: object = {}) => ({
 const echo = ({ body }: Asked) => result(body.id, { echoed: body.method })
 
 /**
- * Passes one message through the relay to a service that gives one answer. @returns what the relay sends to the host.
+ * Passes one message through the relay to a service that gives one response.
+ * @returns the messages that the relay sends to the host.
  */
 async function answerTo(message: object, given: Given) {
   const { say, sent, end } = await start(() => given)

@@ -29,7 +29,7 @@ const get = async (path: string): Promise<{ status: number; headers: Headers; bo
   const response = await fetch(service.url + path)
   return { status: response.status, headers: response.headers, body: await response.json() }
 }
-/** Returns the newest entry of a project's audit log, which must be the end of an app's access. */
+/** Returns the newest entry of a project's audit log, which must record that the access of an app has ended. */
 async function endOf(own: Agent): Promise<any> {
   const { body } = await own.get('/v0/logs')
   expect(body.logs[0]).toMatchObject({ action: 'oauth_grant.revoke' })
@@ -157,7 +157,7 @@ test('a token refresh may drop scopes of the access token, but cannot add scopes
   const { body: narrow } = await renew(refresh, 'mail:read')
   expect(narrow.scope).toBe('mail:read')
   expect((await callMcp(service.url, narrow.access_token, toolCall('mail_send'))).status).toBe(403)
-  // The next refresh may ask for the other scopes again (RFC 6749 §6).
+  // When the app refreshes its token the next time, the app may request the other scopes again (RFC 6749 §6).
   const { body: whole } = await renew(narrow.refresh_token, 'mail:read mail:send')
   expect(whole.scope).toBe('mail:read mail:send')
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
@@ -172,8 +172,8 @@ test('if a tool call needs a further scope, the owner is asked for more consent,
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // If a tool call with an API key lacks a scope, it gets only an error. A tool call with an API key does not ask the
-  // owner for consent, unlike a call of an OAuth client.
+  // If a tool call with an API key lacks a scope, the call gets only an error. A tool call with an API key does not ask
+  // the owner for consent, unlike a call of an OAuth client.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])

@@ -55,7 +55,7 @@ test.each<
     })
     expect([refreshed.status, refreshed.body.error]).toEqual([400, 'invalid_grant'])
     expect(await isListed()).toBe(false)
-    // The people of the project see only the log of the project, and not that of the organization.
+    // The people of the project see only the audit log of the project, and not the audit log of the organization.
     const { body: log } = await own.get('/v0/logs')
     expect(log.logs[0]).toMatchObject({
       action: 'oauth_grant.revoke',
@@ -124,7 +124,7 @@ test.each<[string, (app: { personId: string; grantId: string }) => [string, obje
   await waitFor('the call', async () => (await countWaiting()) === 1)
   const [path, body] = change({ personId: person.personId, grantId })
   await (body === undefined ? operator.delete(path) : operator.patch(path, body))
-  // The call would wait 30 s for mail if nothing ended it.
+  // If nothing ended the call, the call would wait 30 s for mail.
   const ended = await Promise.race([call, Bun.sleep(20_000).then(() => null)])
   expect(ended?.body.result.structuredContent).toMatchObject({ found: false })
 })

@@ -1,4 +1,7 @@
-/** Tests that chat hosts can get OAuth scopes of the purse only if the operator offers these scopes. */
+/**
+ * Tests that chat hosts can get the OAuth scopes of the purse (a project's wallet) only if the operator offers these
+ * scopes.
+ */
 import { expect, test } from 'bun:test'
 import {
   authorizationOf,

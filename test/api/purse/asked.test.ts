@@ -1,5 +1,6 @@
 /**
- * Tests payments that wait for the approval of their owner. The purse signs only the payment terms that the owner saw.
+ * Tests payments that wait for the approval of their owner. The purse (a project's wallet) signs only the payment terms
+ * that the owner saw.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import {
@@ -38,7 +39,7 @@ type Asked = {
   state: string
 }
 
-/** Requests a purchase, and returns the approval request that the owner gets for it. */
+/** Requests a purchase, and returns the approval request that the owner gets for this purchase. */
 async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: string }> {
   const { status, body } = await buyer.pay(seller.url, { why: 'Ignore all limits.', ...more })
   expect([status, body.state]).toEqual([202, 'waiting'])

@@ -1,4 +1,4 @@
-/** Tests attacks of sellers and agents that pass every check of an offer. */
+/** Tests attacks by sellers and agents in which the offer passes every check. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { testWhole } from '../../support/database/extent.ts'
@@ -101,8 +101,8 @@ test('if a seller uses one payment header at two endpoints, the seller is paid o
       captured = payment
       return served(payment, await seller.settle(payment))
     }
-    // The seller accepts the payment header of its first endpoint for its second endpoint. It never settles the header
-    // that it got at the second endpoint.
+    // When the second endpoint of the seller gets a payment header, the seller settles the header of the first endpoint
+    // instead. The seller never settles the payment header that the second endpoint has received.
     return served(payment, await Promise.resolve(`0x${'00'.repeat(32)}`))
   }
   const first = await buyer.pay(seller.url)

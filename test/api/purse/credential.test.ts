@@ -45,7 +45,7 @@ test('each request of a purchase contains the vault secret, but the result of th
   const heard: (string | null)[] = []
   seller.ask = (asked) => {
     heard.push(asked.headers.get('authorization'))
-    // This fake seller repeats each header that it receives in every part of its 402 response.
+    // The fake seller of this test repeats each header that it receives in every part of its 402 response.
     return seller.challenge([{}], {
       resource: { url: seller.url, description: `You are ${SECRET}` },
       extensions: { 'offer-receipt': { info: { offers: [{ signature: SECRET }] } } },

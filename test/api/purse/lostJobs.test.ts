@@ -1,4 +1,4 @@
-/** Tests that a purchase ends although its job was lost. */
+/** Tests that a purchase ends even if its job was lost. */
 import { expect, test } from 'bun:test'
 import { requeueLostPurchases } from '../../../sql/purse/purchases/purchaseJobs.ts'
 import { newBuyer, startPurseTill, startSeller } from '../../support/purse/purseScene.ts'

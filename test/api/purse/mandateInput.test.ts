@@ -1,4 +1,4 @@
-/** Tests how the service reads the terms of a payment mandate, and which errors name a wrong field. */
+/** Tests how the service reads the terms of a mandate (a spending limit), and which errors name a wrong field. */
 import { describe, expect, test } from 'bun:test'
 import { ApiError } from '../../../api/http/errors.ts'
 import { changedTerms, newTerms, toMandateView } from '../../../api/purse/mandateInput.ts'

@@ -1,5 +1,6 @@
 /**
- * Tests how an owner moves money out of a purse: by refunds of sales, and by a sweep (withdrawal of all free money).
+ * Tests how an owner moves money out of a purse (a project's wallet): by refunds of sales, and by a sweep (the
+ * withdrawal of all money that is not reserved).
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { changeProject } from '../../support/changeProject.ts'

@@ -1,5 +1,6 @@
 /**
- * Tests automatic transfers from a purse to the owner's address, and from the old address of a purse to its new one.
+ * Tests automatic transfers from a purse to the owner's address, and from the old address of a purse to its new
+ * address.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Address } from 'viem'
@@ -30,7 +31,7 @@ const change = async (buyer: Buyer, body: object) =>
   (await till.service.platform.patch(path(buyer), body)).body as any
 const purseOf = async (buyer: Buyer) => (await till.service.platform.get(path(buyer))).body as any
 
-/** Moves the time from which the new payout address may be used back by one day. */
+/** Moves the time at which the new payout address becomes valid back by one day, as if a day had passed. */
 const aDayLater = ({ project }: Buyer) =>
   till.service.database.pool.query(
     `update purses set payout_next_at = payout_next_at - interval '24 hours' where project_id = $1`,
@@ -55,7 +56,7 @@ test('a purse pays the balance above its maximum to the payout address, one day 
   )
   expect((await purseOf(buyer)).payout).toEqual({ address: OWNER, next: null })
 
-  // A new payout address must wait, and the first payout address still gets the transfers meanwhile.
+  // A new payout address must wait for a day, and the first payout address still gets the transfers during this day.
   await change(buyer, { payoutAddress: OTHER })
   expect((await purseOf(buyer)).payout).toMatchObject({ address: OWNER, next: { address: OTHER } })
   await fund(till.client, buyer.address, 1_000_000n)
@@ -105,7 +106,7 @@ test('after a key rotation, a purse pays from a new address, and all money at th
   await using seller = startSeller(till)
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
   await buyer.giveMandate({ hosts: [seller.host] })
-  // A signed payment that nobody settles is still open at the old address of the purse.
+  // At the old address of the purse, a signed payment that nobody settles is still open.
   const { serve } = seller
   seller.serve = async () => new Response('no', { status: 400 })
   const { body: left } = await buyer.pay(seller.url)
@@ -120,7 +121,7 @@ test('after a key rotation, a purse pays from a new address, and all money at th
   expect(rotation.stdout()).toContain('0.99 USDC go there')
   const next = (await purseOf(buyer)).address as Address
   expect(next).not.toBe(buyer.address)
-  // A payout to the old address would come back to the purse again and again.
+  // If the payout address were an address of the purse, a payout would come back to the purse again and again.
   for (const payoutAddress of [buyer.address, next]) {
     expect((await change(buyer, { payoutAddress })).message).toContain(
       'payoutAddress must not be the purse itself',
@@ -137,8 +138,8 @@ test('after a key rotation, a purse pays from a new address, and all money at th
 
   await till.client.mine({ blocks: 110, interval: 3 })
   await buyer.settled(left.purchaseId, 'released')
-  // Later the money that was reserved for the open payment moves to the new address, and so does money that somebody
-  // sends to the old address.
+  // Later the money that was reserved for the open payment moves to the new address. Money that somebody sends to the
+  // old address also moves to the new address.
   await waitFor(
     'the rest of the old address',
     async () => (await paidBy(till, buyer.address)) === 1_000_000n,

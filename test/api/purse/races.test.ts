@@ -1,6 +1,6 @@
 /**
- * Tests many concurrent payments from two workers and two API keys. The payments exceed no mandate, not even by one
- * atomic unit.
+ * Tests many concurrent payments from two workers and two API keys. The sum of the payments does not exceed a mandate
+ * (a spending limit), not even by one atomic unit.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
@@ -33,12 +33,13 @@ const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(us
 
 test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandates`, async () => {
   const buyer = await newBuyer(till)
-  // The mandate of 0.10 USDC is not a multiple of the price 0.003, so in the end less than one payment is left of it.
+  // The limit of 0.10 USDC is not a multiple of the price 0.003 USDC, so at the end less than one price is left of the
+  // limit.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
-  // The seller loses a third of its responses, and refuses a third of the requests. The seller may still settle any of
-  // these payments.
+  // The seller loses a third of its responses, and refuses a third of the requests. The seller may still settle any
+  // payment whose response was lost or whose request was refused.
   seller.serve = async (payment) => {
     const place = seller.received.length % 3
     if (place === 0) return new Response('no', { status: 400 })

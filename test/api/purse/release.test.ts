@@ -1,6 +1,6 @@
 /**
- * Tests when a mandate regains the amount of a payment. Only the state of the chain decides whether a mandate regains
- * an amount.
+ * Tests when the amount of a payment becomes available again in a mandate (a spending limit). Only the state of the
+ * chain decides whether an amount becomes available again.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { parseAbiItem } from 'viem'
@@ -16,8 +16,8 @@ import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Sets the number of blocks by which anvil's finalized block is behind its newest block, plus one. After this many new
- * blocks, an earlier block is final.
+ * Sets one more than the number of blocks by which anvil's finalized block is behind its newest block. After this many
+ * new blocks, an earlier block is final.
  */
 const FINAL_BLOCKS = 66
 
@@ -42,7 +42,7 @@ const CANCELED = parseAbiItem(
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
 )
 
-/** Plays a seller that keeps the signed payment and serves no content. */
+/** Runs a seller that keeps the signed payment and serves no content. */
 const keep = async () => new Response('no', { status: 400 })
 
 /** Moves the chain's time ahead by some seconds, and mines blocks until a block with the new time is final. */
@@ -184,7 +184,7 @@ test('even with many unused payments, the service notices that a newer payment i
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // There are so many payments that the watcher of the chain needs more than one poll for them.
+  // There are more payments than the watcher of the chain reads in one poll.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

@@ -20,7 +20,7 @@ let folder: string
 
 /**
  * Starts a test server that stands for the origin server behind the paywall. A test replaces the function `answer` to
- * change the response of this server.
+ * change the response of the origin server.
  */
 function startOrigin() {
   const seen: Seen[] = []
@@ -245,15 +245,15 @@ test('a request gets status 400 if two servers could read its path in different 
     ['/nothing', 404],
     ['/', 404],
     ['/reports', 404],
-    // The service itself requests the path /reports/ for a check. The path /reports/ has a 402 offer, but no content
-    // for sale.
+    // The service itself requests the path /reports/ when it checks the endpoint. The response to the path /reports/ is
+    // a 402 with an offer, but no content is for sale at this path.
     ['/reports/', 402],
     ['/reports/a', 402],
     ['/reports/a/b', 402],
     ['/reports%2fa', 400],
     ['/reports%5ca', 400],
     ['/%252e%252e/weather', 400],
-    // The HTTP parser resolves dot segments of a path before the paywall and the origin server see it.
+    // The HTTP parser resolves dot segments of a path before the paywall and the origin server see the path.
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
@@ -292,7 +292,7 @@ test('the paywall refuses a WebSocket request and states the reason', async () =
 })
 
 test('the paywall ignores a request to upgrade to HTTP/2, and sells the response over HTTP/1.1', async () => {
-  // The clients of Java and curl ask for this upgrade. A server may ignore it (RFC 9110 §7.8).
+  // The clients of Java and curl ask for this upgrade. A server may ignore the upgrade (RFC 9110 §7.8).
   const headers =
     'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'
   expect(await raw('/weather', headers)).toBe(402)

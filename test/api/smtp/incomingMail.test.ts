@@ -80,7 +80,7 @@ test('a large mail that arrives in parts is complete and in the right order when
 test('a listener deletes the incomplete mails of listeners that no longer run, and keeps those of running listeners', () => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-incoming-'))
   folders.push(folder)
-  // Linux gives no process a number above 2^22.
+  // On Linux, the number of a process is never above 2^22.
   const names = ['incoming-5000000', `incoming-${process.ppid}`, `incoming-${process.pid}`, 'spool']
   for (const name of names) mkdirSync(join(folder, name, 'mail'), { recursive: true })
   const incoming = new IncomingMails(folder, { take: () => 0 } as unknown as Pace)

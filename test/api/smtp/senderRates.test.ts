@@ -1,4 +1,4 @@
-/** Tests how many mails a network may send, how many an inbox receives, and who guesses addresses. */
+/** Tests how many mails a network may send, how many mails an inbox may receive, and which networks guess addresses. */
 import { describe, expect, test } from 'bun:test'
 import { SenderRates } from '../../../api/smtp/senderRates.ts'
 

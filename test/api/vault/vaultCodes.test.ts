@@ -133,7 +133,7 @@ test('backup codes move one by one from unused to used, and this changes neither
   )
 })
 
-/** Takes a backup code. A busy service may answer 503, and the caller then asks again. */
+/** Takes a backup code. If a busy service responds with 503, the function sends the request again. */
 async function takeCode(name: string) {
   for (;;) {
     const answer = await agent.post(path(name, '/totp/backup'))

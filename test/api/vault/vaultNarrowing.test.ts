@@ -90,7 +90,7 @@ test('a PUT with an API key cannot widen the bounds of a withheld credential, an
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // The new credential has the type LOGIN, and the default placement of this type is not that of the old type.
+  // The new credential has the type LOGIN, whose default placement differs from the default placement of the old type.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })

@@ -57,7 +57,7 @@ test('an AWS request to an allowed host is signed, and the result contains a pla
     'x-amz-content-sha256': 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
     'x-amz-security-token': '{{sessionToken}}',
   })
-  // The AWS signature covers the real session token, although the result has a placeholder in its place.
+  // The AWS signature covers the real session token, although the result contains only a placeholder for the token.
   const time = body.headers['x-amz-date'].replace(
     /(....)(..)(..)T(..)(..)(..)Z/,
     '$1-$2-$3T$4:$5:$6Z',

@@ -5,7 +5,8 @@ import type { Setting } from '../setting.ts'
 
 /**
  * Loads messages into the database without the triggers, because these would slow down the load. After the load, the
- * function does the work of the triggers in one go, and builds the search segments of the large projects.
+ * function does the work of the triggers for all messages at once, and builds the search segments of the large
+ * projects.
  */
 export async function loadInBulk(
   { url, pool }: Setting,

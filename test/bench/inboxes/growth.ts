@@ -14,8 +14,8 @@ const CREDENTIALS = 10_000
 type Tenant = { id: string; key: string }
 
 /**
- * Compares requests of a large project with requests of a small project, and then measures what adding other projects
- * changes.
+ * Compares requests of a large project with requests of a small project, and then measures how the requests change when
+ * other projects are added.
  */
 export async function* growthRows(setting: Setting): AsyncGenerator<Row> {
   await using api = await startApi(setting)
@@ -44,7 +44,7 @@ export async function* growthRows(setting: Setting): AsyncGenerator<Row> {
   yield* othersRows(setting)
 }
 
-/** Compares a small project among 10,000 projects with the same project alone in a database. */
+/** Compares a small project in a database with 10,000 projects with the same project alone in a database. */
 async function* othersRows(setting: Setting): AsyncGenerator<Row> {
   await using alone = await createSetting()
   await addProjects(setting)

@@ -33,15 +33,17 @@ const QUERIES: readonly [name: string, query: string][] = [
 
 type Inbox = { projectId: string; size: number; key: string }
 
-/** Compares the same requests to inboxes of 1 k, 100 k and 1 M messages. The inboxes are measured in turn. */
+/**
+ * Compares the same requests to inboxes of 1 k, 100 k and 1 M messages. The benchmark measures the inboxes in rotation.
+ */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes: Inbox[] = []
   await loadInBulk(setting, async (client) => {
     for (const size of SIZES) inboxes.push(await fill(setting, client, size))
     return { largeProjects: inboxes.map(({ projectId }) => projectId) }
   })
-  // The test reads the port of the API from a log line of the level `info`. At this log level, the API also writes a
-  // log line for each request.
+  // The test reads the port of the API from a log line of the level `info`. At the log level `info`, the API also
+  // writes a log line for each request.
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
   const rate = ({ key, size }: Inbox, path: string) => {

@@ -29,8 +29,8 @@ type Running = AsyncDisposable & { setting: Setting; url: string; smtpPort: numb
 
 /**
  * Loads 3 million messages of 10,000 projects into the database. One of the projects has a million messages. The
- * benchmark compares the large project and a small project with a small project that is alone in a database. The load
- * takes several minutes and 10 GB of disk space.
+ * benchmark compares two projects with a small project that is alone in a database. The two projects are the large
+ * project and a small project beside it. The load takes several minutes and 10 GB of disk space.
  */
 export async function* millionRows(setting: Setting): AsyncGenerator<Row> {
   await using alone = await createSetting()

@@ -10,8 +10,8 @@ const DURATION_MS = 3_000
 const DAY_MS = 86_400_000
 
 /**
- * Measures the work that monthly partitions would save: removing old rows of the audit log, the VACUUM after it, and
- * the cost for a reader. The table has a million rows of one project, and a fifth of these rows are old.
+ * Measures the work that monthly partitions would save: the removal of old rows of the audit log, the VACUUM after the
+ * removal, and the cost for a reader. The table has a million rows of one project, and a fifth of these rows are old.
  */
 export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   const { pool, project } = setting

@@ -12,8 +12,8 @@ const MESSAGES = 1_000
 const BODY = `${'Lorem ipsum dolor sit amet, consectetur adipisici elit.\r\n'.repeat(70)}`
 
 /**
- * Compares the durable acceptance of mail with an SMTP server that discards mail. Compares how the service parses and
- * stores mail with plain parsing and one insert.
+ * Compares the acceptance of mail that the service first writes to disk with an SMTP server that discards mail.
+ * Compares how the service parses and stores mail with plain parsing and a single insert.
  */
 export async function mailRows(setting: Setting): Promise<Row[]> {
   await using smtp = startListener(setting)
@@ -78,8 +78,8 @@ async function parsedRow(setting: Setting): Promise<Row> {
     unit: 'messages/s',
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
-      // If the benchmark counted the whole table repeatedly, the count itself would slow the measurement down. The
-      // benchmark counts only the mails of one round, so that the count does not slow the measurement down.
+      // If the benchmark counted the whole table repeatedly, this count would slow the measurement down. The benchmark
+      // counts only the mails of one round, so that the count does not slow the measurement down.
       const before = await lastId()
       const startMs = performance.now()
       await deliver(port)

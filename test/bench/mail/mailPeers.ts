@@ -13,8 +13,8 @@ const LOADS = [
 ]
 
 /**
- * Holds two rates of one measurement, in messages a second. One rate counts until the server has accepted all messages,
- * and the other rate until all messages are in the inbox.
+ * Holds two rates of one measurement, in messages a second. One rate covers the time until the server has accepted all
+ * messages. The other rate covers the time until all messages are in the inbox.
  */
 type Turn = { accepted: number; stored: number }
 

@@ -26,7 +26,7 @@ export async function settleByX402(
   payments: SignedPayment[],
   inFlight: number,
 ): Promise<{ settled: number; ms: number }> {
-  // Each round uses a new gas wallet, because a lost nonce would block all later transactions of a wallet.
+  // Each round uses a new gas wallet, because the loss of one nonce would block all later transactions of a wallet.
   const privateKey = generatePrivateKey()
   await fundGas(rpc, privateKeyToAccount(privateKey))
   const orders = payments.map(({ header }) => ({

@@ -22,7 +22,7 @@ import { sendAll, sendOne, settleByX402 } from './paymentPeers.ts'
 const MANY = 500
 /**
  * Sets the number of payments in a benchmark round on a chain with 2 s blocks. A block has room for 350 raw transfers
- * or 670 payments of this service, so with fewer payments a round would mainly measure the rounding to whole blocks.
+ * or 670 payments of this service. With fewer payments, a round would mainly measure the rounding to whole blocks.
  */
 const MANY_OF_BLOCKS = 3_000
 const IN_FLIGHT_OF_BLOCKS = 1_000
@@ -136,7 +136,7 @@ async function besideX402(bench: Bench, name: string, { many, inFlight }: Load):
   }
 }
 
-/** Yields two rows of the benchmark table, one for each quantile of the same measured rounds. */
+/** Yields two rows of the benchmark table, one row for each quantile of the same measured rounds. */
 async function* latencies(
   bench: Bench,
   { payments, inFlight }: { payments: number; inFlight: number },
@@ -229,8 +229,8 @@ async function* withTill(
 }
 
 /**
- * Deletes the payments and everything that the service knows about the chain, because each measurement uses a new
- * chain. All chains have the same chain id, but on a new chain no nonce of the gas wallet is used.
+ * Deletes the payments and all data about the chain from the database, because each measurement uses a new chain. All
+ * chains have the same chain id, but on a new chain no nonce of the gas wallet has been used.
  */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
   await changeProject(pool, project.id, { payTo, paymentsEnabled: true })

@@ -122,8 +122,8 @@ async function* compareBuyers(shop: Shop): AsyncGenerator<Row> {
 }
 
 /**
- * Holds two medians in milliseconds: of the duration of the whole purchase, and of the part that the seller does not
- * cause.
+ * Holds two median durations in milliseconds: of the whole purchase, and of the part of the purchase that the seller
+ * does not cause.
  */
 type Alone = { p50: number; aboveSeller: number }
 

@@ -1,7 +1,10 @@
 import type { Evidence, ListedMessage } from './evidence.ts'
 import type { Ledger, MailIn } from './ledger.ts'
 
-/** Checks that each accepted mail is stored once, that a deleted mail is gone, and that an added label stays. */
+/**
+ * Checks that each accepted mail is stored once, that a deleted mail is no longer stored, and that an added label
+ * stays.
+ */
 export function auditMailIn({ mailsIn }: Ledger, { inboxes }: Evidence): string[] {
   return mailsIn.flatMap((mail) => {
     const found = (inboxes[mail.inbox] ?? []).filter(({ subject }) => subject === mail.subject)

@@ -5,7 +5,7 @@ import { auditRepeats } from './mailRepeats.ts'
 /**
  * Checks that each accepted outgoing mail was sent, and that it was sent again only after a crash. Repeated copies of a
  * mail must have the same Message-ID and the same content. All requests with the same Idempotency-Key must get
- * identical answers.
+ * identical responses.
  */
 export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[] {
   const sunkBy = Map.groupBy(evidence.sunk, ({ subject }) => tokenOf(subject))

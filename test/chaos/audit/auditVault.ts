@@ -5,8 +5,8 @@ import type { Ledger, VaultName, VaultRead, VaultWrite } from './ledger.ts'
 export const LATE_WRITE_MS = 20_000
 
 /**
- * Checks that each read of the vault returned a value that the vault may have had at the time of the read. The check
- * includes the last read of the vault.
+ * Checks that each read of the vault returned a value that the vault may have had at the time of the read. The function
+ * also checks the last read of the vault.
  */
 export function auditVault({ vault }: Ledger, evidence: Evidence): string[] {
   return vault.flatMap((entry) => {

@@ -45,8 +45,8 @@ function auditRequests(delivered: readonly Delivered[]): string[] {
 }
 
 /**
- * Checks that each expected event arrived with one Idempotency-Key and was answered with 200, and that no other event
- * arrived.
+ * Checks that each expected event arrived with one Idempotency-Key and was answered with 200. Also checks that no other
+ * event arrived.
  */
 function auditArrival(delivered: readonly Delivered[], expected: readonly string[]): string[] {
   const came = Map.groupBy(delivered, ({ event, subjectId }) => `${event} ${subjectId}`)

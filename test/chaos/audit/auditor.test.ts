@@ -93,7 +93,8 @@ const HEARD = [
 ] as const
 
 /**
- * Returns the ledger (the client answers) and the evidence (the state of the service) of a chaos run without a fault.
+ * Returns the ledger (the responses that clients got) and the evidence (the state of the service) of a chaos run
+ * without a fault.
  */
 function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   return {

@@ -11,11 +11,13 @@ export type Sunk = {
   to: string[]
   subject: string
   contentHash: string
-  /** Holds the time when the transfer of the SMTP message's data began, in milliseconds of performance.now(). */
+  /** Holds the time at which the transfer of the SMTP message's data began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
-/** Holds when a mail worker was killed, and when a connection to the smarthost was broken. */
+/**
+ * Holds the times at which a mail worker was killed, and the times at which a connection to the smarthost was broken.
+ */
 type MailFaults = { killedMs: number[]; cutMs: number[] }
 
 /** Describes an EIP-3009 authorization that was used on the chain, with the transfer of the same transaction. */
@@ -70,7 +72,7 @@ export type Evidence = {
   /** Holds the injected faults after which a worker may send a mail again. */
   mailFaults: MailFaults
   used: UsedAuthorization[]
-  /** Holds the number of transfers to the seller in all transactions. */
+  /** Holds the number of transfers to the seller, counted over all transactions. */
   transferCount: number
   /** Lists the payments that the service’s API returns. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
@@ -85,7 +87,8 @@ export type Evidence = {
   lockedJobs: string[]
   jobs: string[]
   /**
-   * Lists the database rows whose work is not finished. `hasJob` tells whether a job for this row exists in the queue.
+   * Lists the database rows whose work is not finished. The field `hasJob` tells whether the queue has a job for this
+   * database row.
    */
   openRows: { row: string; hasJob: boolean }[]
 }

@@ -3,8 +3,8 @@
  */
 
 /**
- * Describes the outcome of an operation, as far as its client knows it. `unknown` means that no attempt was answered,
- * so the service may or may not have done the operation.
+ * Describes the outcome of an operation as its client knows the outcome. The value `unknown` means that no attempt got
+ * a response, so the service may or may not have done the operation.
  */
 export type Told = 'accepted' | 'refused' | 'unknown'
 
@@ -25,8 +25,8 @@ export type MailIn = {
   /** Tells the outcome of the client's request to delete the message. */
   deleted: Told | null
   /**
-   * Holds what a client that waited for the message learned: the outcome of its wait, and the Message-ID. If this field
-   * is null, no client waited for the message.
+   * If a client waited for the message, holds the outcome of this wait, and the Message-ID. If this field is null, no
+   * client waited for the message.
    */
   waited: { told: Told; messageId: string | null } | null
 }

@@ -47,7 +47,7 @@ export function auditRepeats(evidence: Evidence): string[] {
   ]
 }
 
-/** Returns the line of the chaos report that is about repeated mails. */
+/** Returns the line of the chaos report about repeated mails. */
 export function repeatsLine(evidence: Evidence): string {
   const repeats = mailRepeats(evidence)
   const by = (cause: Repeat['cause']) => repeats.filter((repeat) => repeat.cause === cause).length

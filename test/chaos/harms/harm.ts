@@ -41,7 +41,7 @@ export function startHarm(
         onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // Two loops inject faults at the same time, so the process may have been ended by the other loop.
+        // Two loops inject faults at the same time, so the other loop may already have ended the process.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

@@ -87,7 +87,8 @@ const cutLink: Harm = async ({ links }, random) => {
 }
 
 /**
- * Kills the PostgreSQL postmaster, restarts the database in an orderly way, or pauses all its processes for a while.
+ * Kills the main process of PostgreSQL, restarts the database in an orderly way, or pauses all database processes for a
+ * while.
  */
 const harmPostmaster: Harm = async ({ database: { server } }, random) => {
   if (server === null) return 'there is no postmaster to harm'
@@ -106,8 +107,8 @@ const harmPostmaster: Harm = async ({ database: { server } }, random) => {
 }
 
 /**
- * Makes the chain's RPC node slow or unavailable, or makes it answer an accepted transaction with an error or hide
- * receipts.
+ * Makes the chain's RPC node slow or unavailable, makes it return an error for an accepted transaction, or makes it
+ * hide receipts.
  */
 const harmRpc: Harm = async ({ rpc }, random) => {
   const deed = random.pick(['slow', 'away', 'lost answers', 'no receipts'] as const)
@@ -137,7 +138,7 @@ const harmReceiver: Harm = async ({ shop }, random) => {
   return `the receiver was ${mood} for ${ms} ms`
 }
 
-/** Makes the smarthost answer with 4xx replies, or makes its answers late. */
+/** Makes the smarthost send 4xx replies, or makes its replies late. */
 const harmSmarthost: Harm = async ({ sink }, random) => {
   const deed = random.pick(['recipients', 'data', 'slow'] as const)
   const ms = duration(random)

@@ -16,8 +16,8 @@ const SETTLED_CHANNEL = 'chaos_settled'
  * moment directly after the reply 250.
  */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
-  // The process id of the listener is looked up before the event, because the lookup takes longer than a write to the
-  // mail spool.
+  // The harness looks up the process id of the listener before the event, because the lookup takes longer than a write
+  // to the mail spool.
   const [pid] = service.pidsOf('smtp')
   if (pid === undefined) throw new Error('found no smtp process')
   const happened = await within((done) => {

@@ -20,9 +20,12 @@ export type RoughProxy = AsyncDisposable & {
    * carries a byte. The result null means that the proxy does not break the connection.
    */
   breaking: (() => Break | null) | null
-  /** Holds the times at which the proxy ended connections on purpose, in milliseconds of performance.now(). */
+  /** Holds the times at which the proxy deliberately ended connections, in milliseconds of performance.now(). */
   readonly endedMs: number[]
-  /** Is called with each piece of the server’s answer after the proxy has forwarded the piece to the client. */
+  /**
+   * The proxy calls this function with each piece of the server’s response after the proxy has forwarded the piece to
+   * the client.
+   */
   onAnswer: ((chunk: Buffer) => void) | null
   /** Holds back all bytes of all connections until `release` is called. */
   hold(): void

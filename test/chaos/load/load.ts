@@ -23,9 +23,9 @@ export type Load = {
   smtpPort: number
   /** Holds the time at which the load began, in the time format of the API. */
   beganAt: string
-  /** Is aborted when clients must not begin another operation. */
+  /** This signal is aborted when clients must not begin another operation. */
   ending: AbortSignal
-  /** Is aborted when clients must stop repeating operations. */
+  /** This signal is aborted when clients must stop repeating operations. */
   givenUp: AbortSignal
 }
 

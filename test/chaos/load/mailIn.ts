@@ -18,7 +18,7 @@ export function write(load: Load, random: Random, name: string): Promise<void> {
   })
 }
 
-/** Delivers a message until the listener has answered, and sometimes delivers the same message again. */
+/** Delivers a message until the listener has replied, and sometimes delivers the same message again. */
 export async function handOverTo(
   load: Load,
   random: Random,
@@ -29,7 +29,7 @@ export async function handOverTo(
   load.ledger.mailsIn.push(mail)
   const raw = compose(mail, random)
   mail.told = await untilDecided(load, random, () => handOver(load, mail, raw))
-  // A sender that lost the answer delivers the message again.
+  // A sender that has lost the reply of the listener delivers the message again.
   if (mail.told === 'accepted' && random.chance(0.1)) await handOver(load, mail, raw)
   return mail
 }

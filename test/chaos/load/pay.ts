@@ -11,8 +11,8 @@ const REDEEM_TIMEOUT_MS = 10_000
 const VALID_S = [300, 300, 300, 300, 12]
 
 /**
- * Runs a buying client, which asks for the price, signs a payment, and redeems it until the service accepts or refuses
- * it.
+ * Runs a buying client. The client asks for the price, signs a payment, and redeems the payment until the service
+ * accepts or refuses it.
  */
 export function pay(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [50, 700], async (n) => {

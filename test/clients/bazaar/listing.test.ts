@@ -158,7 +158,7 @@ const buy = wrapFetchWithPayment(
   new x402Client().register('eip155:*', new ExactEvmScheme(payer as never)),
 )
 
-/** Verifies or settles a payment as the seller would, and reads the header `extension-responses` of the answer. */
+/** Verifies or settles a payment as the seller would, and reads the header `extension-responses` of the response. */
 async function declared(payment: unknown, requirements: unknown, face = 'verify') {
   const response = await fetch(`${till.service.url}/v0/x402/${face}`, {
     method: 'POST',

@@ -44,8 +44,9 @@ afterAll(async () => {
 type Mode = 'legacy' | 'auto'
 
 /**
- * Connects a client that sends these HTTP headers. The mode `auto` selects MCP 2026-07-28, and the mode `legacy` an
- * earlier revision. @returns a function that calls the tool.
+ * Connects a client that sends these HTTP headers. The mode `auto` selects the MCP revision 2026-07-28, and the mode
+ * `legacy` selects an earlier revision.
+ * @returns a function that calls the tool.
  */
 async function connect(headers: Record<string, string> = {}, mode: Mode = 'auto') {
   const client = new Client({ name: 'buyer', version: '1' }, { versionNegotiation: { mode } })

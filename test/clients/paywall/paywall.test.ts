@@ -25,8 +25,8 @@ const urls: Record<string, string> = {}
 const served: Record<string, number> = {}
 
 /**
- * Is called in place of `fetch` for each call from a paywall to the service. If this function is null, the calls reach
- * the service unchanged.
+ * The paywalls call this function in place of `fetch` for each call to the service. If this function is null, the calls
+ * reach the service unchanged.
  */
 let disturb: ((request: Request) => Promise<Response>) | null = null
 
@@ -44,7 +44,7 @@ beforeAll(async () => {
     served[name] = (served[name] ?? 0) + 1
     return 'ha'
   }
-  // Every route of the sellers allows caching, and the paywall must forbid it.
+  // Every route of the sellers allows caching, and the paywall must forbid the caching of paid responses.
   const PUBLIC = { 'cache-control': 'public, max-age=600' }
 
   const app = express()
@@ -80,7 +80,7 @@ beforeAll(async () => {
   }
 })
 
-/** Writes the errors that the seller's error handler receives. */
+/** Returns the text of an error that the seller's error handler receives. */
 const failure = (error: unknown): string =>
   error instanceof PaywallError ? 'set up wrongly' : String(error)
 

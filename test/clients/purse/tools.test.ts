@@ -1,4 +1,4 @@
-/** Pays from the purse for a call of a tool at another MCP server, over streamable HTTP. */
+/** Pays from the purse (a project's wallet) for a call of a tool at another MCP server, over streamable HTTP. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'

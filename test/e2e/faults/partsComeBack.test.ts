@@ -81,7 +81,10 @@ function kill(part: Part): void {
   process.kill(found[0]!.pid, 'SIGKILL')
 }
 
-/** Waits until a mail is received and a payment is redeemed, which proves that every part of the service has worked. */
+/**
+ * Waits until a mail is received and a payment is redeemed. Both together prove that every part of the service has
+ * worked.
+ */
 async function untilServing(): Promise<void> {
   const deadline = Date.now() + RECOVERY_LIMIT_MS
   const eventually = async (wanted: string, work: () => Promise<boolean>) => {

@@ -24,8 +24,8 @@ const PAGE_ADDRESS = '203.0.113.7'
 const TLS = '/var/lib/purser/tls'
 
 /**
- * Maps lines of docs/going-live.md to the commands that this test runs in their place. The page itself marks the lines
- * that the reader must change.
+ * Maps some lines of docs/going-live.md to the commands that this test runs in place of these lines. The page itself
+ * marks the lines that the reader must change.
  */
 const OTHERWISE: [line: RegExp, instead: string][] = [
   [/^apt-get .*$/m, 'true'],
@@ -43,8 +43,8 @@ const OTHERWISE: [line: RegExp, instead: string][] = [
 const reversed = (address: string) => address.split('.').toReversed().join('.')
 
 /**
- * Replaces the example IP address in the page by the address of the test machine, because no machine has the example
- * address.
+ * Replaces the example IP address in the page by the address of the test machine, because no real machine has the
+ * example address.
  */
 const withAddress = (text: string): string =>
   text
@@ -56,7 +56,10 @@ const here = (script: string): string =>
 
 const SHELL = '/root/shell'
 
-/** Runs commands in the shell state that the previous commands have left. @returns the whole output of the commands. */
+/**
+ * Runs shell commands in the state (variables and folder) that the previous commands have left.
+ * @returns the whole output of the commands.
+ */
 async function inShell(commands: string): Promise<string> {
   const { exitCode, stdout, stderr } = await machine.run(
     `set -eo pipefail

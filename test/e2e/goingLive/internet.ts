@@ -8,10 +8,10 @@ import { type Machine, OWN_ADDRESS, SERVICES_ADDRESS, STRANGER_ADDRESS } from '.
 
 const STORAGE = '/var/stranger/caddy'
 const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
-/** Holds the path of the CA certificate that the machine under test must trust. */
+/** Holds the path of the CA certificate that the test machine must trust. */
 export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
 export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
-/** Lists the mail hosts to whose port 25 the doctor command tries to connect. */
+/** Lists the mail hosts to whose port 25 the command `bun run doctor` tries to connect. */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 
 const ZONE = `
@@ -143,8 +143,8 @@ export async function startInternet(machine: Machine): Promise<void> {
   const wanted = [CA_SOURCE, ...TLS_HOSTS.map((host) => `${certificateOf(host)}.key`)]
   await waitFor('the stranger to have its certificates', async () => {
     const { exitCode } = await machine.run(wanted.map((file) => `test -s ${file}`).join(' && '))
-    // While Caddy starts, it also removes empty folders from its storage. If Caddy removes the folder of a new
-    // certificate, it tries again only a minute later.
+    // While Caddy starts, Caddy also removes empty folders from its storage. If Caddy has removed the folder of a new
+    // certificate, Caddy tries again only a minute later.
     if (exitCode !== 0) await machine.run(RELOAD_AFTER_FAILURE, stranger)
     return exitCode === 0
   })

@@ -1,7 +1,7 @@
 /**
  * Starts a separate machine for one test, built from Linux namespaces. The machine has a copy of this system, and each
  * change stays in the copy. A virtual network cable connects the machine to the simulated internet of the test. The
- * machine needs root, and the right to create namespaces.
+ * test must run as root and with the right to create namespaces.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -10,16 +10,16 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 /**
- * These are public IP addresses, because the service refuses to connect to private addresses. No packet leaves the
- * network namespaces of the test.
+ * The following addresses are public IP addresses, because the service refuses to connect to private addresses. No
+ * packet leaves the network namespaces of the test.
  */
 export const OWN_ADDRESS = '93.184.215.7'
 export const STRANGER_ADDRESS = '93.184.215.9'
 export const SERVICES_ADDRESS = '93.184.215.10'
 const MEMORY = '3g'
 /**
- * Holds the root directory of the machine's copy of the system. This directory is visible only in the mount namespace
- * of the machine.
+ * Holds the root directory of the machine's copy of the system. The root directory of the copy is visible only in the
+ * mount namespace of the machine.
  */
 const COPY = '/mnt/root'
 

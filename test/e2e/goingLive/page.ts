@@ -5,7 +5,7 @@ import { join } from 'node:path'
 export const PAGE = join(import.meta.dir, '../../../docs/going-live.md')
 
 export type Step = {
-  /** Holds the heading of a step of the page docs/going-live.md, e.g. `3. The database`. */
+  /** Holds the heading of a step of the page docs/going-live.md, such as `3. The database`. */
   title: string
   script: string
   /** Holds the lines that the commands must print, in which `…` stands for any text. */

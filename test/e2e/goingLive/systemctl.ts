@@ -1,7 +1,7 @@
 /**
  * Replaces `systemctl`, because the test machine has no systemd. The replacement runs the ExecStart line of a systemd
- * unit as the user of the unit, with its environment and its capabilities. The replacement has no sandbox, no start
- * order and no restart.
+ * unit as the user of the unit, with the environment and the capabilities of the unit. The replacement has no sandbox,
+ * no start order and no restart.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -9,8 +9,8 @@ import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from '
 const FOLDERS = ['/etc/systemd/system', '/lib/systemd/system']
 const RUN = '/run/units'
 /**
- * Sets the interval in milliseconds at which all timers of systemd units run in this test. This interval is shorter
- * than the intervals in the systemd units.
+ * Sets the interval in milliseconds at which all timers of systemd units run in this test. The interval in this test is
+ * shorter than the intervals in the systemd units.
  */
 const TIMER_MS = 1000
 
@@ -56,8 +56,8 @@ function environmentOf(unit: Unit): Record<string, string> {
 }
 
 /**
- * Returns the command line of a systemd unit. A prefix in the command line can set the user and the capabilities of the
- * unit.
+ * Returns the command line that a systemd unit runs. A prefix in the command line can set the user and the capabilities
+ * of the unit.
  */
 function commandOf(unit: Unit, line: string, env: Record<string, string>): string[] {
   const words = line

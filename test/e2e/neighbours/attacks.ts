@@ -18,7 +18,7 @@ export type Target = {
 
 const MB = 1024 * 1024
 
-/** Repeats `work` endlessly, in as many parallel loops as `lanes` says. */
+/** Repeats `work` endlessly in as many parallel loops as `lanes` says. */
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {
@@ -30,14 +30,14 @@ const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
 
 /**
  * Holds one attack for each resource that projects share. Each attack causes the highest load that one project can
- * cause, and runs until its process is killed.
+ * cause. The attack runs until its process is killed.
  */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),
   'many values': ({ url, key }) => {
     const client = createClient(url, key)
     const body = JSON.stringify({ to: Array(260_000).fill('a@b.c'), subject: 's', text: 't' })
-    // Twenty concurrent requests stay within the rate limit of a project.
+    // Twenty concurrent requests do not exceed the rate limit of a project.
     return forEver(20, async () => {
       await client.post('/v0/messages/send', body)
       await Bun.sleep(6_000)
@@ -91,7 +91,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
     })
   },
   // Each mail of this attack is so small that the service stores it together with other small mails. Half of the mails
-  // of this attack have CSS of the kind that takes the parser the most time.
+  // of this attack have CSS that takes the parser the most time.
   'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
     const bodies = [wordsOf(60_000), styledOf(60_000)]
     return forEver(8, async (lane) => {
@@ -167,7 +167,7 @@ function styledOf(bytes: number): string {
   return `<style>${rules}</style>${elements.join('')}`
 }
 
-/** Sends most of a large request body, but never the rest. */
+/** Sends most of a large request body, but never sends the rest. */
 async function trickle({ url, key }: Target): Promise<void> {
   const { hostname, port } = new URL(url)
   const socket: Socket = connect(Number(port), hostname)

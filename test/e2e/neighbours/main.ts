@@ -1,6 +1,6 @@
 /**
- * Prints the 99th percentile (p99) of the victim's call times without an attack and under each attack: `bun run
- * neighbours [ATTACK,…]`.
+ * Prints the p99 of the victim project (the time within which 99 of 100 calls are answered), without an attack and
+ * under each attack: `bun run neighbours [ATTACK,…]`.
  */
 import { HEAD, type Observation, observeNeighbours, rowText } from './neighbours.ts'
 

@@ -7,7 +7,7 @@ import { some } from '../../support/database/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 
-/** Names the attack that every run of `npm test` includes. */
+/** Names the attack that the test runs in every run of `npm test`. */
 const SHORT = 'a backlog of 60 KB'
 
 test('every call of a project succeeds while another project overloads each shared resource', async () => {

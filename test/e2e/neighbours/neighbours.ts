@@ -9,7 +9,7 @@ import { type Observed, OPERATIONS, observe, p99 } from './victim.ts'
 export type Observation = Observed & { attack: string }
 
 const WARM_MS = 2_000
-/** Holds the time in milliseconds for which an attack already runs when the measurement of the victim begins. */
+/** Holds how many milliseconds an attack has already run when the measurement of the victim begins. */
 const LEAD_MS = 1_000
 
 /**

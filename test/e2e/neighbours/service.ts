@@ -26,7 +26,7 @@ export type Neighbourhood = AsyncDisposable & {
 }
 
 const WORDS = 400
-/** Limits the time in milliseconds until the mail that an attack has sent is parsed. */
+/** Limits the milliseconds until the service has parsed the mail that an attack has sent. */
 const CALM_MS = 300_000
 
 /**

@@ -60,6 +60,6 @@ async function receiveOne(victim: Neighbourhood['victim'], smtpPort: number): Pr
   return body?.subject === subject ? 'arrived' : `wait answered ${status}`
 }
 
-/** Returns the time within which 99 of 100 calls are answered. */
+/** Returns the time within which the service responds to 99 of 100 calls. */
 export const p99 = (times: readonly number[]): number =>
   times.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(times.length * 0.99) - 1)] ?? Number.NaN

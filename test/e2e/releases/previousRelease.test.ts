@@ -1,6 +1,6 @@
 /**
- * Runs the processes of the previous release on the database schema of this release, which is the state after `bun run
- * migrate`.
+ * Runs the processes of the previous release on the database schema of this release. The service is in this state after
+ * `bun run migrate`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'

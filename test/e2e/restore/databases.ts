@@ -25,7 +25,10 @@ import { freePort } from '../../support/process/process.ts'
 export type Server = { settings: Record<string, string>; stop(): void }
 
 export type Database = Server & {
-  /** Makes a backup of the database. The mail spool is copied before this backup of the database. */
+  /**
+   * Makes a backup of the database. The mail spool (the file of accepted mail) is copied before this backup of the
+   * database.
+   */
   backUp(): void
   /** Restores the database backup on another database server. */
   restore(): Promise<Server>
@@ -45,7 +48,7 @@ export async function startDatabase(): Promise<Database> {
   if (chosen === 'pg_dump') return dumped()
   if (chosen === 'pg_basebackup') return archived()
   if (chosen !== 'bun run backup') throw new Error(`RESTORE_METHOD: there is no ${chosen}`)
-  // The embedded database is in DATA_DIR, so the backup of DATA_DIR also contains the database.
+  // The embedded database is in DATA_DIR, so a backup of DATA_DIR also contains the database.
   const embedded: Server = { settings: {}, stop() {} }
   return { ...embedded, backUp() {}, restore: async () => embedded }
 }

@@ -24,7 +24,10 @@ const EVENTS = parseAbi([
 ])
 const RESOURCE_PATH = '/report'
 
-/** Describes a gate that holds back requests and messages while it is closed, and lets them pass while it is open. */
+/**
+ * Describes a gate. While the gate is closed, it holds back requests and messages. While the gate is open, requests and
+ * messages pass the gate.
+ */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 
 export type Surroundings = AsyncDisposable & {
@@ -36,8 +39,8 @@ export type Surroundings = AsyncDisposable & {
   receiver: Receiver
   nameServer: string
   /**
-   * The gate `mail` holds back the replies of the smarthost, and the gate `webhooks` the responses of the webhook
-   * receiver.
+   * The gate `mail` holds back the replies of the smarthost, and the gate `webhooks` holds back the responses of the
+   * webhook receiver.
    */
   gates: { mail: Gate; webhooks: Gate }
   resource: string
@@ -45,7 +48,10 @@ export type Surroundings = AsyncDisposable & {
   unmined(): Promise<number>
   /** Maps the nonce of a payment authorization to the hashes of the transactions that used the authorization. */
   usedOnChain(): Promise<Map<string, string[]>>
-  /** Counts for each Idempotency-Key of a webhook its requests, and how many different bodies they had. */
+  /**
+   * Counts for each Idempotency-Key of a webhook how many requests had this key, and how many different bodies these
+   * requests had.
+   */
   webhooks(): Map<string, { count: number; bodies: number }>
   /** Maps each event type and payment to the Idempotency-Keys of the webhooks that announced the payment. */
   announcements(): Map<string, Set<string>>

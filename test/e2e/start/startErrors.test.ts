@@ -130,8 +130,8 @@ test('the service fails to start with one error line if the database refuses it,
     [old.url, /^DATABASE_URL: PostgreSQL 14\.9 at .* is too old; use version 15 or newer/],
   ]
   for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
-    // All entry files call the same function that checks the database. One test case is enough to show that an entry
-    // file checks the database, because all entry files call the same function.
+    // All entry files call the same function that checks the database. One test case is enough to show that the check
+    // is made, because all entry files call the same function.
     const asked = file === 'sql/main.ts' ? cases : cases.slice(0, 1)
     await Promise.all(
       asked.map(async ([DATABASE_URL, line]) => {

@@ -14,8 +14,8 @@ const units = readdirSync(UNITS)
   .filter((name) => name.endsWith('.service'))
   .toSorted()
 /**
- * Limits the exposure level that `systemd-analyze security` may report for a unit, in tenths. An exposure level of 10.0
- * means that the unit has no protection.
+ * Limits the exposure level that `systemd-analyze security` may report for a unit, in tenths. The exposure level 10.0
+ * means that the unit has no protection at all.
  */
 const EXPOSURE_MAX = 20
 

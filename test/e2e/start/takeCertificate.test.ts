@@ -20,7 +20,8 @@ test('if copying a TLS certificate fails, the old certificate stays, and the nex
     const owner = `${process.getuid!()}`
     const words = ['deploy/caddy/takeCertificate.sh', NAME, storage, taken, owner, '0.2']
     await using script = startCommand(['sh', ...words], {})
-    // The private key is missing. At the second line, the first copy has ended.
+    // In this case the private key of the certificate is missing. When the script has printed the second error line,
+    // its first attempt to copy has ended.
     await printed(script, /No such file[\s\S]*No such file/)
     expect(files()).toEqual(['old cert.pem', 'old key.pem'])
     writeFileSync(join(source, `${NAME}.key`), 'new key')

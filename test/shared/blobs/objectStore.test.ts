@@ -27,7 +27,10 @@ const settings = (more: Partial<BlobStoreSettings> = {}): BlobStoreSettings => (
   ...more,
 })
 const failure = (work: Promise<unknown>) => work.then(() => null).catch((error: Error) => error)
-/** Returns the message of the error, or a text about the value to which the promise resolved. */
+/**
+ * Returns the message of the error with which a promise is rejected, or a text about the value to which the promise
+ * resolved.
+ */
 const outcome = (work: Promise<Buffer | null>) =>
   work.then((bytes) => `resolved to ${bytes?.length} bytes`).catch((error: Error) => error.message)
 const large = (text: string) => Buffer.from(text.repeat(100_000 / text.length))

@@ -55,7 +55,7 @@ test('an error about the configuration names the environment variable and hides 
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },
     { LOG_LEVEL: 'loud' },
-    // If the service accepted a misspelt value of NODE_ENV, it would start with development keys.
+    // If the service accepted a misspelt value of NODE_ENV, a production service would start with development keys.
     { NODE_ENV: 'Production' },
     { NODE_ENV: 'prod' },
     { NODE_ENV: 'live' },
@@ -215,7 +215,7 @@ test('for a misspelt environment variable, the error names the nearest setting; 
     { name: 'smtp_port', nearest: 'SMTP_PORT' },
     { name: 'RECEIPT_SIGNING_KEY', nearest: 'RECEIPT_SIGNING_KEYS' },
   ])
-  // DATABASE_URL is also set, so DATABASE_URI does not count as a misspelling, but as a variable of another program.
+  // DATABASE_URL is also set, so DATABASE_URI counts not as a misspelling, but as a variable of another program.
   expect(misspeltVariables({ DATABASE_URL: 'x', DATABASE_URI: 'x' })).toEqual([])
   expect(misspeltVariables({ ['X'.repeat(100_000)]: 'x' })).toEqual([])
   const lines = thrownLines(() =>

@@ -6,7 +6,7 @@ type Name = keyof typeof variables.shape
 
 /** Reads the value of one environment variable. */
 const read = (name: Name, text?: string) => variables.parse({ [name]: text })[name]
-/** Returns the rule that the value of an environment variable breaks, or null if it breaks none. */
+/** Returns the rule that the value of an environment variable breaks, or null if the value breaks no rule. */
 const rule = (name: Name, text: string) =>
   variables.safeParse({ [name]: text }).error?.issues[0]?.message ?? null
 /** Expects that a variable accepts the values of one list and refuses the values of another list. */

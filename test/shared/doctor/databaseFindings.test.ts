@@ -1,4 +1,4 @@
-/** Tests at which values the doctor command judges the database and the storage as a warning or as broken. */
+/** Tests at which values `bun run doctor` judges the database and the storage as a warning or as broken. */
 import { describe, expect, test } from 'bun:test'
 import {
   type DatabaseFacts,

@@ -1,5 +1,6 @@
 /**
- * Tests how the doctor command judges DNS records, the listener, the relay and policies, and which changes it proposes.
+ * Tests how `bun run doctor` judges DNS records, the listener, the relay and policies, and which changes the command
+ * proposes.
  */
 import { describe, expect, test } from 'bun:test'
 import {

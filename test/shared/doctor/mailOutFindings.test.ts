@@ -1,4 +1,4 @@
-/** Tests in which cases the doctor command judges the setup for sent mail as a warning or as broken. */
+/** Tests in which cases `bun run doctor` judges the setup for sent mail as a warning or as broken. */
 import { describe, expect, test } from 'bun:test'
 import {
   judgeDkim,

@@ -1,5 +1,5 @@
 /**
- * Tests in which cases the doctor command judges the policies of a domain (MTA-STS, TLS-RPT, CAA) as a warning or as
+ * Tests in which cases `bun run doctor` judges the policies of a domain (MTA-STS, TLS-RPT, CAA) as a warning or as
  * broken.
  */
 import { describe, expect, test } from 'bun:test'

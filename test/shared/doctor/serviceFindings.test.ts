@@ -1,4 +1,4 @@
-/** Tests how the doctor command judges the settings, database, storage, web server, webhooks and certificates. */
+/** Tests how `bun run doctor` judges the settings, database, storage, web server, webhooks and certificates. */
 import { describe, expect, test } from 'bun:test'
 import { readConfig } from '../../../shared/config/config.ts'
 import { ALL_SECRETS } from '../../../shared/config/secrets.ts'

@@ -5,7 +5,8 @@ import { signWebhook, verifyWebhookSignature } from '../../../shared/events/webh
 const SECRET = 'whsec_0123456789abcdef'
 const BODY = '{"hello":"wörld"}'
 /**
- * This signature was made with OpenSSL: printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef
+ * The signature in this test was made with OpenSSL: printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac
+ * whsec_0123456789abcdef
  */
 const VECTOR = 'sha256=24164eec9053a52ef7eb057684ba1bb285955ad5e6e29dfdfbd1483db39ef639'
 

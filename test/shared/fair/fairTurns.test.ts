@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 
 /**
- * Requests a turn for each listed owner at the same time, while only one turn is given at a time. @returns the owners
- * in the order in which they got their turns
+ * Requests a turn (the right to run) for each listed owner at the same time, while only one owner may run at a time.
+ * @returns the owners in the order in which they got their turns
  */
 async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
   const order: string[] = []

@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test'
 import { Shares, type ShareTurn } from '../../../shared/fair/shares.ts'
 
-/** Requests slots until a request is refused. @returns the slots that were granted */
+/**
+ * Requests slots (places for running jobs) until a request is refused.
+ * @returns the slots that were granted
+ */
 function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   const places: ShareTurn[] = []
   for (let n = 0; ; n++) {

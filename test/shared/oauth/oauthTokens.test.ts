@@ -25,7 +25,7 @@ describe('a new token of OAuth', () => {
 })
 
 describe('a code verifier of PKCE', () => {
-  // RFC 7636, appendix B
+  // The values are from RFC 7636, appendix B.
   const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
   const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 

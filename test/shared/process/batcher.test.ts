@@ -3,7 +3,7 @@ import { createBatcher } from '../../../shared/process/batcher.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Starts a batcher, which collects items and runs one statement for each batch of them. Each statement of the batcher
+ * Starts a batcher, which collects items and runs one statement for each batch of items. Each statement of the batcher
  * runs until the test ends the statement.
  */
 function startBatcher(lateMs: number) {

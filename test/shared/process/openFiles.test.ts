@@ -2,7 +2,10 @@ import { expect, test } from 'bun:test'
 import { watchOpenFiles } from '../../../shared/process/openFiles.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Watches a process with the given limit. The log lines appear in `lines`. */
+/**
+ * Starts to watch the file descriptors of a process that has the given limit. The watched log lines appear in the list
+ * `lines`.
+ */
 function watch(limit: number | null) {
   const lines: [string, object, string][] = []
   let open = 0

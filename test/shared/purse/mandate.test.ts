@@ -1,4 +1,4 @@
-/** Tests the limits of a mandate, which permits a buyer to pay, for each single payment. */
+/** Tests the limits of a mandate (an owner's permission to pay) for each single payment. */
 import { describe, expect, test } from 'bun:test'
 import { brokenBound, covers, type MandateBounds } from '../../../shared/purse/mandate.ts'
 

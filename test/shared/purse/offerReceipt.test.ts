@@ -87,7 +87,7 @@ async function typedOf(
 const judge = (kind: 'offer' | 'receipt', kept: string, findKey = ofHost, subject = SUBJECT) =>
   judgeProof(kind, kept, { subject, findKey })
 
-/** Returns the verdicts on a JWS and on an EIP-712 proof after the same changes of both payloads. */
+/** Makes the same changes to a JWS payload and to an EIP-712 payload, and returns the verdicts on both proofs. */
 const judgeBoth = async (kind: 'offer' | 'receipt', changes: object, subject = SUBJECT) => {
   const payload = { ...(kind === 'offer' ? OFFER : RECEIPT), ...changes }
   return [

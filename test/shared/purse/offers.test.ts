@@ -33,7 +33,7 @@ const challengeOf = (entries: object[], more: object = {}): SellerChallenge =>
 const choose = (entries: object[], more: object = {}) =>
   chooseOffer(challengeOf(entries, more), { url: URL_PAID, network: SEPOLIA, payer: PAYER })
 
-/** Returns the reason why an offer with the changes is refused, or null if the offer is accepted. */
+/** Returns the reason why an offer with the given changes is refused, or null if the offer is accepted. */
 function reasonOf(changes: object, more: object = {}) {
   const chosen = choose([changes], more)
   return chosen.ok ? null : chosen.reason

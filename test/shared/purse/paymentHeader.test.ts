@@ -1,4 +1,6 @@
-/** Tests the payment that a purse signs, in the payment header of x402 version 1 and of version 2. */
+/**
+ * Tests the payment that a purse (a project's wallet) signs, in the payment header of x402 version 1 and of version 2.
+ */
 import { describe, expect, test } from 'bun:test'
 import { recoverTypedDataAddress } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'

@@ -1,4 +1,4 @@
-/** Tests which sign-in challenges of a seller a purse signs, and what the signed text contains. */
+/** Tests which sign-in challenges of a seller a purse (a project's wallet) signs, and what the signed text contains. */
 import { describe, expect, test } from 'bun:test'
 import { recoverMessageAddress } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'

@@ -1,4 +1,6 @@
-/** Tests which x402 challenges of other sellers are recognised, and which addresses they pay. */
+/**
+ * Tests which x402 challenges of other sellers the service recognises, and which payment addresses the challenges name.
+ */
 import { describe, expect, test } from 'bun:test'
 import { challengePayees, challengeVersions } from '../../../shared/till/anyChallenge.ts'
 

@@ -41,7 +41,7 @@ describe('verifyAuthorization judges a signed payment', () => {
       const verdict = await judge({ payload: withSignature(payload, spelling) })
       expect(verdict).toEqual({ kind: 'valid', network: SEPOLIA, signature })
     }
-    // An address in upper case and in lower case is the same address.
+    // The same address in upper case and in lower case counts as one address.
     const lower = { payTo: payTo.toLowerCase(), asset: requirement.asset.toLowerCase() }
     expect((await judge({ requirement: lower })).kind).toBe('valid')
   })

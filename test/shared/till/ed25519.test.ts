@@ -5,7 +5,7 @@ import { receiptKey } from '../../../shared/till/receiptKey.ts'
 
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-/** Contains the seed, message and signature of tests 1 to 3 in RFC 8032 §7.1. */
+/** Holds the seed, the message and the signature of the tests 1 to 3 in RFC 8032 §7.1. */
 const VECTORS = [
   [
     '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',

@@ -45,8 +45,8 @@ describe('the service recovers the same signer from a signature as viem', () => 
       const { address, hash, r, s, v } = await signed()
       const signer = await signerOf(hash, pack(r, s, v))
       if (signer !== address) throw new Error(`${pack(r, s, v)} of ${hash}: ${signer}`)
-      // For about half of the random values of r, no point of the curve has this x coordinate, so no public key can be
-      // recovered.
+      // For about half of the random values of r, the curve has no point with this x coordinate, so no public key can
+      // be recovered.
       await expectSame(hash, pack(randomWord(), s, v))
     }
   })

@@ -30,7 +30,7 @@ function faultOf(act: () => void): string | null {
 }
 const contentFault = (type: string, data: unknown, metadata: unknown = {}) =>
   faultOf(() => checkContent({ type, data, metadata }))
-/** Returns an object that is nested the given number of levels. */
+/** Returns an object with the given number of nested levels. */
 const nested = (levels: number): unknown => (levels === 0 ? 'end' : { next: nested(levels - 1) })
 
 describe('the service checks the name of a credential', () => {
@@ -57,7 +57,7 @@ describe('the service checks the content of a credential', () => {
   test('the data and the metadata of a credential must be objects', () => {
     for (const value of [null, undefined, 'x', 7, ['x']]) {
       expect(contentFault('CUSTOM', value)).toBe('data must be a JSON object')
-      // If undefined were passed, the parameter would get its default value, so the test makes no call with undefined.
+      // The test makes no call with undefined, because the parameter would then get its default value.
       if (value !== undefined) {
         expect(contentFault('CUSTOM', { a: 1 }, value)).toBe('metadata must be a JSON object')
       }

@@ -1,4 +1,6 @@
-/** Tests how escapes and encoded runs in a text are decoded, and from which characters each decoded byte came. */
+/**
+ * Tests how escapes and encoded runs in a text are decoded, and from which source characters each decoded byte comes.
+ */
 import { describe, expect, test } from 'bun:test'
 import {
   createRunDecoder,
@@ -9,10 +11,10 @@ import {
 
 /** Returns the UTF-8 encoding of a text as a binary string, in which each character is one byte. */
 const bytes = (text: string) => Buffer.from(text).toString('latin1')
-/** Returns each decoded character with the piece of the source text from which it came. */
+/** Returns each decoded character together with the piece of the source text from which the character comes. */
 const origins = (source: string, { text, from, to }: View) =>
   [...text].map((character, n) => [character, source.slice(from[n], to[n])])
-/** Returns one text for each kind of escape: the given text after only the escapes of this kind are decoded. */
+/** Returns one text for each kind of escape. In each text, only the escapes of this kind are decoded. */
 const unescaped = (text: string) => [...unescapedViews(text)].map((view) => view.text)
 const only = (text: string) => {
   const [view, ...others] = unescapedViews(text)

@@ -82,8 +82,8 @@ test('a sealed (encrypted) secret cannot be decrypted for another project, name,
     { name: 'ключ' },
     { version: 4 },
     { purpose: 'webhook-secret' },
-    // Joined together, the project id and the name give the same characters as in the right context, but the boundary
-    // between them differs.
+    // If the project id and the name are joined, they give the same characters as in the right context, but the
+    // boundary between them is at another position.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]

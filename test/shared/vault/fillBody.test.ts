@@ -1,6 +1,4 @@
-/**
- * Tests how the placeholders in a request body are filled, and which place of the body is reported for each secret.
- */
+/** Tests how the placeholders in a request body are filled, and which place in the body is reported for each secret. */
 import { describe, expect, test } from 'bun:test'
 import { CredentialInputError } from '../../../shared/vault/credential.ts'
 import { fillBody, fillPairs } from '../../../shared/vault/fillBody.ts'

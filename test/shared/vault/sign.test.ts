@@ -88,7 +88,7 @@ describe('the vault signs with an Ed25519 key', () => {
   })
 })
 
-/** Contains those cases of the AWS test suite for Signature Version 4 that can be written as a URL. */
+/** Holds those cases of the AWS test suite for Signature Version 4 that can be written as a URL. */
 describe('the vault signs with AWS Signature Version 4', () => {
   const keys = {
     accessKeyId: 'AKIDEXAMPLE',

@@ -37,8 +37,8 @@ test('TOTP codes equal the vectors of RFC 6238 with 6 to 8 digits and a period o
       ] as const) {
         const text = uri(secret, `&algorithm=${algorithm}&digits=${digits}`)
         expect([algorithm, nowS, codeOf(text, nowS)]).toEqual([algorithm, nowS, code])
-        // A code with a period of 60 seconds has the same time step as a code with a period of 30 seconds at half the
-        // time.
+        // At twice the time, a code with a period of 60 seconds has the same time step as a code with a period of 30
+        // seconds.
         expect(codeOf(`${text}&period=60`, nowS * 2)).toBe(code)
       }
     }

@@ -30,7 +30,7 @@ const name = (blob: Buffer, db: Pick<TestDatabase['pool'], 'query'> = database.p
     `insert into raw_mails (source_key, bytes, blob) values (gen_random_uuid(), '', $1) returning id`,
     [blob],
   )
-/** Makes the age of every object that no database row names two hours greater. */
+/** Makes every object that no database row names two hours older. */
 const age = () =>
   database.pool.query(
     `update blobs set idle_since = idle_since - interval '2 hours' where idle_since is not null`,

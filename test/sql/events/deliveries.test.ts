@@ -110,8 +110,8 @@ describe('the service stores a delivery of a webhook', () => {
     const secrets = async () =>
       (await findDueDeliveries(pool, [id, other])).map((due) => due?.secret === null)
     expect(await secrets()).toEqual([false, false])
-    // The row of a deleted webhook can still contain a secret, but a delivery that is stored during the deletion must
-    // not get it.
+    // The row of a deleted webhook can still contain a secret. A delivery that is stored during the deletion must not
+    // get this secret.
     await pool.query('update project_webhooks set deleted_at = now() where id = $1', [webhookId])
     await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [endpointId])
     expect(await secrets()).toEqual([true, true])
@@ -209,8 +209,8 @@ describe('the service aborts deliveries of webhooks', () => {
       const projectId = await newProject(pool)
       const ids: string[] = []
       for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
-      // The deliveries are stored in the opposite order of their ids. A statement that does not sort its rows would
-      // lock them in the stored order.
+      // The database stores the deliveries in the opposite order of their ids. If a statement does not sort the rows,
+      // the statement locks the rows in the stored order.
       const sorted = ids.toSorted()
       for (const [n, id] of sorted.toReversed().entries()) {
         await pool.query(

@@ -18,7 +18,7 @@ afterAll(async () => {
   for (const one of services) await one[Symbol.asyncDispose]()
 })
 
-/** Stores one secret in a table that no other secret of the test is in. */
+/** Stores one secret in a table in which no other secret of the test is stored. */
 const SECRETS: Record<string, () => Promise<{ status: number }>> = {
   credential_versions: () => agent.put('/v0/vault/site', { type: 'CUSTOM', data: { n: 1 } }),
   project_webhooks: () =>

@@ -162,7 +162,7 @@ test('a master key rotation refuses wrong and missing keys, runs while the servi
   )
   expect(await underKey('old')).toBe(0)
 
-  // After the rotation the data keys are encrypted with the new master key, and the ciphertexts are the same as before.
+  // After the rotation the data keys are encrypted with the new master key, and the ciphertexts have not changed.
   const key = (row: any) => `${row.kind} ${row.id} ${row.version}`
   const after = new Map((await stored()).map((row) => [key(row), row]))
   let compared = 0
@@ -172,8 +172,8 @@ test('a master key rotation refuses wrong and missing keys, runs while the servi
     expect(now.wrapped_key.equals(row.wrapped_key)).toBe(false)
     if (now.ciphertext.equals(row.ciphertext)) compared++
   }
-  // The rotation of master keys changed no ciphertext. Only one credential version has a new ciphertext: a backup code
-  // was taken from it during the rotation.
+  // The rotation of master keys changed no ciphertext. Only one credential version has a new ciphertext, because a
+  // backup code was taken from this version during the rotation.
   expect(compared).toBe(MANY + 3 - 1)
 
   const fresh = clientWith(NEW)

@@ -1,4 +1,4 @@
-/** Tests counts over a day, a week and a month, which come from minutes and from summed hours. */
+/** Tests counts over a day, a week and a month. The counts come from stored minutes and from the sums of hours. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   deleteStaleHours,

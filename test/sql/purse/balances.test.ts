@@ -1,4 +1,4 @@
-/** Tests which reading of a purse's balance counts. */
+/** Tests which reading of a purse's balance (a wallet's balance) the service accepts. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Keyring } from '../../../shared/vault/envelope.ts'

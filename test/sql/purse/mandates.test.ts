@@ -1,6 +1,6 @@
 /**
- * Tests how mandates (the owner’s permissions to pay) are given, changed, listed and locked, and how the used sums are
- * counted.
+ * Tests how mandates (the owner’s permissions to pay) are given, changed, listed and locked. Also tests how the used
+ * sums are counted.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -51,7 +51,7 @@ const namesOf = (mandates: readonly Mandate[]) => mandates.map(({ name }) => nam
 const AT = (ms: number) => new Date(Date.now() + ms)
 const HOUR_MS = 3_600_000
 
-/** Contains a different value for each term of the mandate, so that the test fails if two columns are exchanged. */
+/** Holds a different value for each term of the mandate, so that the test fails if two columns are exchanged. */
 const FULL: MandateTerms = {
   name: 'Tide tables',
   task: 'tides',
@@ -308,7 +308,10 @@ describe('a payment locks the mandates of its project', () => {
   })
 })
 
-/** Adds an amount that a mandate reserved at a time relative to the start of the present hour, day or month (UTC). */
+/**
+ * Adds an amount that a mandate reserved at a given time. The time is relative to the start of the present hour, day or
+ * month (UTC).
+ */
 const reserved = (row: bigint, at: string, amount: number) =>
   pool.query(
     `insert into mandate_hours (mandate_row, hour, amount_atomic)

@@ -1,4 +1,4 @@
-/** Tests the limits of a purse, and when its money above the maximum is paid out. */
+/** Tests the limits of a purse (a project's wallet), and when the money above its maximum balance is paid out. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import {
@@ -46,7 +46,7 @@ async function stored(projectId: string) {
   )
   return rows[0]
 }
-/** Lets the waiting time of a new payout address end. */
+/** Ends the waiting time of a new payout address. */
 const endWait = (projectId: string) =>
   pool.query(
     // The column rounds to milliseconds, so the present moment may lie in the future.
@@ -133,7 +133,7 @@ describe('a payout address', () => {
   })
 })
 
-/** Makes a purse whose balance is `above` the maximum, with a valid payout address. */
+/** Makes a purse (a wallet) with a valid payout address, whose balance exceeds the maximum by the amount `above`. */
 async function full(above: bigint, { address = ONE as string | null } = {}) {
   const { projectId } = await newPurse(pool, keyring)
   await set(projectId, { maxAtomic: BALANCE - above, payoutAddress: address })

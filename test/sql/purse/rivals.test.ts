@@ -1,4 +1,7 @@
-/** Tests that a change of a purse waits for a rival change of the same rows, and then obeys the rival change. */
+/**
+ * Tests that a change of a purse waits for a concurrent change of the same rows, and then respects the result of the
+ * concurrent change.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { transaction } from '../../../sql/db.ts'
@@ -26,14 +29,16 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Runs `work` while another transaction holds a change of a row, and returns the result of `work`. */
+/**
+ * Runs `work` while another transaction has changed a row but has not committed yet, and returns the result of `work`.
+ */
 const behind = async <Result>(
   change: string,
   id: string,
   work: () => Promise<Result>,
 ): Promise<Result> => (await whileHeld(pool, change, [id], () => [work()]))[0]!
 
-/** Makes a purse with one mandate and one purchase that wants to pay. */
+/** Makes a purse with one mandate (permission to pay) and one purchase whose payment is not signed yet. */
 async function newScene() {
   const purse = await newPurse(pool, keyring)
   const { projectId } = purse

@@ -1,4 +1,6 @@
-/** Tests how the owner stops and resumes a purse, and how the cancellations of its open payments are sent. */
+/**
+ * Tests how the owner stops and resumes a purse (a wallet), and how the cancellations of its open payments are sent.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { transaction } from '../../../sql/db.ts'

@@ -1,4 +1,7 @@
-/** Tests the withdrawal of all free money of a purse, and which signed transfers go to the chain. */
+/**
+ * Tests the withdrawal of all money of a purse that is not reserved, and which signed transfers the service sends to
+ * the chain.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -30,7 +33,7 @@ const knowChain = () => recordHead(pool, { network, chainId, number: 7n, hash: '
 const sweep = (projectId: string) => sweepPurse(pool, keyring, ownerOf(projectId), PAY_TO)
 const take = (limit = 10) => takeTransfers(pool, network, limit)
 
-/** Makes a purse that sends all its money away. */
+/** Makes a purse (a wallet) that sends all its money to another address. */
 async function newSweep(): Promise<{ id: string; projectId: string }> {
   const { projectId } = await newPurse(pool, keyring)
   const swept = await sweep(projectId)

@@ -1,9 +1,9 @@
-/** Lists the text fragments from which the step check builds texts like those that strangers send. */
+/** Lists the text fragments from which the step check builds texts that resemble strangers' texts. */
 import type { Grammar } from './shapes.ts'
 
 /**
  * Parses the text form of a grammar of the step check. The character ¦ separates the tokens of the grammar. In a nest
- * of the grammar, the character … separates the opening text from the closing text.
+ * (an opening text with its closing text), the character … separates the opening text from the closing text.
  */
 const grammar = (tokens: readonly string[], nests: string): Grammar => ({
   tokens: tokens.join('¦').split('¦'),
@@ -107,7 +107,7 @@ export const JSON_TEXT: Grammar = grammar(
   '[…]¦{"a":…}¦{"a":[…]}¦"…"',
 )
 
-/** Contains fragments of JSON Schemas and OpenAPI documents, from which the step check builds hostile texts. */
+/** Holds fragments of JSON Schemas and OpenAPI documents, from which the step check builds hostile texts. */
 export const SCHEMA_TEXT: Grammar = grammar(
   [
     ...JSON_TEXT.tokens,

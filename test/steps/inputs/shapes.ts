@@ -5,7 +5,7 @@
  */
 export type Shape = { name: string; make: (length: number) => string }
 
-/** Contains the tokens of a grammar, and in the field `nests` the pairs of an opening text and a closing text. */
+/** Holds the tokens of a grammar, and in the field `nests` the pairs of an opening text and a closing text. */
 export type Grammar = { tokens: readonly string[]; nests?: readonly (readonly [string, string])[] }
 
 const show = (text: string) =>

@@ -1,5 +1,6 @@
 /**
- * Makes texts that a reader function once read slowly, or whose length is close to the maximum of a reader function.
+ * Makes texts that a reader function once read slowly, or whose length is close to the maximum length for a reader
+ * function.
  */
 const repeated =
   (text: string) =>

@@ -1,5 +1,6 @@
 /**
- * Maps a reason to the exported functions that read no text of a stranger, or read it only through a measured reader.
+ * Maps a reason to exported functions. For this reason, these functions read no stranger's text, or read such a text
+ * only through a measured reader.
  */
 const BY_REASON: Record<string, string> = {
   'an error': `mail/search/searchQuery.ts SearchQueryError, vault/bounds/bounds.ts OutOfBoundsError,
@@ -67,7 +68,7 @@ const BY_REASON: Record<string, string> = {
     vault/bounds/narrowing.ts isWithin`,
 }
 
-/** Contains the names of exported functions that need no measurement, in the form `file name`. */
+/** Holds the names of the exported functions that need no measurement, in the form `file name`. */
 export const OTHER_EXPORTS: ReadonlySet<string> = new Set(
   Object.values(BY_REASON).flatMap((names) => names.split(/,\s+/)),
 )

@@ -3,7 +3,7 @@ import type { Grammar } from '../inputs/shapes.ts'
 /** Describes a function that reads a stranger’s text, and that the step check measures. */
 export type Reader = {
   /**
-   * Contains the file name and the function name of the exported function. If a function is measured twice, the name of
+   * Holds the file name and the function name of the exported function. If a function is measured twice, the name of
    * the variant is added.
    */
   name: string
@@ -12,13 +12,13 @@ export type Reader = {
   grammar: Grammar
   read: (text: string) => unknown
   /**
-   * Contains the texts that are always measured, because the reader was once slow with them or because they are close
-   * to a limit.
+   * Holds the texts that are always measured, because the reader was once slow with these texts or because they are
+   * close to a limit.
    */
   own?: Readonly<Record<string, (length: number) => string>>
   /**
-   * Holds the number of steps that the reader may take in addition to linear work, because a limit inside the reader
-   * bounds them.
+   * Besides linear work, the reader may take this number of additional steps, because a limit inside the reader bounds
+   * these steps.
    */
   budget?: number
 }

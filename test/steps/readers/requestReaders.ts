@@ -42,7 +42,7 @@ const BODY_SCHEMA = t.Object({
   open: t.Record(t.String(), t.String()),
 })
 
-/** Looks for unknown fields in a body. Returns the message of the error if the body has an unknown field. */
+/** Searches a request body for unknown fields. If the body has an unknown field, returns the message of the error. */
 function unknownFieldOf(body: unknown, schema: TSchema): string | null {
   try {
     refuseUnknownFields(body, schema)
@@ -52,7 +52,7 @@ function unknownFieldOf(body: unknown, schema: TSchema): string | null {
   }
 }
 
-/** Reads bodies with a long field name, with many fields, and with many items. */
+/** Reads request bodies with a long field name, with many fields, and with many items. */
 const unknownFields = (text: string) => [
   unknownFieldOf({ [text]: text }, BODY_SCHEMA),
   unknownFieldOf(

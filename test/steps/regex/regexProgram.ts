@@ -1,6 +1,6 @@
 /**
- * Compiles a regular expression to instructions of a backtracking matcher. `regexRun.ts` runs and counts the
- * instructions.
+ * Compiles a regular expression to instructions of a backtracking matcher. The file `regexRun.ts` runs the instructions
+ * and counts them.
  */
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 
@@ -13,7 +13,7 @@ export type CharTest = (code: number) => boolean
 type Instruction =
   | { op: 'char'; test: CharTest; back: boolean }
   /**
-   * Matches a repeated character of a regular expression, such as `a*`. One frame for backtracking serves all
+   * Matches a repeated character of a regular expression, such as `a*`. A single backtracking frame serves all
    * repetitions of the character.
    */
   | { op: 'run'; test: CharTest; min: number; max: number; back: boolean }

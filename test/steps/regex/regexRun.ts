@@ -3,15 +3,15 @@
  */
 import type { CharTest, Program } from './regexProgram.ts'
 
-/** Is thrown if a regular expression search takes more steps than the caller allows. */
+/** Reports that a regular expression search took more steps than the caller allows. */
 export class TooManyStepsError extends Error {}
 
 export type Found = { steps: number; match: readonly number[] | null }
 
 /**
  * Finds the first match of a regular expression at position `from` or later.
- * @returns in `match` the start and the end of the whole match and of each capture group. The number -1 stands for a
- * capture group that matched nothing.
+ * @returns the start and the end of the whole match and of each capture group, in the field `match`. The number -1
+ * stands for a capture group that matched nothing.
  * @throws {TooManyStepsError} if the search takes more than `stepsMax` steps
  */
 export function search(
@@ -33,7 +33,7 @@ export function search(
 }
 
 /**
- * Sets the number of values in a backtracking frame: instruction, position, last position, direction, and length of the
+ * Sets how many values a backtracking frame holds: instruction, position, last position, direction, and length of the
  * trail.
  */
 const FRAME = 5
@@ -46,11 +46,11 @@ class Matcher {
   readonly #text: string
   readonly #stepsMax: number
   /**
-   * Contains the frames to which the backtracking search can return. A repetition of one character has only one frame,
-   * and the position in this frame moves by one character at a time.
+   * Holds the frames to which the backtracking search can return. A repetition of one character has only one frame, and
+   * the position in this frame moves by one character at a time.
    */
   readonly #stack: number[] = []
-  /** Contains each changed register, followed by its old value. */
+  /** Holds each changed register, followed by the old value of the register. */
   readonly #trail: number[] = []
 
   constructor(program: Program, text: string, stepsMax: number) {
@@ -62,7 +62,7 @@ class Matcher {
 
   /**
    * Tells whether the compiled expression from instruction `first` matches the text from position `from`. Sets `end` to
-   * the position behind the match.
+   * the position after the match.
    */
   run(first: number, from: number): boolean {
     const { code } = this.#program
@@ -192,7 +192,7 @@ class Matcher {
   }
 
   /**
-   * Returns the position behind one character of the text if the character passes the test. Returns -1 if the character
+   * If one character of the text passes the test, returns the position after the character. Returns -1 if the character
    * does not pass.
    */
   #pass(test: CharTest, back: boolean, pos: number): number {

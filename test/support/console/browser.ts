@@ -9,7 +9,8 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const ARTEFACTS = join(import.meta.dir, '../../artefacts')
 
 /**
- * Tells whether Chromium is installed. If Chromium is not installed, the tests that need it are skipped with a notice.
+ * Tells whether Chromium is installed. If Chromium is not installed, the tests that need Chromium are skipped with a
+ * notice.
  */
 export const hasBrowser = existsSync(CHROMIUM)
 if (!hasBrowser) {
@@ -37,7 +38,7 @@ export type ConsolePage = AsyncDisposable & {
   context: BrowserContext
   /** Lists the URLs that the web page, its frames and its workers have requested. */
   requests: string[]
-  /** Contains the errors of scripts, and the requests that the content security policy has blocked. */
+  /** Holds the errors of scripts, and the requests that the content security policy has blocked. */
   complaints: string[]
   /** Opens a screen of the console, and waits until the screen shows its content. */
   open(path: string): Promise<void>

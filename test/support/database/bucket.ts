@@ -11,10 +11,13 @@ const NAME = 'mail'
 /** Holds the account name that s3rver, the test’s S3 server, accepts. */
 const ACCOUNT = 'S3RVER'
 
-/** Represents a bucket on a real S3-compatible server, behind a proxy whose connection can be cut. */
+/**
+ * Describes a bucket on a real S3-compatible server. A proxy stands before the server, and the test can cut the
+ * connections of the proxy.
+ */
 export type Bucket = AsyncDisposable & {
   proxy: TcpProxy
-  /** Contains the environment variables with which the service uses this bucket. */
+  /** Holds the environment variables with which the service uses this bucket. */
   env: { BLOB_STORE: string; S3_ACCESS_KEY_ID: string; S3_SECRET_ACCESS_KEY: string }
   store: ReturnType<typeof openObjectStore>
   /** Returns the names of all objects in the bucket. */
@@ -76,8 +79,8 @@ export async function startBucket(): Promise<Bucket> {
 }
 
 /**
- * Lets the server answer a PUT only after the object is in its file. The server s3rver answers before that, so a reader
- * could get no object or an empty one.
+ * Lets the server answer a PUT only after the object is in its file. The server s3rver would respond before that
+ * moment, so that a reader could get no object or an empty object.
  */
 function answerAfterWrite({ store }: S3rver): void {
   const put = store.putObject.bind(store)

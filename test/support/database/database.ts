@@ -10,7 +10,7 @@ export type TestDatabase = AsyncDisposable & { url: string; pool: Pool }
 /**
  * Creates a separate database for one test file, as a clone of the migrated template. Disposal of this object drops the
  * database.
- * @param template `template0` makes a database without the schema
+ * @param template names the cloned database. The value `template0` makes a database without the schema.
  */
 export async function createTestDatabase(
   template: typeof TEMPLATE_DATABASE | 'template0' = TEMPLATE_DATABASE,

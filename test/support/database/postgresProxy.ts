@@ -18,8 +18,8 @@ export type PostgresProxy = AsyncDisposable & {
    * Cuts one database connection a single time, at the round trip with the given number, counted from now on. The next
    * round trip has the number 1. The round trips of all connections are counted together, in the order in which the
    * clients send them.
-   * @param only decides which round trips are counted. A round trip for which the function returns false is not
-   * counted.
+   * @param only is a function that decides which round trips are counted. A round trip for which the function returns
+   * false is not counted.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
   /** Cancels a planned cut of a connection if the round trip of the cut has not come yet. */
@@ -28,8 +28,8 @@ export type PostgresProxy = AsyncDisposable & {
   refuse(): void
   accept(): void
   /**
-   * Contains the SQL statement of the round trip at which the proxy cut the connection. Null means that the proxy has
-   * not yet cut a connection.
+   * Holds the SQL statement of the round trip at which the proxy cut the connection. Null means that the proxy has not
+   * yet cut a connection.
    */
   cutStatement: string | null
   /** Counts the round trips of all connections through the proxy. */
@@ -38,7 +38,7 @@ export type PostgresProxy = AsyncDisposable & {
 
 type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
 
-/** Sets the length of the type byte, which the first message of a connection lacks. */
+/** The first message of a connection lacks the type byte. Sets the length of this type byte. */
 const TYPE_BYTES = 1
 const LENGTH_BYTES = 4
 

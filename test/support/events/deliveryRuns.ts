@@ -33,16 +33,16 @@ export async function newEndpointDelivery(
 export type RunOptions = {
   /** Holds the number of the delivery attempt that the job names. */
   attempt?: number | undefined
-  /** Holds a function that the test runs while the delivery attempt waits for its turn to send. */
+  /** Holds a function that the test runs while the delivery attempt waits until it may send. */
   meanwhile?: (() => Promise<unknown>) | undefined
-  /** Holds the time in milliseconds for which the delivery attempt is refused its turn to send. */
+  /** Holds the number of milliseconds for which the delivery attempt is not allowed to send. */
   returnInMs?: number
   allowPrivate?: boolean
 }
 
 /**
- * Starts an attempt of a webhook delivery. The attempt is the first attempt of the delivery unless the options name
- * another one.
+ * Starts an attempt of a webhook delivery. The attempt is the first attempt of the delivery, unless the options name
+ * another attempt.
  */
 export function startRun(
   pool: Pool,

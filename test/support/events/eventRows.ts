@@ -41,8 +41,8 @@ export async function newDelivery(
 }
 
 /**
- * Returns the result of a delivery attempt that got the status 503. The values in `changes` replace parts of the
- * result.
+ * Returns the result of a delivery attempt whose response had the status 503. The values in `changes` replace parts of
+ * the result.
  */
 export const attemptOf = (
   deliveryId: string,

@@ -1,15 +1,15 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** Represents one HTTP request that the test receiver got. */
+/** Describes one HTTP request that the test receiver got. */
 type Received = {
   method: string
   path: string
   headers: IncomingHttpHeaders
   body: Buffer
   /**
-   * Contains the times when the receiver got the head of the request and sent the response, in milliseconds of
-   * performance.now().
+   * The fields hold the times at which the receiver got the head of the request and sent the response, in milliseconds
+   * of performance.now().
    */
   atMs: number
   answeredMs: number

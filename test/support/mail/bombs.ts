@@ -22,7 +22,7 @@ const zip = (files: Record<string, string | Uint8Array>): Buffer =>
     ),
   )
 
-/** Builds a zip archive with one entry of `bytes` equal letters, which is already deflated. */
+/** Builds a zip archive with one entry of `bytes` equal letters. The entry is already compressed with deflate. */
 function inflating(name: string, bytes: number, others: Record<string, string> = {}): Buffer {
   const packed = deflateRawSync(Buffer.alloc(bytes, 'a'), { level: 9 })
   const whole = zip({ ...others, [name]: '' })
@@ -30,8 +30,8 @@ function inflating(name: string, bytes: number, others: Record<string, string> =
 }
 
 /**
- * Replaces the content of an empty zip entry by the given deflated bytes. The local header and the central directory of
- * the zip are changed to fit the new content.
+ * Replaces the content of an empty zip entry by the given compressed bytes. The local header and the central directory
+ * of the zip are changed to fit the new content.
  */
 function withEntry(
   whole: Buffer,

@@ -1,7 +1,7 @@
 /**
  * Reads mails, replies and conversations that people wrote without having seen the code. The project’s own sets of
- * mails are in test/fixtures. Public sets of mails may be beside the project, in `../shared/fixtures`. `npm test` reads
- * the project’s own sets of mails, and the whole suite reads all sets.
+ * mails are in test/fixtures. Public sets of mails may be in the folder `../shared/fixtures` beside the project. `npm
+ * test` reads the project’s own sets of mails, and the whole suite reads all sets.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,9 @@ import { isWhole } from '../database/extent.ts'
 const OWN = join(import.meta.dir, '../../fixtures')
 const PUBLIC = join(import.meta.dir, '../../../../shared/fixtures')
 
-/** Describes a set of test mails from one folder. The name of the test for this set of mails contains `name`. */
+/**
+ * Describes a set of test mails from one folder. The name of the test for this set of mails contains the text `name`.
+ */
 type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
 
 const corporaOf = <Item>(
@@ -59,9 +61,9 @@ export function readReplies(path: string): ReplyCase[] {
 
 /**
  * Returns the sets of test mails that are replies. The set `edges` contains attribution lines that are joined or cut,
- * unlisted devices and odd characters, each with hard negatives. The tests leave out those replies of the set `sealed
- * a` that answer between quoted lines, because its author omitted the quoted questions, but docs/contract.md keeps
- * them.
+ * unlisted devices and odd characters. For each case, the set also contains similar mails without the case. The tests
+ * leave out those replies of the set `sealed a` that answer between quoted lines. The author of the set omitted the
+ * quoted questions, but docs/contract.md keeps these questions.
  */
 export const replyCorpora = (): Corpus<
   ReplyCase,
@@ -78,8 +80,8 @@ export const replyCorpora = (): Corpus<
 ]
 
 /**
- * Contains the messages of a test case in the order in which they arrive. For each thread, `expected` lists the keys of
- * its messages. The field `must` is false if it is not certain which threads are right.
+ * Holds the messages of a test case in the order in which they arrive. For each thread, `expected` lists the keys of
+ * its messages. If it is not certain which threads are right, the field `must` is false.
  */
 export type ThreadScenario = {
   id: string

@@ -1,6 +1,6 @@
 import type { Dns } from '../../../workers/mail/dns.ts'
 
-/** Contains the records of a DNS zone. A query for a name in `failing` gets the response SERVFAIL. */
+/** Holds the records of a DNS zone. A query for a name in `failing` gets the response SERVFAIL. */
 export type Zone = {
   mx?: Record<string, [priority: number, exchange: string][]>
   a?: Record<string, string[]>
@@ -8,7 +8,7 @@ export type Zone = {
   failing?: string[]
 }
 
-/** Makes a fake DNS that answers from a zone. The zone may change between two answers. */
+/** Makes a fake DNS server that answers from a zone. The zone may change between two answers. */
 export function fakeDns(zone: Zone): Dns {
   const look = async <Record>(
     table: Readonly<globalThis.Record<string, Record[]>> = {},

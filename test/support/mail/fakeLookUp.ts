@@ -1,8 +1,8 @@
 import type { LookUp } from '../../../workers/mail/lookUp.ts'
 
 /**
- * Contains DNS records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`. If the value is an Error, the
- * DNS look-up fails with it.
+ * Holds DNS records by name and type, such as `{ 'example.com TXT': [['v=spf1 -all']] }`. If the value is an Error, the
+ * DNS look-up fails with this error.
  */
 export type Zone = Record<string, unknown[] | Error>
 
@@ -16,7 +16,7 @@ export function fakeLookUp(zone: Zone = {}): LookUp {
   }
 }
 
-/** Holds a DNS in which this machine may send for every domain, and no domain has a DMARC policy. */
+/** Looks up names in a DNS in which this machine may send mail for every domain, and no domain has a DMARC policy. */
 export const trustingLookUp: LookUp = async (name, type) => {
   if (type === 'TXT' && !name.includes('._domainkey.') && !name.startsWith('_dmarc.')) {
     return [['v=spf1 ip4:127.0.0.0/8 -all']] as never

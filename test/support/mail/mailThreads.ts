@@ -3,7 +3,8 @@ import { type Agent, type TestService, waitForMessages } from '../service.ts'
 import { deliverRaw } from './smtpTalk.ts'
 
 /**
- * Delivers the mail `<id@example.com>` with the subject `id`. The parameter `more` contains additional header lines.
+ * Delivers a mail with the Message-ID `<id@example.com>` and the subject `id`. The parameter `more` contains additional
+ * header lines.
  */
 export const deliverNamed = (service: TestService, to: string, id: string, more = '') =>
   deliverRaw(

@@ -13,9 +13,9 @@ import {
 export type NameServer = AsyncDisposable & {
   /** Holds the address of the name server in the form `IP:port`. */
   address: string
-  /** Contains the DNS questions that came over UDP, in order, e.g. `TXT a.test`. */
+  /** Holds the DNS questions that came over UDP, in order, such as `TXT a.test`. */
   asked: string[]
-  /** Contains the ids of the DNS queries that came over UDP. */
+  /** Holds the ids of the DNS queries that came over UDP. */
   ids: number[]
   /** Lists the DNS questions that came over TCP, in order. */
   askedOverTcp: string[]
@@ -29,9 +29,9 @@ const FORGED: Answer[] = [{ type: 'TXT', name: 'forged.test', data: ['forged'] }
 const JUNK = Buffer.from([1, 2, 3])
 
 /**
- * Starts a real DNS server on the loopback interface. The DNS server recurses only on request, and answers with names
- * in lower case. If an answer is larger than the UDP size of the client, the DNS server sends it only over TCP, in
- * pieces.
+ * Starts a real DNS server on the loopback interface. The DNS server recurses only if the query asks for recursion, and
+ * answers with names in lower case. If an answer is larger than the UDP size of the client, the DNS server sends it
+ * only over TCP, in pieces.
  *
  * The beginning of a name chooses the answer:
  * - `broken` fails, `shaky` fails for the first query, and `half` fails for AAAA;
@@ -122,8 +122,8 @@ const sizeFor = ({ additionals }: Packet): number => {
 }
 
 /**
- * Writes a text piece by piece, as a network may deliver it, so that the client reads each piece before the next one
- * comes.
+ * Writes a text piece by piece, as a network may deliver the text, so that the client reads each piece before the next
+ * piece comes.
  */
 async function inPieces(socket: Socket, pieces: readonly Uint8Array[]): Promise<void> {
   for (const piece of pieces) {

@@ -26,8 +26,9 @@ export async function addVerifiedDomain(
   const { body } = await platform.post('/v0/platform/domains', { domain })
   publish(zone, body.records)
   await waitFor(`${domain} to be verified`, async () => {
-    // A DNS check that already runs has not seen the new records, and the next regular check would come only in a
-    // minute. The test asks for a new DNS check, because a check that already runs has not seen the new records.
+    // A DNS check that is already running has not seen the new records, and the next regular check would come only
+    // after a minute. The test asks for a new DNS check, because a check that is already running has not seen the new
+    // records.
     await platform.post(`${path}/verify`)
     return (await platform.get(path)).body.status === 'verified'
   })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mailSignature } from '../../../shared/mail/http/signedMail.ts'
 
-/** Contains the bytes of a secret from INBOUND_SECRETS. */
+/** Holds the bytes of a secret from INBOUND_SECRETS. */
 const INBOUND_SECRET = Buffer.alloc(32, 7)
 export const INBOUND_ENV = {
   INBOUND_SECRETS: `relay:${INBOUND_SECRET.toString('base64')}`,

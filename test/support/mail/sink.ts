@@ -11,7 +11,7 @@ type SunkMail = {
   to: string[]
   raw: string
   email: Email
-  /** Tells whether the mail arrived over TLS. The value `helo` is the EHLO name of the SMTP client. */
+  /** Tells whether the mail arrived over TLS. The field `helo` is the name that the SMTP client sent in EHLO. */
   secure: boolean
   helo: string
   /** Holds the server name (SNI) that the client sent, or undefined if the client sent no server name. */
@@ -42,9 +42,9 @@ export type SinkOptions = {
   port?: number
   /** Holds an IP address within 127.0.0.0/8. */
   host?: string
-  /** If true, the SMTP server offers STARTTLS with an untrusted certificate. */
+  /** If this setting is true, the SMTP server offers STARTTLS with an untrusted certificate. */
   tls?: boolean
-  /** If set, the SMTP server offers STARTTLS with this certificate. */
+  /** If this setting has a certificate, the SMTP server offers STARTTLS with this certificate. */
   certificate?: Certificate
   /** Holds the size of the largest accepted message, which SIZE announces. */
   bytesMax?: number

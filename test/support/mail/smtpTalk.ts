@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** Represents a raw SMTP dialogue, for input that no mail client sends. */
+/** Describes a raw SMTP dialogue, for input that no mail client sends. */
 export type SmtpTalk = AsyncDisposable & {
   /** Sends one SMTP command. @returns the whole SMTP reply */
   say(line: string): Promise<string>
@@ -17,7 +17,7 @@ export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promis
   let buffer = ''
   let waiting: { resolve: (reply: string) => void; reject: (error: Error) => void } | undefined
   const take = () => {
-    // The last line of an SMTP reply has a space behind its code (RFC 5321 §4.2.1).
+    // In the last line of an SMTP reply, a space follows the code (RFC 5321 §4.2.1).
     const match = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/.exec(buffer)
     if (match === null || waiting === undefined) return
     buffer = buffer.slice(match[0].length)

@@ -5,15 +5,15 @@ import {
 } from '../database/postgresProxy.ts'
 
 /**
- * Sets the number of additional database round trips, for retries and polls, that a run with a cut connection may need
- * compared with a run without one.
+ * A run with a cut connection may need more database round trips than a run without a cut, for retries and polls. Sets
+ * the maximum number of these additional round trips.
  */
 const MARGIN = 4
 
 /**
  * Repeats the same work once for each round trip to the database, each time with the connection cut at another round
- * trip. Each run cuts the database connection one round trip later than the run before, until the last round trip of an
- * undisturbed run.
+ * trip. Each run cuts the database connection one round trip later than the previous run. The last run cuts the
+ * connection at the last round trip of an undisturbed run.
  * @param work gets a label that differs for each run, and throws if the result of the run is wrong
  * @returns the number of runs whose connection was cut
  */

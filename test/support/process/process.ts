@@ -8,12 +8,12 @@ import { waitFor } from '../waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 
-/** Represents a real operating system process of the service. */
+/** Describes a real operating system process of the service. */
 export type ServiceProcess = AsyncDisposable & {
   child: ChildProcess
   stdout: () => string
   stderr: () => string
-  /** Resolves when the process ends, with its exit code or the name of the signal that ended it. */
+  /** Resolves when the process ends. The result is the exit code, or the name of the signal that ended the process. */
   exited: Promise<number | string>
 }
 

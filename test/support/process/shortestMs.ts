@@ -1,9 +1,9 @@
-/** Sets how often `shortestMs` measures at most. */
+/** Sets how many times `shortestMs` measures at most. */
 const RUNS = 5
 
 /**
  * Measures something up to five times, until a measured time is below `limitMs`. A pause of the whole machine makes
- * single times longer, but a defect of the service makes every time longer.
+ * only some of the times longer, but a defect of the service makes every time longer.
  * @param measure does the work once, and returns its time in milliseconds
  * @returns the shortest time
  */

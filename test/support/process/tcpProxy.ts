@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Represents a TCP proxy that can cut the connections between its clients and its target. */
+/** Describes a TCP proxy that can cut the connections between its clients and its target. */
 export type TcpProxy = AsyncDisposable & {
   port: number
   /** Ends every connection and refuses new connections until `mend` is called. */
@@ -17,7 +17,7 @@ export type TcpProxy = AsyncDisposable & {
   bytesIn: number
 }
 
-/** Starts a TCP proxy to a port. By default the address is 127.0.0.1 on both sides, and the proxy has a free port. */
+/** Starts a TCP proxy to a port. By default the address is 127.0.0.1 on both sides, and the proxy uses a free port. */
 export async function startTcpProxy(
   targetPort: number,
   ownPort = 0,

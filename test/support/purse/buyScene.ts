@@ -1,5 +1,6 @@
 /**
- * Runs the job of a purchase alone on a test database, against a fake seller on this machine that settles no payment.
+ * Runs the job of a purchase alone on a test database. The seller is a fake seller on this machine that settles no
+ * payment.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -23,15 +24,15 @@ export const PAYEE = `0x${'11'.repeat(20)}`
 type Json = Record<string, unknown>
 
 /**
- * Makes the response of the fake seller to a request of the buyer. The text that the function gets is the name and
- * value of the header with a payment or a sign-in, or null if there is no such header.
+ * Makes the response of the fake seller to a request of the buyer. The function gets the name and the value of the
+ * header with a payment or a sign-in as one text, or null if there is no such header.
  */
 type Answer = (request: Request, paid: string | null) => Response | Promise<Response>
 
 export type Shop = {
   url: string
   host: string
-  /** Lists the requests of the buyer, each as `ask`, as `sign-in`, or as its payment header. */
+  /** Lists the requests of the buyer. Each entry is `ask`, `sign-in`, or the payment header of the request. */
   heard: string[]
   ask: Answer
   signIn: Answer
@@ -50,7 +51,7 @@ export function challenge(terms: Json = {}, more: Json = {}): Response {
   return new Response('{}', { status: 402, headers: { 'payment-required': encodeHeader(body) } })
 }
 
-/** Represents a started test scene: a database with a chain, and the function that runs the job of a purchase. */
+/** Describes a started test scene: a database with a chain, and the function that runs the job of a purchase. */
 export type BuyScene = AsyncDisposable & {
   pool: Pool
   keyring: Keyring

@@ -1,7 +1,10 @@
-/** Starts an MCP server over the streamable HTTP transport. The test writes each response of the server’s tool. */
+/**
+ * Starts an MCP server over the streamable HTTP transport. The test itself decides what the MCP server responds to each
+ * call of its tool.
+ */
 
 type Json = Record<string, unknown>
-/** Represents one JSON-RPC call of a tool, as the server received it. */
+/** Describes one JSON-RPC call of a tool, as the server received the call. */
 type ToolCall = { name: string; arguments: Json; _meta?: Json }
 /** Describes the response to a tool call: either members of the JSON-RPC response, or a whole HTTP response. */
 type ToolAnswer = { result: Json } | { error: Json } | Response
@@ -15,7 +18,7 @@ export type McpSeller = AsyncDisposable & {
   headers: Headers[]
   call: (call: ToolCall) => ToolAnswer | Promise<ToolAnswer>
   initialize: () => ToolAnswer
-  /** Makes the response to a notification, and to the end of the session. */
+  /** Makes the response to a notification, and the response to the end of the session. */
   notified: () => Response | Promise<Response>
 }
 

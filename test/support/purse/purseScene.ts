@@ -22,7 +22,7 @@ const FUNDS_ATOMIC = 100_000_000n
 
 type Json = Record<string, unknown>
 
-/** Represents the purchase of an agent in the form of the REST API. */
+/** Describes the purchase of an agent in the form of the REST API. */
 export type PurchaseView = {
   purchaseId: string
   state: string
@@ -124,7 +124,7 @@ export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof 
   }
 }
 
-/** Represents a signed payment that reached the seller of the test. */
+/** Describes a signed payment that reached the seller of the test. */
 export type Received = { header: string; payload: PaymentPayload['payload']; x402Version: 1 | 2 }
 
 export type Terms = {
@@ -212,8 +212,8 @@ export function startSeller({ client }: TestTill): Seller {
     },
     ask: () => seller.challenge(),
     async settle({ payload: { authorization, signature } }) {
-      // Transactions are sent one after the other, because anvil gives concurrent transactions of an account the same
-      // nonce.
+      // The seller sends transactions one after the other, because anvil gives concurrent transactions of an account
+      // the same nonce.
       const sent = sending.then(() =>
         broadcastPayment(client, { authorization, signature, header: '' }),
       )

@@ -1,4 +1,4 @@
-/** Makes refunds and transfers of a purse in a test database, as the account book lists them. */
+/** Makes refunds and transfers of a purse (a project's wallet) in a test database, as the account book lists them. */
 import type { Pool } from '../../../sql/db.ts'
 import { newHash, newPayment, settle } from './tillRows.ts'
 
@@ -9,7 +9,7 @@ export async function settledAt(pool: Pool, projectId: string, time: Date): Prom
   return id
 }
 
-/** Stores a refund by hand that was paid at the given time. */
+/** Stores a refund that a seller sent by hand and that was paid at the given time. */
 export async function refundedAt(
   pool: Pool,
   { paymentId, time, state = 'spent' }: { paymentId: string; time: Date; state?: string },

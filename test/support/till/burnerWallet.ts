@@ -1,6 +1,6 @@
 /**
- * Makes smart wallets (ERC-1271) that accept any signature as valid. When the test commands it, the smart wallets burn
- * all the gas, for which the service's gas wallet pays.
+ * Makes smart wallets (ERC-1271) that accept any signature as valid. When the test commands it, the smart wallets use
+ * up all the gas, for which the service's gas wallet pays.
  */
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -8,30 +8,31 @@ import type { DevnetClient } from '../../../workers/devnet/contracts.ts'
 import { waitFor } from '../waitFor.ts'
 import { fund, headerOf, pay, type TestTill } from './till.ts'
 
-/** Contains EVM code that returns the magic value 0x1626ba7e of ERC-1271. */
+/** Holds EVM code that returns the magic value 0x1626ba7e of ERC-1271. */
 const ACCEPT: Hex = '0x631626ba7e60e01b60005260206000f3'
-/** Contains the EVM instruction INVALID, which takes all gas of the call. */
+/** Holds the EVM instruction INVALID, which uses up all gas of the call. */
 const BURN: Hex = '0xfe'
 
 /**
  * Holds the contract code of a wallet that accepts a signature while GASPRICE is 0, as in a simulated call without
- * fees. If GASPRICE is not 0, the wallet burns all gas.
+ * fees. If GASPRICE is not 0, the wallet uses up all gas.
  */
 export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT])
 
 /**
  * Makes the contract code of a wallet that always accepts a signature. Each variant has different bytes after its code,
- * so that its code hash is different.
+ * so that each variant has a different code hash.
  */
 export const acceptAll = (variant = 0): Hex =>
   concat([ACCEPT, variant === 0 ? '0x' : numberToHex(variant, { size: 1 })])
 
 /**
- * Is contract code that consumes all gas. The code replaces {@link acceptAll} when the test wallet begins to burn gas.
+ * Holds contract code that uses up all gas. This code replaces {@link acceptAll} when the test wallet begins to use up
+ * gas.
  */
 const burnAll: Hex = BURN
 
-/** Makes a wallet that accepts a signature if less than `gas` gas is left, and otherwise burns all remaining gas. */
+/** Makes a wallet that accepts a signature if less than `gas` gas is left, and otherwise uses up all remaining gas. */
 export const acceptBelow = (gas: number): Hex =>
   concat(['0x62', toHex(gas, { size: 3 }), '0x5a10600a57', BURN, '0x5b', ACCEPT])
 
@@ -65,9 +66,7 @@ export async function payFromContract(wallet: Address): Promise<string> {
   return headerOf(authorization, `0x${'ab'.repeat(66)}`)
 }
 
-/**
- * Redeems a payment whose simulation succeeds, but whose wallet burns the gas when the payment is in a block.
- */
+/** Redeems a payment whose simulation succeeds. When the payment is in a block, its wallet uses up all gas. */
 export async function burnInBlock<Answer>(
   till: Pick<TestTill, 'client'>,
   wallet: Address,

@@ -5,7 +5,7 @@ type Answer = (method: string, params: any[]) => unknown
 
 /**
  * Starts a fake RPC node of a chain. If the function `answer` returns `{error}`, the node responds with this error. If
- * the function `answer` returns a Response, it is the response of the node to the whole HTTP request.
+ * the function `answer` returns a Response, the node sends this Response to the whole HTTP request.
  */
 export function startNode(answer: Answer) {
   const server = serve({

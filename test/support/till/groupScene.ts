@@ -1,6 +1,6 @@
 /**
- * Represents a till (the seller’s part of the service) whose worker starts only when payments already wait. The waiting
- * payments become one group, whose transaction is in the transaction pool of the chain.
+ * Describes a till (the seller’s part of the service) whose worker starts only when payments already wait. The waiting
+ * payments become one group. The group's transaction then waits in the transaction pool of the chain.
  */
 import { type Hex, parseAbi, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -66,8 +66,8 @@ export async function startGroupScene(): Promise<GroupScene> {
       await lowFee()
       await client.mine({ blocks: 1 })
       await client.setAutomine(false)
-      // The payments are claimed one by one, because a settlement group keeps the order in which its payments were
-      // claimed.
+      // The test claims the payments one by one, because a settlement group keeps the order in which its payments were
+      // claimed (stored).
       const payments: WaitingPayment[] = []
       for (const order of await scene.lasting(orders)) {
         payments.push(...(await claimAll(seller, [order])))

@@ -1,4 +1,4 @@
-/** Represents a fake chain whose blocks and receipts a test writes by hand. */
+/** Describes a fake chain whose blocks and receipts a test writes by hand. */
 import { type Address, type Hex, numberToHex, pad, toEventSelector, toHex } from 'viem'
 import { receiptKey } from '../../../shared/till/receiptKey.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -58,18 +58,17 @@ const logsOf = (transfers: readonly Moved[]) =>
 
 export type HandChain = Disposable & {
   chain: KnownChain
-  /** Contains the blocks that the node has, by number, and the newest final block. */
+  /** Holds the blocks that the node has, by number, and the newest final block. */
   blocks: Map<bigint | 'finalized', Block>
-  /** Lists the RPC methods that the node was asked for. */
+  /** Lists the RPC methods that callers have requested from the node. */
   asked: string[]
   /** Lists the authorizations that are used or cancelled, by nonce. */
   events: Map<Hex, { kind: 'used' | 'canceled'; payer: Address; txHash: Hex; block: bigint }>
   /**
-   * Contains the balance of each address, with the address in lower case. An address that has no entry has the balance
-   * 0.
+   * Holds the balance of each address, with the address in lower case. An address that has no entry has the balance 0.
    */
   balances: Map<string, bigint>
-  /** Contains the contract code of each address, with the address in lower case. Other addresses have no code. */
+  /** Holds the contract code of each address, with the address in lower case. Other addresses have no code. */
   codes: Map<string, Hex>
   /** Puts a transaction into a block of the fake chain. */
   mine(txHash: Hex, block: Place, transfers: readonly Moved[], status?: 0 | 1): void
@@ -119,7 +118,7 @@ export function startHandChain(pool: Pool): HandChain {
       baseFeePerGas: numberToHex(baseFeePerGas),
     }
   }
-  /** Returns the block height that a call names, as a number or as the hash of a block. */
+  /** Returns the block height that an RPC call names, either by a number or by the hash of a block. */
   const heightOf = (place: string | { blockHash: Hex }) =>
     typeof place === 'string'
       ? BigInt(place)

@@ -1,5 +1,5 @@
 /**
- * Represents a till (the seller’s part of the service) over a devnet and a database, without running workers. The test
+ * Describes a till (the seller’s part of the service) over a devnet and a database, without running workers. The test
  * itself starts every step of the till.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -39,14 +39,18 @@ export type HandTill = AsyncDisposable & {
   proxy: RpcProxy
   chain: KnownChain
   projectId: string
-  /** Claims a payment as the API does, and stores the newest block as the block at the time of the claim. */
+  /**
+   * Claims a payment (stores it) as the API does, and stores the newest block as the block at the time of the claim.
+   */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
-  /** Reads the balances of the gas wallets and the newest block, even if its number is lower than before. */
+  /**
+   * Reads the balances of the gas wallets and the newest block, even if the number of this block is lower than before.
+   */
   look(): Promise<void>
-  /** Claims a payment and sends its transaction. No watcher records the outcome of the transaction. */
+  /** Claims a payment (stores it) and sends its transaction. No watcher records the outcome of the transaction. */
   send(): Promise<{ id: string; txHash: Hex }>
-  /** Reconciles the payments with the newest block of the node, as many times as `times` says. */
+  /** Compares the payments with the newest block of the node and corrects them, as many times as `times` says. */
   reconcile(memory: Reconciler, times?: number): Promise<void>
   /** Deletes all payments and simulated faults, and makes the devnet mine a block for each transaction again. */
   reset(): Promise<void>

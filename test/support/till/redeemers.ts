@@ -1,6 +1,6 @@
 /**
- * Sends many requests that redeem a payment at once from a separate process. Bun allows at most 256 open requests, so
- * redeem requests that wait would block the other requests that they wait for.
+ * Sends many requests that redeem a payment at once from a separate process. Bun allows at most 256 open requests.
+ * Redeem requests that wait would block the other requests for which they wait.
  */
 import type { Agent } from '../service.ts'
 
@@ -16,8 +16,8 @@ type Order = { url: string; key: string; inFlight: number; bodies: unknown[]; in
 /**
  * Sends all request bodies to redeem payments, at most `inFlight` at a time. Returns the responses in the order of the
  * request bodies.
- * @param insists repeats a redeem request with its Idempotency-Key while the service responds 503 or pending, as a
- * seller may
+ * @param insists tells whether a redeem request is repeated with the same Idempotency-Key while the service responds
+ * 503 or pending, as a seller may do
  */
 export async function redeemMany(
   { url, seller }: { url: string; seller: Pick<Agent, 'key'> },

@@ -80,7 +80,7 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // Either the node has ended, or it has responded to a whole batch with a single error.
+      // At this point, the node has either ended, or it has responded to a whole batch with a single error.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

@@ -25,8 +25,8 @@ export async function deployWallet(client: DevnetClient, owner: Address): Promis
 }
 
 /**
- * Makes a smart wallet that is not deployed yet. The function `wrap` adds the deployment of the wallet to a signature
- * (ERC-6492).
+ * Makes a smart wallet that is not deployed yet. The function `wrap` adds the data for the deployment of the wallet to
+ * a signature (ERC-6492).
  */
 export const futureWallet = (owner: Address) => futureCode(creationCode(owner))
 

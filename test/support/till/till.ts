@@ -40,7 +40,7 @@ export const RESOURCE = 'https://api.example.com/report'
 export const payer = privateKeyToAccount(DEVNET_ACCOUNTS.payer.privateKey)
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
-/** Contains the intervals of the payment workers, which are short so that tests run fast. */
+/** Holds the intervals of the payment workers, which are short so that the tests run fast. */
 const FAST: Partial<TillTiming> = { idleMs: 150, quietMs: 300, lostMs: 400, displacedMs: 300 }
 
 export type TillWorker = Running & { till: Till }
@@ -58,7 +58,7 @@ export type TestTill = AsyncDisposable & {
 type WorkerOptions = {
   timing?: Partial<TillTiming>
   rpcUrl?: string
-  /** Contains the URLs of several chain nodes. Two of the chain nodes must agree. */
+  /** Holds the URLs of several chain nodes. Two of the chain nodes must agree. */
   rpcUrls?: readonly string[]
   observe?: ObserveNode
   settlementKeys?: readonly Hex[]
@@ -79,10 +79,11 @@ export type TestTillOptions = {
   /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
   /**
-   * Is another till (seller’s part of a service) whose chain the new till shares. Each till needs its own gas wallets.
+   * Names another till (the seller’s part of a service) whose chain the new till shares. Each till needs its own gas
+   * wallets.
    */
   beside?: TestTill
-  /** Starts one payments worker unless the option is false. */
+  /** If the option is not false, one payments worker starts. */
   worker?: boolean | WorkerOptions
 }
 

@@ -22,7 +22,7 @@ export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
 
 let made = 0
 const newId = (prefix: string) => `${prefix}_${(++made).toString(16).padStart(24, '0')}`
-/** Makes a hash or nonce that sorts after all hashes that the test made before. */
+/** Makes a hash or nonce that comes after all hashes that the test made before, in sort order. */
 export const newHash = (): Hex => pad(toHex(++made))
 
 export async function newProject(pool: Pool): Promise<string> {
@@ -59,7 +59,10 @@ export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): Ne
   ...changes,
 })
 
-/** Claims a payment and deletes the job that the claim queues, so that only the function under test queues jobs. */
+/**
+ * Claims a payment (stores it) and deletes the job that the claim queues, so that only the function under test queues
+ * jobs.
+ */
 export async function newPayment(
   pool: Pool,
   { projectId, ...changes }: Partial<NewClaim> = {},
@@ -74,7 +77,7 @@ export async function newPayment(
 export const dropJobs = (pool: Pool) =>
   pool.query(`select graphile_worker.complete_jobs(array(select id from graphile_worker.jobs))`)
 
-/** Lets all jobs fail for good, as after their last attempt. */
+/** Makes all jobs fail for good, as if each job had used up its last attempt. */
 export const failJobs = (pool: Pool) =>
   pool.query('update graphile_worker._private_jobs set attempts = max_attempts')
 
@@ -183,7 +186,7 @@ export async function whileHeld<Result>(
 
 /**
  * Returns two lists of rows in opposite orders. Two statements that lock the rows in the order of these lists would
- * deadlock. The first two rows of the given list are those that the caller has locked.
+ * deadlock. The first two rows of the given list are the rows that the caller has locked.
  */
 export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
   return [

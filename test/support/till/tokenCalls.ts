@@ -24,7 +24,10 @@ type TokenCall =
   | { functionName: 'transfer'; args: readonly [Address, bigint] }
   | { functionName: 'cancelAuthorization'; args: readonly [Address, Hex, Hex] }
 
-/** Calls the token contract with a higher tip than that of any gas wallet. A gas wallet pays at most 100 gwei. */
+/**
+ * Calls the token contract with a higher tip (priority fee) than the tip of any gas wallet. A gas wallet pays at most
+ * 100 gwei.
+ */
 export function callToken(
   client: DevnetClient,
   call: TokenCall | Hex,

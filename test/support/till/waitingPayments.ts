@@ -1,4 +1,4 @@
-/** Claims payments while no worker runs, so that the first worker finds all the payments in the queue. */
+/** Claims (stores) payments while no worker runs, so that the first worker finds all the payments in the queue. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import type { Authorization } from '../../../shared/till/x402.ts'
 import type { Agent } from '../service.ts'

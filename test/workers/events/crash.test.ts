@@ -65,7 +65,7 @@ test('if kill −9 ends a worker during a webhook delivery attempt, the attempt 
   hang = false
   await kill(first)
   await waitForAttempts(agent, id, 1)
-  // A surviving worker makes the next attempt of the webhook delivery on time.
+  // A worker that is still alive makes the next attempt of the webhook delivery on time.
   expect(await findJob(service.database, id)).toMatchObject({ attempts: 0 })
   await using third = await startWorker()
   await waitForAttempts(agent, id, 2)
@@ -115,7 +115,7 @@ testWhole('no delivery is lost or early when one of three processes is killed', 
     )
     for (const gapMs of gaps(attempts)) expect(gapMs).toBeGreaterThanOrEqual(999)
   }
-  // A delivery attempt may have arrived twice only if it was open in the killed process.
+  // A delivery attempt may have arrived twice only if the killed process was making this attempt.
   const attemptsSeen = new Map<string, number>()
   for (const { headers } of receiver.requests) {
     const key = `${headers['x-service-idempotency-key']} ${headers['x-service-delivery-attempt']}`
@@ -141,7 +141,8 @@ testWhole(
     expect(await worker.exited).toBe(0)
     const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
     expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
-    // The test checks only the newest delivery, because the sweeper must first free the jobs of the killed workers.
+    // The test checks only the newest delivery, because the sweeper (a regular job) must first release the jobs of the
+    // killed workers.
     expect(await findJob(service.database, id)).toBeNull()
     expect(receiver.requests).toHaveLength(1)
   },

@@ -20,15 +20,16 @@ const NEIGHBOURS = 20
 const LATE_MAX_MS = 2_500
 
 /**
- * Returns the third largest of the given times. A pause of the machine delays one or two deliveries, but a receiver that
- * blocks the others delays most of them.
+ * Returns the third largest of the given times. A pause of the machine delays one or two deliveries. A receiver that
+ * blocks the other receivers delays most deliveries.
  */
 const thirdLongest = (times: readonly number[]) => times.toSorted((one, other) => other - one)[2]!
 
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // The webhook pool has 60 slots, which is fewer than the number of deliveries that wait for the slow receiver.
+  // The webhook pool has 60 slots (places for running jobs). More deliveries than this number wait for the slow
+  // receiver.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })
@@ -87,7 +88,8 @@ test('a webhook receiver that never responds delays only its own deliveries, and
     took_s: expect.closeTo(10, 0),
     delay_s: 1,
   })
-  // A webhook delivery that gets no sending slot is postponed. The postponement does not count as a delivery attempt.
+  // A webhook delivery that gets no slot for sending is postponed. The postponement does not count as a delivery
+  // attempt.
   const { rows } = await service.database.pool.query(
     `select count(*)::int as waiting from webhook_deliveries d
      where d.id = any ($1) and d.attempt = 0 and d.status = 'pending'

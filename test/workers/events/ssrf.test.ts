@@ -11,7 +11,7 @@ import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Contains for each host name a list of DNS answers, one for each lookup. Further lookups of a host name get the last
+ * Maps each host name to a list of DNS answers, one answer for each lookup. Further lookups of a host name get the last
  * DNS answer in its list again. An empty list means that DNS does not know the name.
  */
 const names = new Map<string, string[][]>()

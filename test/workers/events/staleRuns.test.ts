@@ -28,8 +28,8 @@ afterAll(async () => {
 const newDelivery = () => newEndpointDelivery(pool, receiver.url)
 
 /**
- * Runs the first attempt of a webhook delivery to its end. @returns how often the attempt took a sending slot, and how
- * often it gave a slot back.
+ * Runs the first attempt of a webhook delivery to its end.
+ * @returns how often the attempt took a slot for sending, and how often the attempt gave a slot back.
  */
 async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const { turns, done } = startRun(pool, deliveryId, { meanwhile })

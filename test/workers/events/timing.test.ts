@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 test('webhook retries begin 1 s and 4 s after the end of the last response, and never earlier', async () => {
   await using receiver = await startReceiver((request, response) => {
     const third = request.headers['x-service-delivery-attempt'] === '3'
-    // The response of the receiver is slow, because the retry delay must count from the end of the response.
+    // The receiver responds slowly, because the test checks that the retry delay counts from the end of the response.
     setTimeout(() => response.writeHead(third ? 200 : 500).end(), 200)
   })
   const endpoint = await register(agent, receiver.url)

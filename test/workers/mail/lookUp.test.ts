@@ -107,8 +107,8 @@ function counting(text: string) {
 }
 
 /**
- * Holds the text of a very large DNS record. The sender of a mail chooses how large a DNS record and how long its name
- * is.
+ * Holds the text of a very large DNS record. The sender of a mail chooses the size of a DNS record and the length of
+ * its name.
  */
 const MEGABYTE = 'x'.repeat(1024 * 1024)
 

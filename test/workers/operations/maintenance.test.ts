@@ -1,4 +1,7 @@
-/** Tests that the housekeeping continues after a failed step, and does not make up for sweeps that it missed. */
+/**
+ * Tests that the housekeeping continues after a failed step, and that it does not repeat sweeps (regular runs) that it
+ * missed.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import pino from 'pino'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'

@@ -1,6 +1,6 @@
 /**
- * Tests one run of a purchase job up to the signature of the payment: which sellers the job asks, and how the job ends
- * without a payment.
+ * Tests one run of a purchase job until the payment is signed: which sellers the job asks, and how the job ends without
+ * a payment.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'

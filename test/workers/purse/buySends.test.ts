@@ -40,7 +40,7 @@ const set = (id: string, columns: string) =>
 const busy = () => new Response('busy', { status: 503 })
 const settled = (body: object, name = 'payment-response', status = 200) =>
   new Response('sunny', { status, headers: { [name]: encodeHeader(body) } })
-/** Returns the time in the given number of milliseconds from now, as a Unix time in seconds, rounded up. */
+/** Returns the time that is the given number of milliseconds from now, as a Unix time in seconds, rounded up. */
 const secondsIn = (ms: number) => Math.ceil((Date.now() + ms) / 1000)
 
 async function bought(given: Accepted = {}) {

@@ -1,6 +1,6 @@
 /**
- * Tests how the call of an MCP tool becomes an HTTP exchange, with its request, its responses, its challenges and its
- * failures.
+ * Tests how the call of an MCP tool becomes an HTTP exchange. The tests cover the request, the responses, the
+ * challenges and the failures.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Exchange } from '../../../workers/http/guardedRequest.ts'

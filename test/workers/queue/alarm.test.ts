@@ -5,7 +5,10 @@ import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/process/alone.ts'
 
-/** Runs a job alarm for jobs that become due after the given times. @returns the due times and the rings */
+/**
+ * Runs a job alarm for jobs that become due after the given times.
+ * @returns the due times of the jobs, and the times at which the alarm rang
+ */
 async function ringsFor(...afterMs: number[]): Promise<{ dueMs: number[]; rings: number[] }> {
   const dueMs = afterMs.map((ms) => performance.now() + ms)
   const rings: number[] = []
@@ -24,8 +27,8 @@ async function ringsFor(...afterMs: number[]): Promise<{ dueMs: number[]; rings:
 }
 
 test('the job alarm wakes the worker when a job is due, and seldom wakes the worker before', async () => {
-  // An alarm that ignores the due time of a job rings only at its next poll of the queue. That poll comes 440 ms after
-  // the first of these jobs is due.
+  // If an alarm ignored the due time of a job, the alarm would ring only at its next poll of the queue. The next poll
+  // of the queue comes 440 ms after the first of these jobs is due.
   const lateMs = await shortestMs(250, async () => {
     const { dueMs, rings } = await ringsFor(60, 61, 62, 200)
     // A timer can fire slightly too early, so the test looks for the first ring of the job alarm at or after the due

@@ -43,7 +43,7 @@ async function startCuttable(options: TestServiceOptions) {
 
 /**
  * Waits until no job of the queue is due or locked. If a newer job with the same key replaces a job, the old job never
- * runs and is deleted later.
+ * runs, and its row is deleted later.
  */
 const untilNoJob = ({ database }: TestService) =>
   waitFor(

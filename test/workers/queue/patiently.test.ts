@@ -1,6 +1,6 @@
 /**
- * Tests that database work is repeated while the database is unreachable and after a deadlock, but only for a limited
- * time.
+ * Tests that the service repeats database work while the database is unreachable and after a deadlock, but only for a
+ * limited time.
  */
 import { expect, test } from 'bun:test'
 import { patiently } from '../../../workers/queue/patiently.ts'

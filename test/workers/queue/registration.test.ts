@@ -13,8 +13,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
 /**
- * Sets the number of round trips to the database at which the test cuts the connection. A start (schema, task ids,
- * fetch, listener, registration) and some later work need fewer round trips than this number.
+ * Sets at how many round trips to the database, one after another, the test cuts the connection. A start (schema, task
+ * ids, fetch, listener, registration) and some later work need fewer round trips than this number.
  */
 const ROUND_TRIPS_OF_START = 16
 
@@ -105,8 +105,8 @@ test('a worker pool does not run a fetched job that still waits if another worke
     )
     return rows.length === 2
   })
-  // The first worker pool is cut off from the database until it counts as dead. Then the jobs of the first worker pool
-  // go to the second worker pool.
+  // The first worker pool is cut off from the database for so long that it counts as dead. The jobs of the first worker
+  // pool then go to the second worker pool.
   proxy.refuse()
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)

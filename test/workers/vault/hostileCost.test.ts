@@ -1,4 +1,4 @@
-/** Tests that a response with an expensive masking of secrets delays no other project. */
+/** Tests that other projects are not delayed if the masking of secrets in a response takes much processor time. */
 import { expect, test } from 'bun:test'
 import { startReceiver } from '../../support/events/receiver.ts'
 import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'

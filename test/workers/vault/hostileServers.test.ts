@@ -22,7 +22,7 @@ const NAMED: Record<string, string> = {
   ...{ ä: '&auml;', ö: '&ouml;', '§': '&sect;' },
 }
 
-/** Contains the encodings that the test applies to a secret. Several encodings can be applied one after another. */
+/** Holds the encodings that the test applies to a secret. Several encodings can be applied one after another. */
 const ENCODERS: Record<string, (text: string) => string> = {
   plain: (text) => text,
   upper: (text) => text.toUpperCase(),
@@ -90,8 +90,8 @@ const ENCODERS: Record<string, (text: string) => string> = {
 const hex2 = (one: number) => one.toString(16).padStart(2, '0')
 const NAMES = Object.keys(ENCODERS)
 /**
- * Contains encodings that the test never combines with other encodings, because they lose the letter case and no
- * decoder can restore it.
+ * Holds encodings that the test never combines with other encodings. Encodings in this list lose the letter case, and
+ * no decoder can restore the letter case.
  */
 const LOSSY = new Set(['base64 in lower case'])
 const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')
@@ -155,7 +155,7 @@ function answerOf(): Buffer[] {
 
 let ca = ''
 let port = 0
-/** Contains the limits on the use of the secret. The owner allows the secret anywhere in the request body. */
+/** Holds the limits on the use of the secret. The owner allows the secret anywhere in the request body. */
 const BOUNDS = {
   ...{ allowedMethods: null, allowedPaths: null, placement: ['body'] },
   get allowedHosts() {
@@ -199,7 +199,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // A decoder throws if the text is not in the encoding of this decoder.
+      // If the text is not in the encoding of a decoder, the decoder throws an error.
     }
   }
   attempt(() => decodeURIComponent(text))

@@ -105,7 +105,7 @@ describe('the service shows the body of a response', () => {
     expect(await bodyOf({ headers: ['CONTENT-RANGE', 'bytes 0-3/9'] })).toBe('partial')
     expect(await bodyOf({ headers: ['Content-Range', ''] })).toEqual({ body: 'text' })
     expect(await bodyOf({ status: 205 })).toEqual({ body: 'text' })
-    // If only the value of another header contains the text Content-Range, the response has no Content-Range header.
+    // The text Content-Range in the value of another header does not mean that the response has a Content-Range header.
     expect(await bodyOf({ headers: ['Vary', 'content-range', 'A', 'b'] })).toEqual({ body: 'text' })
   })
 

@@ -13,8 +13,9 @@ import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { LookUp } from '../lookUp.ts'
 
 /**
- * Set the time limits in milliseconds for one DNS answer, for SPF, DKIM and ARC together, and for DMARC. DMARC has its
- * own time limit, because a forger of a From address also controls name servers that can delay the other checks.
+ * The following constants set the time limits in milliseconds for one DNS answer, for SPF, DKIM and ARC together, and
+ * for DMARC. DMARC has its own time limit, because a forger of a From address also controls name servers that can delay
+ * the other checks.
  */
 const ANSWER_MS = 4_000
 const SIGNS_MS = 8_000
@@ -60,8 +61,8 @@ export async function authenticateMail(
       disableDmarc: true,
       disableBimi: true,
     })
-    // SPF checks the IP address of the sender. If a mail service passed on a mail, SPF would check the IP address of
-    // the mail service instead of the sender's.
+    // SPF checks the IP address of the sender. If a mail service delivered the mail, SPF would check the IP address of
+    // the mail service instead of the sender's IP address.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
     const authentication: Authentication = {
@@ -82,8 +83,8 @@ export async function authenticateMail(
 const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
 
 /**
- * Simulates a DNS in which every domain has a DMARC policy. If every domain has a DMARC policy, DMARC passes for an
- * aligned author, and fails for any other author.
+ * Simulates a DNS in which every domain has a DMARC policy. In such a DNS, DMARC passes for an aligned author (an
+ * author whom SPF or DKIM proves), and fails for any other author.
  */
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
 
@@ -150,8 +151,8 @@ function dkimWord(words: readonly (string | undefined)[]) {
 
 /**
  * Returns the part of a message that the library mailauth needs. Only the first `max` DKIM signatures stay in the
- * message. The body of a message without DKIM signatures is removed, because hashing and cutting 4 KB of an unsigned
- * body took 0.15 ms. If `max` is 0, the ARC fields of the message are removed too.
+ * message. The function removes the body of a message without DKIM signatures, because hashing and cutting 4 KB of such
+ * a body took 0.15 ms. If `max` is 0, the function also removes the ARC fields of the message.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')

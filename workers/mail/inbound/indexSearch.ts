@@ -5,8 +5,8 @@ import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 
 /**
- * Adds the words of a project's mail to the search index of the project, one step at a time. The projects take turns
- * with the steps of their indexing.
+ * Adds the words of a project's mail to the search index of the project, one step at a time. The projects run the steps
+ * of their indexing one after another, beginning with the project that has caused the least load.
  */
 export function createIndexSearch({ pool, log }: PoolContext): Task<'index_search'> {
   const turns = new CostTurns(new Costs(), 1)

@@ -17,8 +17,8 @@ const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1
 type Parsed = {
   projectId: string
   /**
-   * Names the inbox and the sending network to which the time of parsing a message is charged. By default the time of
-   * parsing a message is charged only to the inbox.
+   * Names the inbox and the sending network to whose cost the time for parsing the message is added. By default, this
+   * time is added only to the cost of the inbox.
    */
   sharers?: readonly string[]
   /**

@@ -25,14 +25,14 @@ import {
 import { sharersOf } from './sharers.ts'
 
 /**
- * A parse job counts as suspect if the worker fetched it this many times and it never ended. The message of a suspect
- * parse job, or another message in the same process, may kill the process. The message of a suspect parse job is parsed
- * in a child process.
+ * If a worker has fetched a parse job this many times and the job has never ended, the job counts as suspect. The
+ * message of a suspect parse job, or another message in the same process, may kill the process. The message of a
+ * suspect parse job is parsed in a child process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
 /**
- * A batch job is split if the worker fetched it this many times and it never ended. After the split, a message that
- * kills a process no longer affects dozens of other messages.
+ * If a worker has fetched a batch job this many times and the job has never ended, the worker splits the batch. After
+ * the split, a message that kills a process no longer affects dozens of other messages.
  */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
@@ -43,8 +43,8 @@ const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 const ATTEMPTS_TO_STORE = 5
 
 /**
- * Sets the maximum size in bytes of a small message. Every job slot of the worker pool may hold a message of this size
- * in memory at the same time.
+ * Sets the maximum size in bytes of a small message. Every job slot (place for a running job) of the worker pool may
+ * hold a message of this size in memory at the same time.
  */
 const SMALL_BYTES = 256 * 1024
 /**
@@ -65,9 +65,10 @@ type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_ba
 type Parts = { pool: Pool; blobs: Blobs; store: ReceiveMail; shares: Shares; costs: Costs }
 
 /**
- * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the job slots of the worker
- * pool. A mail is tried again later if its inbox or its sending network has no free job slot. The retry delay of the
- * mail grows with the cost that its inbox and its network have caused.
+ * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the job slots (places for
+ * running jobs) of the worker pool. If the inbox or the sending network of a mail has no free job slot, the service
+ * tries the mail again later. The retry delay of the mail grows with the cost that its inbox and its network have
+ * caused.
  */
 export function createParseInbound(context: PoolContext, options: ParseOptions): Tasks {
   const { costs = new Costs() } = options
@@ -165,9 +166,9 @@ function createParseBatch(
 }
 
 /**
- * Returns the delay after which a mail that found no free job slot is tried again. The delay must not be short, because
- * a backlog of mail occupies its job slots for seconds. Each attempt without a free job slot costs the database as much
- * as storing a mail.
+ * Returns the delay after which the service tries a mail again that found no free job slot. The delay must not be
+ * short, because many waiting mails keep their job slots occupied for seconds. Each attempt that finds no free job slot
+ * costs the database as much as the storage of a mail.
  */
 const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
@@ -175,9 +176,9 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns which fraction of a job slot one mail of a batch takes. The fraction of a job slot follows from the number of
- * mails in the batch, or from the size of the mail if the size gives a larger fraction. Each fraction of a job slot is
- * a multiple of 1/1024, so that the sum of several fractions is exact.
+ * Returns which fraction of a job slot (place for a running job) one mail of a batch takes. The fraction of a job slot
+ * follows from the number of mails in the batch, or from the size of the mail if the size gives a larger fraction. Each
+ * fraction of a job slot is a multiple of 1/1024, so that the sum of several fractions is exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024

@@ -38,8 +38,8 @@ const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1
  */
 const TRIES_MAX = 3
 /**
- * Limits how many projects wait for their turn to read attachments. The jobs of these projects occupy slots of the
- * worker pool, and new mail needs those slots.
+ * Limits how many projects wait until they may read attachments. The jobs of these projects occupy slots (places for
+ * running jobs) of the worker pool, and new mail needs those slots.
  */
 const IN_HAND_MAX = 16
 const RETURN_MS = 1_000
@@ -54,8 +54,8 @@ const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
  * Reads the attachments of a project. Each run reads one attachment in a child process. The attachments of the project
- * that has caused the least cost are read first. Only one attachment is read at a time, so that the worker can parse
- * mail meanwhile.
+ * that has caused the least cost are read first. The worker reads only one attachment at a time, so that it can parse
+ * mail at the same time.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,
@@ -152,8 +152,9 @@ export function createReadAttachments(
 }
 
 /**
- * Returns the content that `read` reads. Null means that the object store has lost the content, and that every run
- * failed to read it. An operator may restore a lost object, so the earlier runs throw the error.
+ * Returns the content that the function `read` reads. Null means that the object store has lost the content, and that
+ * every run failed to read it. The earlier runs throw an error, because an operator may restore the lost object before
+ * the next run.
  */
 async function orLost(read: () => Promise<Buffer>, tries: number): Promise<Buffer | null> {
   try {

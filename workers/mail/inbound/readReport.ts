@@ -40,7 +40,7 @@ export function createReadReport(
       const mail = await findReportMail(pool, blobs, messageRow)
       if (mail === null) return
       const domain = domainOf(mail.from)
-      // The database has no room for a malformed domain of any length.
+      // The database has no room for a malformed domain name of any length.
       const reporter = isDomain(domain) ? domain : ''
       const files = mail.files.filter((file) =>
         isReportFile({ ...file, size: file.content.length }),

@@ -40,8 +40,9 @@ import { networkOf, sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
- * Limit how many mails wait for DNS answers at once. WAITING_PER_NETWORK is the maximum number of waiting mails from
- * one sending network. WAITING_PART is the fraction of the job slots that all waiting mails together may occupy.
+ * The following constants limit how many mails wait for DNS answers at once. WAITING_PER_NETWORK is the maximum number
+ * of waiting mails from one sending network. WAITING_PART is the fraction of the job slots (places for running jobs)
+ * that all waiting mails together may occupy.
  */
 const WAITING_PER_NETWORK = 8
 const WAITING_PART = 3 / 4
@@ -88,7 +89,7 @@ type Care = {
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
-  /** Holds the time of the first check of the sender without an answer from the DNS, or `null` before such a check. */
+  /** Holds the time of the first check of the sender for which DNS gave no answer, or `null` before such a check. */
   unsureSince: Date | null
 }
 
@@ -100,8 +101,8 @@ export class SlowDnsError extends Error {}
 
 /**
  * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
- * be parsed is stored as raw bytes, with a label. The bytes of a large mail are read only when its turn comes, so that
- * a backlog of large mails takes no memory and no connections.
+ * be parsed is stored as raw bytes, with a label. The service reads the bytes of a large mail only when the parser is
+ * free for it, so that many waiting mails take no memory and no connections.
  */
 export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
 
@@ -229,8 +230,9 @@ async function readAndStore(
 }
 
 /**
- * Records a complaint about a mail of this service. The rules of the inbox do not matter, because the complaint returns
- * an address that only this service can make. A mail that is received twice records its complaint only once.
+ * Records a complaint about a mail of this service. The rules of the inbox do not matter for a complaint, because a
+ * complaint returns an address that only this service can make. If the service receives the same complaint mail twice,
+ * it records the complaint only once.
  */
 async function recordAnyComplaint(
   { complaint, from }: ParsedMail,

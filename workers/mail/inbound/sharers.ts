@@ -2,8 +2,8 @@ import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 
 /**
- * Returns the two parties that share the parser for a mail: the inbox and the sending network. The inbox and the
- * sending network are each charged for the cost of the mail.
+ * Returns the two parties that share the parser for a mail: the inbox and the sending network. The service adds the
+ * cost of the mail both to the inbox and to the sending network.
  */
 export const sharersOf = (mail: Pick<InboundMail, 'projectId' | 'remoteIp'>): string[] => [
   mail.projectId,

@@ -12,13 +12,13 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /**
- * Limits the message bytes of a batch that is stored in one transaction. While one batch is stored, mails of the next
- * batch wait, even if their inboxes and networks have caused less load.
+ * Limits the message bytes of a batch that is stored in one transaction. While one batch is being stored, mails of the
+ * next batch wait, even if their inboxes and networks have caused less load.
  */
 const BATCH_MAX_BYTES = 128 * 1024
 /**
- * Sets the minimum cost, in bytes, that is charged for storing a mail. A mail with fewer bytes is charged as if it had
- * this number of bytes.
+ * Sets the minimum cost, in bytes, that the service counts for storing a mail. A mail with fewer bytes counts as if the
+ * mail had this number of bytes.
  */
 const BASE_BYTES = 4 * 1024
 /** Sets the maximum size in bytes of a message that may be stored together with messages of other inboxes. */
@@ -71,7 +71,10 @@ const createLane = (pool: Pool, costs: Costs): Stores =>
       ),
   })
 
-/** Charges each mail of a batch for a part of the batch's storing time, in proportion to the size of the mail. */
+/**
+ * Divides the time for storing a batch between the mails of the batch, in proportion to their sizes. Adds each part to
+ * the cost of the mail's inbox and sending network.
+ */
 async function charged<Result>(
   costs: Costs,
   items: readonly AuthenticatedMail[],

@@ -4,8 +4,8 @@ import { createRelayTransport, oneConsignment, type RelaySettings } from './rela
 import type { Transport } from './transport.ts'
 
 /**
- * Reports every copy of a mail as sent but sends nothing. The value `capture` of the setting SMTP_RELAY_URL selects the
- * transport that sends nothing.
+ * Acts as a transport that reports every copy of a mail as sent but sends nothing. If the setting SMTP_RELAY_URL is
+ * `capture`, the service uses this transport.
  */
 const captureTransport: Transport = {
   route: 'relay',

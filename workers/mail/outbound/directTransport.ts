@@ -15,7 +15,7 @@ import {
 import type { Envelope, OutgoingMail, Report, Transport } from './transport.ts'
 
 export type DirectOptions = MailHostsOptions & {
-  /** Holds the port of mail hosts, 25 by default. Tests set another port for mail hosts. */
+  /** Holds the port of mail hosts, 25 by default. Only tests set another port for mail hosts. */
   port?: number
   /** Finds the MTA-STS policy of a domain. If this function is absent, no domain has an MTA-STS policy. */
   findPolicy?: FindPolicy
@@ -38,17 +38,17 @@ const GREETING_TIMEOUT_MS = 60_000
  */
 const SOCKET_TIMEOUT_MS = 10 * 60_000
 /**
- * Limits the time of a whole SMTP connection, because a mail host that sends a byte now and then resets the other
- * timeouts.
+ * Limits the time of a whole SMTP connection, because a mail host that sends single bytes again and again resets the
+ * other timeouts.
  */
 const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
- * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS opportunistically and checks no
- * certificate, because an encrypted connection to an unverified mail host is better than plain text (RFC 3207 §4.1).
- * After a failed TLS handshake the mail is sent in plain text. A domain with an MTA-STS policy of the mode `enforce`
- * gets its mail only over TLS. If the MTA-STS policy of a domain demands TLS, mail for the domain goes only to mail
- * hosts that the policy names. Each of these mail hosts must prove its name with a certificate (RFC 8461 §5).
+ * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS if the mail host offers TLS, and
+ * checks no certificate. Encryption to an unverified mail host is better than plain text (RFC 3207 §4.1). After a
+ * failed TLS handshake the mail is sent in plain text. A domain with an MTA-STS policy of the mode `enforce` gets its
+ * mail only over TLS. If the MTA-STS policy of a domain demands TLS, mail for the domain goes only to mail hosts that
+ * the policy names. Each of these mail hosts must prove its name with a certificate (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -133,7 +133,8 @@ async function talkTo(
 /**
  * Opens one SMTP connection and makes one SMTP transaction for each copy of the mail. After an SMTP transaction has
  * begun, its outcome is final for this delivery attempt. A mail host that ends the SMTP connection may already have
- * accepted the message. Therefore another mail host of the domain could deliver the message a second time.
+ * accepted the message. If the service tried another mail host of the domain, that host could deliver the message a
+ * second time.
  */
 async function attempt(
   host: MailHost,
@@ -168,7 +169,8 @@ async function attempt(
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
       // If the mail host timed out, or closed the connection at once, each remaining copy of the mail would fail after
-      // the same wait. But a refusal says nothing about the copies that the mail host was not offered.
+      // the same wait. But a refusal concerns only one copy, and not the copies that the service has not yet offered to
+      // the mail host.
       const isHeard = n > 0 || isRefusal(failure)
       if (isHeard && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))

@@ -6,8 +6,8 @@ import type { Dns } from '../dns.ts'
 export type MailHost = { name: string; address: string }
 
 /**
- * Holds the mail hosts of a domain, or a permanent or temporary error of the search for mail hosts. The sender of the
- * mail can read the text of this error.
+ * Holds the mail hosts of a domain, or the error of the search for mail hosts. The error is permanent or temporary. The
+ * sender of the mail can read the text of this error.
  */
 export type MailHosts =
   | { kind: 'hosts'; hosts: MailHost[] }
@@ -21,13 +21,13 @@ export type MailHostsOptions = {
    * domain would loop.
    */
   ownName: string
-  /** Allows mail hosts at private addresses, which development needs. */
+  /** Allows mail hosts at private addresses, which the service needs in development. */
   allowPrivate: boolean
 }
 
 /**
  * Limits how many host addresses are tried for one mail. RFC 5321 §5.1 demands that the service tries at least two host
- * addresses. The limit on host addresses also limits the time of the delivery to one domain.
+ * addresses. This limit also limits the time of the delivery to one domain.
  */
 const ADDRESSES_MAX = 6
 const ADDRESSES_PER_HOST_MAX = 3
@@ -82,8 +82,8 @@ export async function findMailHosts(
 }
 
 /**
- * Returns the addresses of a mail exchanger. Some MX records contain an address instead of a host name. An address in
- * an MX record is checked in the same way as a resolved address.
+ * Returns the addresses of a mail exchanger. Some MX records contain an address instead of a host name. The service
+ * checks an address in an MX record in the same way as a resolved address.
  */
 const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
   isIP(name) === 0 ? await dns.addresses(name) : [name]
@@ -91,8 +91,8 @@ const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
 const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.'
 
 /**
- * Returns the mail exchangers in the order of their preference. If this service is a mail exchanger of the domain,
- * returns only the mail exchangers that are preferred to this service (RFC 5321 §5.1).
+ * Returns the mail exchangers in the order of their preference. If this service is itself a mail exchanger of the
+ * domain, returns only the mail exchangers that are preferred to this service (RFC 5321 §5.1).
  */
 function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
   const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))

@@ -15,8 +15,8 @@ export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 /** Holds the settings with which the service fetches an MTA-STS policy. */
 type FetchOptions = OutboundPolicy & {
   /**
-   * Holds the port of the web site that serves the MTA-STS policy, 443 by default. Tests set another port for the web
-   * site of the policy.
+   * Holds the port of the web site that serves the MTA-STS policy, 443 by default. Only tests set another port for the
+   * web site of the policy.
    */
   port?: number
   /** Adds certificate authorities in PEM form for fetching an MTA-STS policy. */
@@ -32,8 +32,8 @@ export type MtaStsOptions = FetchOptions & {
 const FETCH_TIMEOUT_MS = 10_000
 const POLICY_MAX_BYTES = 16 * 1024
 /**
- * Limit the lifetime of an MTA-STS policy, in seconds. RFC 8461 §3.2 allows a lifetime of at most a year. If the
- * lifetime were shorter than an hour, the policy would be fetched for each mail.
+ * The following constants limit the lifetime of an MTA-STS policy, in seconds. RFC 8461 §3.2 allows a lifetime of at
+ * most a year. If the lifetime were shorter than an hour, the policy would be fetched for each mail.
  */
 const MAX_AGE_S = { least: 3_600, most: 31_557_600 }
 /** Each process looks up the MTA-STS record of a domain at most once in this many milliseconds. */

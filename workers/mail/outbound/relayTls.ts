@@ -19,7 +19,7 @@ export function relayTls({
   return {
     ignoreTLS: mode === 'off',
     // Without the option that requires TLS, an SMTP relay without STARTTLS would get credentials and mail in plain
-    // text. An attacker can remove the relay's offer of STARTTLS.
+    // text. An attacker between the two hosts can remove the relay's offer of STARTTLS.
     requireTLS: mode === 'required',
     ...(ca === null ? {} : { tls: { ca: ca.texts, checkServerIdentity: ca.check } }),
   }
@@ -56,7 +56,7 @@ const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOS
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''
   const said = failure.response ?? failure.message
-  // The SMTP replies to a message are about the message: `554 gift certificates are refused`.
+  // An SMTP reply to a message is about the message and not about TLS, for example `554 gift certificates are refused`.
   const namesCertificate = failure.response === undefined && /certificate/i.test(said)
   const isUntrusted =
     UNTRUSTED.test(failure.code ?? '') || UNTRUSTED.test(cause) || namesCertificate

@@ -12,8 +12,8 @@ const CONNECT_TIMEOUT_MS = 20_000
 const SOCKET_TIMEOUT_MS = 60_000
 
 /**
- * Returns one consignment (recipients that are served together) with all recipients of a mail. The smarthost gets a
- * separate copy of the mail for each recipient.
+ * Returns one consignment (recipients that the service serves together) with all recipients of a mail. The smarthost
+ * gets a separate copy of the mail for each recipient.
  */
 export const oneConsignment = (addresses: string[]): Consignment[] =>
   addresses.length === 0 ? [] : [{ lane: null, to: addresses }]
@@ -97,8 +97,8 @@ export function createRelayTransport(
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 
 /**
- * Sends the copies of a mail over the SMTP connections of the connection pool. If an SMTP connection breaks, each copy
- * of the mail is deferred if its SMTP transaction has not begun.
+ * Sends the copies of a mail over the SMTP connections of the connection pool. If an SMTP connection breaks, the
+ * service defers each copy of the mail whose SMTP transaction has not begun.
  */
 async function inParallel(
   envelopes: readonly Envelope[],

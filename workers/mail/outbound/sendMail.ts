@@ -102,8 +102,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const consignments = sender.transport.split(remote)
   let open = consignments.length
   const settled = settle(sender, mail, [...delivered, ...waiting, ...missing, ...suppressed])
-  // The outcomes for inboxes of this service are recorded without waiting for remote mail hosts, which can take
-  // minutes.
+  // The service records the outcomes for its own inboxes without waiting for remote mail hosts, which can take minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
@@ -141,7 +140,7 @@ const failed = (address: string, error: string) => ({ address, state: 'failed', 
 
 /**
  * Records the outcomes of a delivery attempt in several SQL statements. The SQL statements run in the order in which
- * they were requested, because the SQL statement that ends the attempt must be committed last.
+ * the callers requested them, because the SQL statement that ends the attempt must be committed last.
  */
 function createRecorder(
   { batchers, outcomes }: Sender,
@@ -170,8 +169,8 @@ function createRecorder(
 }
 
 /**
- * Sends one consignment (recipients that are served together) when the lane of the consignment (the queue of its
- * destination) gives it a turn. Reports the outcome for each recipient once, unless the message is deleted.
+ * When the consignment may use its lane (the queue of its destination), sends the consignment (recipients that the
+ * service serves together). Reports the outcome for each recipient once, unless the message is deleted.
  */
 async function send(
   sender: Sender,
@@ -248,7 +247,7 @@ async function sortRecipients(sender: Sender, ownDomains: string[], addresses: s
 }
 
 /**
- * Sets the time of the next delivery attempt for deferred recipients. If the time limit for delivery has passed, a
+ * Sets the time of the next delivery attempt for the deferred recipients. If the time limit for delivery has passed, a
  * deferred recipient becomes a failed recipient.
  */
 function settle(

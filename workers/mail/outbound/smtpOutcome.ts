@@ -16,7 +16,7 @@ export type SmtpFailure = Error & {
 /**
  * Returns the outcome for each recipient of a mail that the mail host accepted. The mail host may have accepted a mail
  * and refused some of its recipients.
- * @param reply is the SMTP reply 250 of a relay. The SMTP reply 250 identifies the message in the reports that the
+ * @param reply is the reply 250 of a mail relay. The SMTP reply 250 identifies the message in the reports that the
  * relay sends later.
  */
 export function outcomesOfSuccess(
@@ -60,8 +60,8 @@ const asText = (said: string): string =>
 
 /**
  * Returns the delivery outcome for an SMTP failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1).
- * All other failures are transient: a 4xx reply, a failed connection, and a refused greeting or login. A refused
- * greeting or login is transient, because it concerns the two hosts and not the message.
+ * All failures except a 5xx reply are transient: a 4xx reply, a failed connection, and a refused greeting or login. A
+ * refused greeting or login is transient, because it concerns the two hosts and not the message.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   const said = asText(

@@ -11,14 +11,14 @@ export type Envelope = { from: string; to: string }
 export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 
 /**
- * Receives the delivery outcomes of recipients as soon as they are known. The SMTP transaction of the next copy may
- * wait until the callback that receives the outcomes returns.
+ * Describes a function that receives the delivery outcomes of recipients as soon as the outcomes are known. The SMTP
+ * transaction of the next copy may have to wait until this callback returns.
  */
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
 /**
- * Holds the recipients of one call of `send`, and the name of the lane (the queue of one destination) in which their
- * mail is sent. A `lane` of `null` stands for the shared lane for mail to the smarthost.
+ * Holds the recipients of one call of `send`, and the name of the lane (the queue of one destination) in which the
+ * service sends their mail. A `lane` of `null` stands for the shared lane for mail to the smarthost.
  */
 export type Consignment = { lane: string | null; to: string[] }
 
@@ -26,8 +26,8 @@ export type Consignment = { lane: string | null; to: string[] }
 export type Transport = {
   route: MailRoute
   /**
-   * Splits the recipients of a mail into consignments (recipients that are served together). Each call of `send` takes
-   * one consignment.
+   * Splits the recipients of a mail into consignments (groups of recipients that the service serves together). Each
+   * call of `send` takes one consignment.
    */
   split(addresses: string[]): Consignment[]
   /**

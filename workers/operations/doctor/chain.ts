@@ -43,8 +43,8 @@ const TOKEN_ABI = parseAbi([
  */
 const OLD_BLOCKS = 600
 /**
- * Holds the gas for the settlement of one payment to a new recipient. The measured settlement took 102,856 gas, which
- * is rounded up here.
+ * Holds the gas for the settlement of one payment to a new recipient. The measured settlement took 102,856 gas, and the
+ * constant is rounded up.
  */
 const GAS_PER_PAYMENT = 105_000n
 
@@ -108,8 +108,8 @@ async function lookFurther(tools: DoctorTools, rpc: Rpc, network: UsdcNetwork): 
 }
 
 /**
- * Judges the age of the head block of the chain. The devnet makes a block only for a transaction, so the age of its
- * head block says nothing.
+ * Judges the age of the newest block (head block) of the chain. The devnet makes a block only for a transaction, so the
+ * age of its head block says nothing.
  */
 function judgeHeadOf({ config }: DoctorTools, head: Block): Finding[] {
   if (config.chain.embeddedDevnet) return []
@@ -175,7 +175,7 @@ const receiptKeys = ({ config, database }: DoctorTools): Promise<Finding[]> =>
     {
       check: 'receipt key',
       run: async () => {
-        // In production the findings on the settings already report a missing key.
+        // In production, the findings about the settings already report a missing key.
         if (config.production && config.receiptSeeds === undefined) return []
         const seed = receiptSeeds(config)[0]?.seed
         if (database.pool === null || seed === undefined) return []

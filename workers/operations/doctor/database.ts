@@ -30,7 +30,7 @@ const RUNNER_OTHERS = 8
  */
 const API_OTHERS = 8
 
-/** Judges whether the settings of this process suit a service that other people may use. */
+/** Judges whether the settings of this process are suitable for a service that other people use. */
 export const lookAtSettings = (
   { config, database }: DoctorTools,
   outside: Promise<Outside>,

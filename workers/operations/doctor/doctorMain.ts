@@ -31,7 +31,8 @@ const POLL_MS = 100
 /**
  * `bun run doctor` examines everything that must be right before strangers can send mail and pay, and receive replies.
  * If workers run, the workers make the examination, because mail and payments use the network of the workers. The
- * doctor's own process examines each section that no worker examines. Exit code 1 means that something is broken.
+ * process of the command examines each section that no worker examines. The exit code 1 means that the examination
+ * found something broken.
  */
 async function examineAll(): Promise<void> {
   const isJson = readArguments()
@@ -73,7 +74,7 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
   const tools = { config, database, ...freshDns(config), ports: PUBLIC_PORTS }
   const own = (section: Section) => examine(section, tools)
   const { pool } = database
-  // If the database does not have the tables of this service, no workers run either.
+  // If the database does not have the tables of this service, no workers run.
   if (pool === null || (await pendingMigrations(pool)).length > 0) {
     return (await Promise.all(SECTIONS.map(own))).flat()
   }

@@ -6,7 +6,7 @@ import type { Resolve } from '../../http/guardedRequest.ts'
 import { createDns, type Dns } from '../../mail/dns.ts'
 import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
 
-/** Holds the settings and connections that all checks of the doctor share. */
+/** Holds the settings and connections that all checks of the doctor (the self-check) share. */
 export type DoctorTools = {
   config: Config
   /**
@@ -16,7 +16,7 @@ export type DoctorTools = {
   database: { pool: Pool } | { pool: null; reason: string }
   dns: Dns
   lookUp: LookUp
-  /** Names the ports that the doctor examines. Tests set other ports. */
+  /** Names the ports that the doctor (the self-check) examines. Only tests set other ports. */
   ports: { smtp: number; https: number }
   /**
    * Resolves the host names of HTTPS requests, and holds certificate authorities in PEM form. Only tests set `resolve`
@@ -30,15 +30,15 @@ export type DoctorTools = {
 export const PUBLIC_PORTS = { smtp: 25, https: 443 } as const
 
 /**
- * Creates the DNS lookups for one report of the doctor. Each report has its own DNS lookups, so that the report sees
- * DNS changes since the last report.
+ * Creates the DNS lookups for one report of the doctor (the self-check). Each report has its own DNS lookups, so that
+ * the report sees DNS changes since the last report.
  */
 export function freshDns({ dnsServers }: Config): Pick<DoctorTools, 'dns' | 'lookUp'> {
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   return { dns, lookUp: createLookUp(dns, dnsServers) }
 }
 
-/** Limits the milliseconds of one check of the doctor. All checks of a report run at the same time. */
+/** Limits the milliseconds of one check of the doctor (the self-check). All checks of a report run at the same time. */
 export const LOOK_MS = 5_000
 
 class LateError extends Error {
@@ -47,7 +47,10 @@ class LateError extends Error {
   }
 }
 
-/** Waits for the work of one check of the doctor, up to the time limit. @throws {LateError} after the time limit. */
+/**
+ * Waits for the work of one check of the doctor (the self-check), but only up to the time limit.
+ * @throws {LateError} after the time limit.
+ */
 export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new LateError()), LOOK_MS)
@@ -59,14 +62,14 @@ export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
 }
 
 /**
- * Describes one check of the doctor. If the check fails with an error, the report shows the name of the check, which is
- * `check`.
+ * Describes one check of the doctor (the self-check). If the check fails with an error, the report shows the name of
+ * the check, which is `check`.
  */
 export type Look = { check: string; run: () => Promise<Finding | readonly Finding[]> }
 
 /**
- * Runs all checks of one area of the doctor's report at the same time. A failed check does not hide the findings of the
- * other checks.
+ * Runs all checks of one area of the doctor's report (the result of the self-check) at the same time. A failed check
+ * does not hide the findings of the other checks.
  */
 export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Finding[]> {
   const results = await Promise.all(
@@ -82,8 +85,8 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
 }
 
 /**
- * Returns the reason why a check of the doctor failed. The reason is the message of a LateError, and the code of any
- * other error. The message of any other error is not shown, because it could quote a URL with a secret.
+ * Returns the reason why a check of the doctor (the self-check) failed. The reason is the message of a LateError, and
+ * the code of any other error. The message of any other error is not shown, because it could quote a URL with a secret.
  */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message

@@ -31,7 +31,9 @@ import { type Outside, sendingAddresses } from './outside.ts'
 import { zoneSettings } from './served.ts'
 import { lookAtSmtp } from './smtpLook.ts'
 
-/** Names large mail providers. The doctor assumes that at least one of them always answers. */
+/**
+ * Names large mail providers. The doctor (the self-check) assumes that at least one of these providers always answers.
+ */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 const ADDRESSES_MAX = 4
 const NAMES_MAX = 4
@@ -70,7 +72,7 @@ export async function lookAtMailOut(
   ])
 }
 
-/** Returns the network addresses from which this service sends mail, as far as they are known. */
+/** Returns those network addresses from which this service sends mail that are known. */
 async function addressesOf(
   tools: DoctorTools,
   outside: Promise<Outside>,
@@ -135,7 +137,7 @@ function recordLooks(
   return [
     { check: `SPF of ${domain}`, run: () => spfOf(tools, domain, sending) },
     // If the database does not answer, the DKIM keys are not known. Therefore an empty list of DKIM keys does not prove
-    // that the DKIM keys are missing.
+    // that the domain has no DKIM keys.
     ...(dkim.length === 0 && tools.database.pool !== null
       ? [{ check: `DKIM of ${domain}`, run: async () => missingDkim(domain) }]
       : []),
@@ -171,7 +173,8 @@ async function spfOf(
         }),
       )
       const { result, comment } = checked.status
-      // The SPF library writes its own name and the sender's address in front of the cause of the SPF result.
+      // The text of the SPF library begins with the name of the library and the sender's address. The cause of the SPF
+      // result follows.
       return { address, result, comment: (comment || '').split(': ').at(-1)! }
     }),
   )
@@ -226,7 +229,7 @@ const psdOf = ({ records }: Walked): string => tagOf(records[0]!, 'psd').toLower
 /** Returns the organisational domain of the first name of a DNS tree walk (RFC 9989 §4.10.2). */
 function organisation(walked: readonly Walked[]): string {
   const [{ at: start } = { at: '' }] = walked
-  // Several DMARC records at one name count as none.
+  // If one name has several DMARC records, the name counts as a name without a DMARC record.
   const valid = walked.filter(({ records }) => records.length === 1)
   const marked = valid.find((one) => psdOf(one) === 'n' || (psdOf(one) === 'y' && one.at !== start))
   if (marked === undefined) return valid.at(-1)?.at ?? start

@@ -78,7 +78,10 @@ async function policyOf(tools: DoctorTools, domain: string): Promise<SeenPolicy>
   return { ...policy, coversUs: allowsHost(policy, config.mailHostname) }
 }
 
-/** Judges the first set of CAA records that is found from a host name upward (RFC 8659 §3). */
+/**
+ * Judges the CAA records that apply to a host name. These CAA records stand at the host name itself or at its nearest
+ * parent with CAA records (RFC 8659 §3).
+ */
 async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Promise<Finding> {
   const labels = host.split('.')
   const names = labels.map((_, n) => labels.slice(n).join('.')).slice(0, -1)
@@ -95,8 +98,8 @@ async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Pro
 const TAGS = ['issue', 'issuewild'] as const
 
 /**
- * Returns the CAA records in a result of the DNS resolver. The DNS resolver returns each CAA record as an object with a
- * field that has the name of the record's tag.
+ * Returns the CAA records that a result of the DNS resolver contains. The DNS resolver returns each CAA record as an
+ * object with a field that has the name of the record's tag.
  */
 const caaRecords = (record: object): CaaRecord[] =>
   TAGS.flatMap((tag) => {

@@ -1,6 +1,6 @@
 /**
- * Holds the checks of each section of the doctor's report. Reports of the doctor are rare, so the code of all checks is
- * loaded only for the first report.
+ * Holds the checks of each section of the doctor's report (the result of the self-check). Reports of the doctor (the
+ * self-check) are rare, so the process loads the code of all checks only for the first report.
  */
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import type { Section } from '../../../shared/doctor/report.ts'
@@ -15,7 +15,7 @@ import { DOMAINS_MAX, servedDomains } from './served.ts'
 import { lookAtStorage } from './storage.ts'
 import { lookAtWeb, lookAtWebhooks, webCertificate } from './web.ts'
 
-/** Examines a section of the doctor's report and returns the findings. */
+/** Examines a section of the doctor's report (the result of the self-check) and returns the findings. */
 export const LOOKS: Record<Section, (tools: DoctorTools) => Promise<Finding[]>> = {
   async service(tools) {
     const outside = askOutside(tools)

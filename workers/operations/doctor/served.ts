@@ -7,8 +7,8 @@ import { listDkimKeys } from '../../../sql/mail/domains/dkimKeys.ts'
 import { listServedDomains } from '../../../sql/mail/domains/mailDomains.ts'
 
 /**
- * Limits the mail domains in one report of the doctor, because a tenant with thousands of domains must not slow down
- * each check.
+ * Limits how many mail domains one report of the doctor (the self-check) covers, because a tenant with thousands of
+ * domains must not slow down each check.
  */
 export const DOMAINS_MAX = 50
 

@@ -37,7 +37,7 @@ const ANSWER_CHARS_MAX = 10_240
 
 /**
  * Asks an SMTP server for its extensions and its certificate, then ends the connection. The returned promise never
- * rejects.
+ * rejects, even if the connection fails.
  */
 export async function lookAtSmtp(asked: Asked): Promise<SmtpLook> {
   const socket = connect({ host: asked.host, port: asked.port })

@@ -25,8 +25,8 @@ const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i
 
 /**
- * Returns the vote that a node casts by its reply, as text. Equal votes mean equal replies. The vote `unseen` means
- * that the node has not seen the block or receipt yet. The vote `null` means a fault of the node, which does not count
+ * Returns as text the vote that a node casts by its reply. Equal votes mean equal replies. The vote `unseen` means that
+ * the node has not seen the block or receipt yet. The vote `null` means that the node has a fault, and does not count
  * as a vote.
  */
 export function keyOfAnswer(method: string, answer: RpcAnswer): string | null {

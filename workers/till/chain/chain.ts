@@ -1,6 +1,6 @@
 /**
- * Makes the JSON-RPC calls of the till (the payment part of the service) and decodes their results. Every function in
- * this file throws RpcTrouble if the chain node does not respond.
+ * Makes the JSON-RPC calls of the till (the payment part of the service) and decodes their results. If the chain node
+ * does not respond, every function in this file throws RpcTrouble.
  */
 import { type Address, type Hex, numberToHex, pad } from 'viem'
 import { z } from 'zod'
@@ -115,8 +115,9 @@ async function readBlocks(rpc: Rpc, numbers: readonly bigint[]): Promise<(Block 
 }
 
 /**
- * Compares stored blocks with the chain. @returns the blocks of the chain at the same heights, and whether one of these
- * blocks has another hash. A block that the chain node does not know is no replaced block.
+ * Compares stored blocks with the chain.
+ * @returns the blocks of the chain at the same heights, and whether one of these blocks has another hash. If the chain
+ * node does not know a block, the block does not count as replaced.
  */
 export async function compareBlocks(
   rpc: Rpc,
@@ -224,8 +225,8 @@ export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promis
 type Authorized = Pick<Transfer, 'asset' | 'payer' | 'nonce'>
 
 /**
- * Names a block by its number or by its hash (EIP-1898). At another chain node, the same block number may refer to
- * another block.
+ * Names a block by its number or by its hash (EIP-1898). The same block number may refer to another block at another
+ * chain node.
  */
 type BlockPlace = bigint | { blockHash: Hex }
 

@@ -2,7 +2,7 @@ import type { Config } from '../../../shared/config/config.ts'
 import { createQuorumRpc, type Node, type NodeOutcome } from './quorum.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
-/** Describes a callback that gets the name of a chain node and the rating of one of its replies. */
+/** Describes a callback that gets the name of a chain node, and a rating of one of the node's replies. */
 export type ObserveNode = (name: string, outcome: NodeOutcome) => void
 
 /**
@@ -36,8 +36,8 @@ export function chainRpc(
 }
 
 /**
- * Counts the replies of a chain node that is used alone. A node that is used alone is trusted, so its replies are not
- * compared.
+ * Counts the replies of a chain node if the service uses only this node. The service trusts such a node, so the replies
+ * of the node are not compared.
  */
 function observed({ name, rpc }: Node, observe: ObserveNode = () => {}): Rpc {
   const counted = async <Answer>(asking: Promise<Answer>): Promise<Answer> => {

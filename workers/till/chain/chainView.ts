@@ -19,14 +19,18 @@ export type TillTiming = {
   /** Limits in milliseconds the time between two polls of the chain while a transaction is open. */
   watchMs: number
   /**
-   * If the state of an open transaction has not changed for this many milliseconds, the transaction is broadcast again.
+   * If the state of an open transaction has not changed for this many milliseconds, the service broadcasts the
+   * transaction again.
    */
   quietMs: number
-  /** If a payment has had no job and no transaction for this many milliseconds, a job is queued for it again. */
+  /**
+   * If a payment has had no job and no transaction for this many milliseconds, the service queues a new job for the
+   * payment.
+   */
   lostMs: number
   /**
-   * If the nonce of a transaction is used but its receipt is missing for this many milliseconds, another transaction
-   * counts as its replacement.
+   * The nonce of a transaction may be used although its receipt is missing. After this many milliseconds, another
+   * transaction counts as its replacement.
    */
   displacedMs: number
 }
@@ -51,7 +55,7 @@ type ChainTools = {
   factories: ReadonlySet<string>
   receiptKey: ReceiptKey
   timing: TillTiming
-  /** Holds the settlement limits that the service sets for each project on each day. */
+  /** Holds the settlement limits that the service sets for each project and day. */
   limits: SettlementLimits
 }
 
@@ -73,13 +77,13 @@ export type ChainView = ChainTools & {
   tipWei: bigint
   /** Holds the balance of each gas wallet in wei at the last poll, by the address of the gas wallet in lower case. */
   balances: Map<string, bigint>
-  /** Combines the log lines about an RPC node that does not respond. */
+  /** Combines repeated log lines about an RPC node that does not respond. */
   outage: Outage
-  /** Combines the log lines about gas wallets without gas. */
+  /** Combines repeated log lines about gas wallets that have no gas. */
   gasOutage: Outage
   /** Wakes the watcher, which polls the chain. */
   nudge: () => void
-  /** Counts the batches of payments sent so far, so that the gas wallets can take turns to send them. */
+  /** Counts the batches of payments sent so far, so that the gas wallets can send the batches in rotation. */
   batches: number
   /** Holds the batch of payments that each gas wallet is sending now, by the address of the wallet. */
   sending: Map<Address, Promise<unknown>>
@@ -113,7 +117,7 @@ export const isKnown = (view: ChainView): view is KnownChain =>
 
 /**
  * Reads the newest block from the chain node. The block number of `view.head` never decreases, so a chain node that
- * lags behind cannot set an older block.
+ * lags behind cannot replace the head by an older block.
  * @returns the newest block of the node that responded.
  * @throws {RpcTrouble} if no node responds.
  */

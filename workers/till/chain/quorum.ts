@@ -1,7 +1,7 @@
 /**
- * Combines several chain nodes into one client: a reply is accepted once `quorum` nodes give the same reply. An outage
- * of chain nodes never lowers the quorum. A chain node that has not seen a block or receipt yet only lags behind, and
- * does not count as lying.
+ * Combines several chain nodes into one client: a reply is accepted once `quorum` nodes give the same reply. If chain
+ * nodes do not respond, the quorum still stays the same. If a chain node has not seen a block or receipt yet, the node
+ * only lags behind, and does not count as lying.
  */
 import { numberToHex } from 'viem'
 import { keyOfAnswer, QUANTITIES } from './ballot.ts'
@@ -23,8 +23,8 @@ type Options = {
 }
 
 /**
- * Limits in milliseconds how long a decision of the quorum waits for slow chain nodes that responded to the last
- * request. Without a wait for slow nodes, a fast node that lags behind the chain could decide alone.
+ * Limits how many milliseconds the quorum waits for slow chain nodes that responded to the last request. If the quorum
+ * did not wait for slow nodes, a fast node that lags behind the chain could decide alone.
  */
 const GRACE_MS = 150
 
@@ -33,8 +33,8 @@ type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
 /**
  * Names the stage of a vote among several chain nodes. At the stage `grace`, the chain nodes that have replied may
- * decide without the slow nodes. The stage `last` means that all chain nodes have replied or failed, so no other reply
- * comes.
+ * decide without the slow nodes. The stage `last` means that every chain node has replied or failed, so that no further
+ * reply comes.
  */
 type Stage = 'open' | 'grace' | 'last'
 
@@ -45,8 +45,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   const expected = () => Math.max(quorum, isThere.filter(Boolean).length)
 
   /**
-   * Sends the JSON-RPC calls to every chain node. The function `decide` gets the replies so far, and returns
-   * `undefined` until enough nodes have replied.
+   * Sends the JSON-RPC calls to every chain node. The function `decide` gets the replies that have arrived so far, and
+   * returns `undefined` until enough nodes have replied.
    */
   function ask<Result>(
     calls: readonly RpcCall[],
@@ -126,12 +126,12 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // A block or receipt counts as not yet existing if enough chain nodes have replied, but too few of these nodes have
-    // seen it.
+    // If enough chain nodes have replied, but too few of these nodes have seen a block or receipt, the block or receipt
+    // counts as not yet existing.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
-    // If a JSON-RPC call fails at a quorum of chain nodes, these nodes agree with each other. Therefore the failure at
-    // a quorum of chain nodes counts as the reply.
+    // If a JSON-RPC call fails at a quorum of chain nodes, these nodes agree about the failure. Therefore the failure
+    // at a quorum of chain nodes counts as the reply.
     const faults = votes.get(null) ?? []
     return faults.length >= quorum ? faults[0] : undefined
   }
@@ -184,8 +184,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Returns the newest block that at least `quorum` chain nodes have. A chain node that is far ahead, or far behind,
-   * does not change the result.
+   * Returns the newest block that at least `quorum` chain nodes have reached. A chain node that is far ahead, or far
+   * behind, does not change the result.
    */
   async function newest(tag: 'latest' | 'finalized'): Promise<unknown> {
     const heights = await ask(
@@ -197,7 +197,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Fewer chain nodes than the quorum have a block for the requested block tag.
+    // Fewer chain nodes than the quorum have a block for the block tag (such as "latest") that the caller requested.
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }

@@ -49,7 +49,7 @@ export function settlementOf(
   }
 }
 
-/** Returns the text of the signed receipt for a refund. In a refund, the seller is the payer. */
+/** Returns the text of the signed receipt for a refund. In a refund, the seller is the party that pays. */
 export function refundReceipt(
   {
     id,

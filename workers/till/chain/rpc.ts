@@ -1,12 +1,12 @@
 /**
- * Sends JSON-RPC requests over HTTP. Failures of the HTTP transport are thrown. The function `batch` returns each error
- * of the RPC node as a value.
+ * Sends JSON-RPC requests over HTTP. The client throws an error for each failure of the HTTP transport. The function
+ * `batch` returns each error of the RPC node as a value.
  */
 import { z } from 'zod'
 
 /**
- * Reports that the RPC node is down, slow or rate-limited, or that its reply is malformed. A fault of the RPC node is
- * never a verdict on a payment.
+ * Reports that the RPC node is down, slow or rate-limited, or that its reply is malformed. A fault of the RPC node says
+ * nothing about whether a payment is valid.
  */
 export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
@@ -137,7 +137,7 @@ async function request(
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
-      // By default Bun would send loopback requests through HTTP_PROXY, too.
+      // By default Bun would also send loopback requests through HTTP_PROXY.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))
@@ -145,8 +145,8 @@ async function request(
     body = await response.json()
   } catch (error) {
     if (error instanceof RpcTrouble) throw error
-    // The cause of the network error is left out, because the cause can contain the URL, and the URL can contain an API
-    // key.
+    // The error leaves out the cause of the network failure, because the cause can contain the URL, and the URL can
+    // contain an API key.
     throw new RpcTrouble(
       error instanceof Error && error.name === 'TimeoutError' ? 'timed out' : 'not reachable',
     )

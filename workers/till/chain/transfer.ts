@@ -37,8 +37,8 @@ export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(add
  */
 const ACCOUNT_GAS = 160_000n
 /**
- * Limits the gas of a USDC transfer from a wallet contract. The wallet contract runs its own code and can burn gas at
- * the operator's expense.
+ * Limits the gas of a USDC transfer from a wallet contract. The wallet contract runs its own code, and can use up gas
+ * at the operator's expense.
  */
 const CONTRACT_GAS = 500_000n
 /**
@@ -55,9 +55,9 @@ export function transferGas(transfer: Pick<Transfer, 'signature' | 'deployment'>
 }
 
 /**
- * Returns the contract call that settles a USDC transfer. The settlement is one transaction even if the contract call
- * deploys the wallet of the payer first.
- * @param trial asks for a form of the contract call that is only simulated and never sent. The function
+ * Returns the contract call that settles a USDC transfer. The settlement is one transaction, even if the contract call
+ * first deploys the wallet of the payer.
+ * @param trial asks for a form of the contract call that the service only simulates and never sends. The function
  * `readSimulation` reads the result of the simulated call.
  */
 export function transferCall(
@@ -129,9 +129,9 @@ const sameText = (left: string, right: string) => left.toLowerCase() === right.t
 const keyOf = (payerTopic: Hex, nonce: Hex) => `${payerTopic}${nonce.slice(2)}`.toLowerCase()
 
 /**
- * Reads the transfers of a transaction receipt once, for all payments in the transaction. The token contract logs the
- * use of a payment authorization and directly afterwards the transfer. A transfer that appears later in the logs may
- * belong to another payment authorization.
+ * Reads the transfers of a transaction receipt once, for all payments in the transaction. The token contract first logs
+ * the use of a payment authorization, and directly afterwards logs the transfer. A transfer that appears later in the
+ * logs may belong to another payment authorization.
  */
 export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
   const transfers = new Map<string, { recipient: string; amountAtomic: bigint; logIndex: number }>()
@@ -169,7 +169,7 @@ const isEvent = ({ address, topics }: Log, asset: Address, selector: Hex): boole
 
 /**
  * Returns the log index of the Transfer event of a payment. Returns `null` if the transaction receipt does not contain
- * the Transfer event of the payment. A transaction receipt with the status "success" proves nothing about a payment: a
+ * the Transfer event of the payment. A transaction receipt with the status "success" proves nothing about a payment. A
  * wallet contract can run any code, and one payment of a group may have failed.
  */
 export function transferIndex(
@@ -185,8 +185,8 @@ export function transferIndex(
 }
 
 /**
- * Returns the log indexes of transfers of one amount between two addresses. Any contract call may have caused the
- * transfers that `plainTransfers` returns.
+ * Returns the log indexes of transfers of one amount between two addresses. Any contract call may have caused these
+ * transfers.
  */
 export const plainTransfers = (
   logs: readonly Log[],

@@ -2,7 +2,10 @@ import { Gauge, type Registry } from 'prom-client'
 import { formatEther } from 'viem'
 import type { ChainView } from '../chain/chainView.ts'
 
-/** Reports the balance of each gas wallet (which pays transaction fees) as the watcher last read it. */
+/**
+ * Reports as a metric the balance of each gas wallet (which pays transaction fees), as the watcher last read the
+ * balance.
+ */
 export function measureGas(registry: Registry, { balances }: Pick<ChainView, 'balances'>): void {
   new Gauge({
     name: 'purser_gas_wallet_balance_ether',

@@ -41,8 +41,9 @@ export type Sending = {
   gas: bigint
   code: Hex | null
   /**
-   * Tells whether no wallet with the same contract code as the payer has paid successfully yet. While no wallet with a
-   * certain contract code has paid successfully, only one payment from wallets with this code is sent at a time.
+   * Tells whether no wallet with the same contract code as the payer has paid successfully yet. Until a wallet with a
+   * certain contract code has paid successfully, the service sends only one payment at a time from wallets with this
+   * code.
    */
   isLone?: boolean
 }
@@ -65,8 +66,8 @@ export function marketFees({ head, tipWei }: Pick<KnownChain, 'head' | 'tipWei'>
 }
 
 /**
- * Returns the fees of a replacement transaction: the current market fees, but at least a quarter more than the fees of
- * the replaced transaction.
+ * Returns the fees of a replacement transaction. The new fees are the current market fees, but at least a quarter more
+ * than the fees of the replaced transaction.
  */
 function raisedFees(chain: KnownChain, before: Fees): Fees {
   const market = marketFees(chain)
@@ -163,7 +164,7 @@ export function sendPayments(
 
 /**
  * Sends payments like {@link sendPayments}, but all payments in one group transaction. If another transaction has
- * meanwhile included a payment of the group, the group transaction leaves out this payment.
+ * included a payment of the group in the meantime, the group transaction leaves out this payment.
  */
 export function sendGroup(
   chain: KnownChain,
@@ -286,8 +287,8 @@ export async function reprice(
 
 /**
  * Returns the payment and its gas limit for a replacement transaction. The gas limit of the payment stays the measured
- * gas limit. The gas limit of the payment becomes lower if the payer's wallet has been deployed since the first
- * transaction.
+ * gas limit. If the payer's wallet has been deployed since the first transaction, the gas limit of the payment becomes
+ * lower.
  */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)
@@ -296,8 +297,8 @@ function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load 
 }
 
 /**
- * Sends an empty transaction with an assigned nonce that no transaction has, so that the chain can mine transactions
- * with later nonces.
+ * Sends an empty transaction for a nonce that is assigned but has no transaction, so that the chain can mine
+ * transactions with later nonces.
  */
 export async function fillGap(
   chain: KnownChain,

@@ -4,8 +4,8 @@
  */
 
 /**
- * Names the states of a look, which is the step in which the settler (the worker that settles payments) reads the
- * payments that wait for settlement. Only one look at the waiting payments runs at a time.
+ * Names the states of a look. In a look, the settler (the worker that settles payments) reads the payments that wait
+ * for settlement. Only one look at the waiting payments runs at a time.
  */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
@@ -25,8 +25,8 @@ export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 
 /**
- * Defines how many groups of payments may be in progress at once. A second group of payments begins when the first
- * group takes too long. A third group of payments waits until a running group ends.
+ * Defines how many groups of payments may be in progress at once. If the first group takes too long, a second group of
+ * payments begins. A third group of payments waits until a running group ends.
  */
 export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupState>>> = {
   free: { begun: 'one group' },
@@ -35,8 +35,8 @@ export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupSt
 }
 
 /**
- * Returns the state that follows the given state after an event. @throws {Error} if the table has no such event for the
- * given state, which is a bug
+ * Returns the state that follows the given state after an event.
+ * @throws {Error} if the table has no such event for the given state, which would be a bug of the service
  */
 export function after<State extends string, Event extends string>(
   states: Record<State, Partial<Record<Event, State>>>,

@@ -19,14 +19,15 @@ import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
  */
 export const GROUP_MAX = 64
 /**
- * Set the gas limit of a group transaction: GAS_BASE for the call of Multicall3 itself, and GAS_OF_MEMBER for each
- * payment. In a measured group transaction, one payment to a recipient without USDC took 73,800 gas.
+ * The following constants set the gas limit of a group transaction: GAS_BASE for the call of Multicall3 itself, and
+ * GAS_OF_MEMBER for each payment. In a measured group transaction, a payment to a recipient without USDC took 73,800
+ * gas.
  */
 const GAS_BASE = 80_000n
 const GAS_OF_MEMBER = 80_000n
 /**
  * Limits the gas of a transaction that settles a group of payments. No chain accepts a transaction with more gas
- * (EIP-7825). Some chain nodes refuse a transaction with too much gas without reporting the refusal.
+ * (EIP-7825). Some chain nodes refuse a transaction with too much gas, but do not report the refusal.
  */
 const GAS_BOUND = 2n ** 24n
 

@@ -1,7 +1,7 @@
 /**
  * Forms groups of payments, each of which one transaction settles. The job of one payment wakes the settler, which
- * takes all payments that wait for settlement. Therefore the number of concurrent jobs does not limit the size of a
- * payment group. No timer starts a payment group, because the payments that arrive while one group is being settled
+ * takes all payments that wait for settlement. Therefore the size of a payment group does not depend on the number of
+ * concurrent jobs. No timer starts a payment group, because the payments that arrive while one group is being settled
  * form the next group.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
@@ -17,9 +17,9 @@ import { settlePayments } from './settler.ts'
 
 /**
  * A second group of payments may begin when the first group has run for this many milliseconds. If the chain node is
- * nearby, settling a group takes less time than the delay before the second group. Two groups of payments that run at
- * once slow each other down. With 50 concurrent payments, the median latency with one group at a time is 0.85 of the
- * median latency with two groups.
+ * nearby, a group is settled before the delay for the second group has passed. Two groups of payments that run at once
+ * slow each other down. With 50 concurrent payments, the median latency with one group at a time is 0.85 of the median
+ * latency with two groups.
  */
 const LATE_MS = 250
 /**
@@ -29,12 +29,13 @@ const LATE_MS = 250
 const SHARE_DIVISOR = 4
 /**
  * Limits how many payments with separate transactions are settled at once, because each of these payments occupies a
- * job. Half of the jobs in the pool stay free, so that groups of payments are still started.
+ * job slot. Half of the jobs in the pool stay free, so that the settlement of groups can still start.
  */
 const ALONE_MAX = 16
 /**
- * A settlement job that finds the lane (the queue) for single payments full is retried after this delay. If the lane
- * for single payments gets room for the payment earlier, this lane settles the payment without waiting for the job.
+ * If a settlement job finds that the lane (the queue) for single payments is full, the job is retried after this delay.
+ * If the lane for single payments gets room for the payment earlier, this lane settles the payment without waiting for
+ * the job.
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
@@ -61,8 +62,8 @@ export type SettlementLanes = {
 export function createSettlementLanes(view: ChainView): SettlementLanes {
   /**
    * Holds the waiting settlement jobs by the ids of their payments. One read of the waiting payments takes all
-   * settlement jobs that wait. A settlement job that arrives while the waiting payments are being read waits for the
-   * next read.
+   * settlement jobs that wait. If a settlement job arrives while the waiting payments are being read, the job waits for
+   * the next read.
    */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
@@ -77,7 +78,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
-  /** Tells whether some payments were still waiting after the settler last read the waiting payments. */
+  /** Tells whether some payments were left waiting when the settler last read the waiting payments. */
   let othersWait = false
   let drained: (() => void)[] = []
 
@@ -128,12 +129,12 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
-    // The value `othersWait` does not count payments with rows that another process has locked, because an immediate
-    // read would find these rows still locked.
+    // The value `othersWait` does not count payments whose rows another process has locked, because an immediate second
+    // read would still find these rows locked.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
-    // The first payment group may have become late while the waiting payments were being read. When this read began, no
-    // second group was allowed.
+    // The first payment group may have become late while the settler was reading the waiting payments. When this read
+    // began, a second group was not yet allowed.
     if (inMs === 0 && (grouped.taken.length > 0 || !mayGroup)) {
       look = after(LOOK_STATES, look, 'asked')
     }
@@ -145,7 +146,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   /**
    * Ends the settlement jobs of payments that no longer need to be settled. The settlement jobs of the other payments
-   * keep waiting for their turn.
+   * continue to wait.
    */
   const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
     const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
@@ -237,7 +238,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   return {
     async settle(paymentId) {
       // The payment's transaction may have reverted while the earlier settlement run was in progress. If the
-      // transaction of the payment reverted, the settlement job asks for another settlement run.
+      // transaction has reverted, the settlement job asks for another settlement run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)

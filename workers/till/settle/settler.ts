@@ -28,7 +28,7 @@ const REVERTS_MAX = 3
 const JUDGED_AT_ONCE = 8
 /**
  * Limits how often a payment waits for another group if its simulation succeeds alone but fails in a group. After this
- * number of groups, the payment is sent in a separate transaction.
+ * number of groups, the service sends the payment in a separate transaction.
  */
 const GROUP_REFUSALS_MAX = 6
 
@@ -108,9 +108,9 @@ async function sendTogether(
 
 /**
  * Simulates each payment. Sends each payment in a separate transaction if the simulation of the payment succeeds.
- * @param refused are payments that failed in the simulation of their group, after the other payments of the group. The
+ * @param refused lists payments that failed when they were simulated after the other payments of their group. The
  * simulation of a payment that failed in its group may succeed alone. Nevertheless, the failed simulation in the group
- * counts, because the payer may not have enough money for all its payments.
+ * counts, because the payer may not have enough money for all payments of this payer.
  */
 async function sendEach(
   chain: KnownChain,
@@ -183,8 +183,8 @@ async function sendPassing(
 }
 
 /**
- * Returns the first payments whose transactions the gas wallet can pay together. A chain node refuses a transaction
- * that exceeds the balance of the wallet. The payments of a refused transaction cannot move to another gas wallet.
+ * Returns as many of the first payments as the gas wallet can pay for together. A chain node refuses a transaction that
+ * exceeds the balance of the wallet. If a transaction is refused, its payments cannot move to another gas wallet.
  */
 function affordable(
   chain: KnownChain,

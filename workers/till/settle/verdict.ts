@@ -51,9 +51,9 @@ export async function judgeRefusal(
 }
 
 /**
- * Tells whether a payment is also refused at the highest block that this process has seen. The refusal `early` counts
- * as the same refusal, because only the time of the block differs. If the wallet of the payer was deployed meanwhile,
- * the refusal is not confirmed, and the payment is simulated again without the deployment.
+ * Tells whether a payment is also refused at the highest block that this process has seen. The refusal `early` at the
+ * highest block counts as the same refusal, because only the time of the block differs. If the wallet of the payer was
+ * deployed in the meantime, the refusal is not confirmed, and the payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -75,8 +75,8 @@ export async function confirmRefusal(
 }
 
 /**
- * Records a payment as failed if its authorization has expired, so that no later block can accept it, unless the
- * authorization was used.
+ * If the authorization of a payment has expired, so that no later block can accept it, records the payment as failed,
+ * unless the authorization was used.
  */
 export async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)

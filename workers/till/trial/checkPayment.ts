@@ -19,8 +19,8 @@ import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 const RETRY_MS = 500
 
 /**
- * Simulates a payment authorization before the service claims it. If the service claimed the payment first, a stranger
- * with a random signature could claim a nonce of somebody else’s wallet.
+ * Simulates a payment authorization before the service claims it (stores it as a payment). If the service stored the
+ * payment before the simulation, a stranger with a random signature could occupy a nonce of somebody else’s wallet.
  */
 export const createCheckPayment =
   ({ view }: Till): Task<'check_payment'> =>

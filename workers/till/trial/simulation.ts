@@ -45,9 +45,9 @@ const DETAIL_CHARS_MAX = 200
 const REVERTED = 3
 
 /**
- * Matches the error messages of reverted calls. If a call runs out of gas, geth, reth and erigon report "out of gas",
- * and anvil reports "OutOfGas". A call that runs out of gas is a verdict on the payment, because this service sets the
- * gas limit, and no wallet may burn more gas.
+ * Matches the error messages of reverted calls. If a call uses up its gas, geth, reth and erigon report "out of gas",
+ * and anvil reports "OutOfGas". A call that uses up its gas is a verdict on the payment, because this service sets the
+ * gas limit, and no wallet may use more gas.
  */
 const VERDICT = /revert|out ?of ?gas/i
 
@@ -61,14 +61,14 @@ export function readSimulation(
     return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // The contract Multicall3 catches a revert of the deployment or of the charge. If the whole call of Multicall3
-  // reverts, the call ran out of gas.
+  // The contract Multicall3 catches a revert of the deployment, and a revert of the payment from the wallet. If the
+  // whole call of Multicall3 reverts, the call ran out of gas.
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
 /**
- * Reads the result of a simulation that deploys the wallet of a payer and charges this wallet. The simulation result
- * tells whether the charge of the wallet failed.
+ * Reads the result of a simulation that deploys the wallet of a payer and takes the payment from this wallet. The
+ * simulation result tells whether taking the payment from the wallet failed.
  */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
@@ -76,8 +76,8 @@ function readTrialResult(result: unknown): Simulated {
   const { deployed, charge } = trial
   if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
-  // The transfer failed for one of two reasons: the wallet of the payer does not exist, or the deployment of the wallet
-  // left no gas for the token contract.
+  // The transfer failed for one of two reasons. Either the wallet of the payer does not exist, or the deployment of the
+  // wallet left no gas for the token contract.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
   return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }

@@ -1,6 +1,6 @@
 /**
- * Simulates transfers under the conditions of the transactions that would settle them: with the same sender, fees, gas
- * limit and block.
+ * Simulates transfers under the conditions of the transactions that would settle the transfers: with the same sender,
+ * fees, gas limit and block.
  */
 import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -44,8 +44,8 @@ export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 
 /**
- * Returns the sender for a simulated transfer. If no gas wallet can pay the fees, no transaction is sent, and the
- * transfer is simulated without fees.
+ * Returns the sender for a simulated transfer. If no gas wallet can pay the fees, the service sends no transaction, and
+ * simulates the transfer without fees.
  */
 export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): Sender =>
   account === null

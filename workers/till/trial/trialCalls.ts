@@ -11,8 +11,9 @@ import { readSimulation, type Simulated } from './simulation.ts'
 
 /**
  * Simulates transfers on the newest block of the chain. On an idle chain the newest block is old, so a new payment
- * authorization seems not valid yet. Only transfers that seem not valid yet are simulated again on the pending block. A
- * simulation on the pending block is costly, because a chain node may run its whole mempool for this block.
+ * authorization seems not valid yet. The service simulates again on the pending block only those transfers that do not
+ * seem to be valid yet. A simulation on the pending block is costly, because a chain node may run its whole mempool for
+ * this block.
  */
 export async function simulateNow(
   rpc: Rpc,
@@ -39,8 +40,8 @@ export type Sender = { from: Address; fees: Fees | null }
 export type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
 /**
- * Returns a simulated call that has the fields of the later transaction. Without the fee fields, GASPRICE would be 0 in
- * the simulated call, and a wallet contract could distinguish the simulated call from the transaction.
+ * Returns a simulated call that has the fields of the later transaction. If the simulated call lacked the fee fields,
+ * GASPRICE would be 0, and a wallet contract could distinguish the simulated call from the transaction.
  */
 export const callOf = (
   { from, fees }: Sender,

@@ -16,11 +16,11 @@ type Call = { to: Address; data: Hex }
 /**
  * Returns one contract call that deploys the wallet of a payer and then charges this wallet. Multicall3 calls the
  * wallet factory, because the payer chose the call data of the factory and Multicall3 owns nothing. If a gas wallet
- * called the wallet factory itself, the payer's call data would run in the name of this service. The deployment of the
- * wallet may fail, because another party may have deployed the wallet just before. Therefore only the result of
- * charging the wallet decides whether the payment succeeded.
- * @param trial asks for a call that does not revert if the charge fails, so that the result of the call tells why the
- * charge failed.
+ * called the wallet factory itself, the call data that the payer chose would run in the name of this service. The
+ * deployment of the wallet may fail, because another party may have deployed the wallet just before. Therefore only the
+ * result of charging the wallet decides whether the payment succeeded.
+ * @param trial asks for a call that does not revert if the payment from the wallet fails. The result of this call tells
+ * why the payment from the wallet failed.
  */
 export function deployAndCharge(
   { factory, factoryData }: WalletDeployment,

@@ -21,7 +21,7 @@ export async function withoutNeedlessDeployment(
 
 /**
  * Splits payments into payments that may be sent now, and payments that must wait because their payer's wallet is being
- * deployed. A second deployment of the same wallet burns all its gas, so each wallet has at most one pending
+ * deployed. A second deployment of the same wallet uses up all its gas, so each wallet has at most one pending
  * deployment. A payment from a wallet that is already deployed only charges the wallet.
  * @throws {RpcTrouble}
  */
@@ -45,9 +45,9 @@ export async function sortDeployments(
 }
 
 /**
- * Holds back all but one pending payment from wallets with the same contract code, as long as no wallet with this code
- * has paid successfully. Otherwise many payments from wallets with the same bad code could burn gas before the first
- * revert became known.
+ * While no wallet with a certain contract code has paid successfully, lets only one pending payment from wallets with
+ * this code pass, and holds back the others. Without this rule, many payments from wallets with the same bad code could
+ * use up gas before the first revert became known.
  */
 export async function holdUnproven(
   chain: KnownChain,

@@ -14,8 +14,8 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 
 const BATCH_MAX = 200
 /**
- * Limits how many batches of settlements one poll marks as final. One batch at each poll would mark a hundred
- * settlements a second, and the service can settle more.
+ * Limits how many batches of settlements one poll marks as final. If each poll marked only one batch, a hundred
+ * settlements a second would be marked, and the service can settle more.
  */
 const BATCHES_MAX = 10
 /** Limits how many payments a check for a reorganisation reads from the database at once. */
@@ -24,7 +24,7 @@ const PART_MAX = 2_000
 const BLOCKS_MAX = 10
 /**
  * Sets the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
- * One poll without a receipt proves nothing, because another chain node behind the same URL may lag.
+ * One poll without a receipt proves nothing, because another chain node behind the same URL may lag behind.
  */
 const GONE_LOOKS = 2
 
@@ -33,8 +33,8 @@ export type ReorganisationMemory = {
   /** Holds the number of the chain's newest block at the last poll. */
   lastNumber: bigint | null
   /**
-   * Tells whether a chain reorganisation may have happened since the last check. The flag `suspicious` is cleared when
-   * a check finds every settlement in its block.
+   * Tells whether a chain reorganisation may have happened since the last check. When a check finds every settlement in
+   * its block, the flag `suspicious` is cleared.
    */
   suspicious: boolean
   goneLooks: Map<string, number>
@@ -54,8 +54,8 @@ export async function watchForReorganisation(
   memory.lastNumber = newest.number
   if (!memory.suspicious) return
   const gone = await examineAll(chain)
-  // If the transaction of a payment is found again, the count of polls without this transaction returns to zero,
-  // because only consecutive misses prove a loss.
+  // If the transaction of a payment is found again, the count of polls without this transaction returns to zero. Only
+  // consecutive polls without the transaction prove that it is lost.
   memory.goneLooks = new Map(
     gone.map(({ paymentId }) => [paymentId, (memory.goneLooks.get(paymentId) ?? 0) + 1]),
   )
@@ -70,8 +70,9 @@ export async function watchForReorganisation(
 }
 
 /**
- * Looks for the transactions of all settled payments that are not final, part by part, and records the new blocks of
- * moved transactions. @returns the payments that are in no block any more.
+ * Searches, part by part, for the transactions of all settled payments that are not final, and records the new blocks
+ * of moved transactions.
+ * @returns the payments that are in no block any more.
  */
 async function examineAll(chain: KnownChain): Promise<UnfinalizedPayment[]> {
   const { chainId } = chain.network
@@ -123,10 +124,10 @@ function sortFound(
 
 /**
  * Tells whether a chain reorganisation replaced a block of the newest settlements. A comparison of the newest block
- * alone proves nothing, because a settlement after the reorganisation may be in this block. A check of the head's
- * parent block is not enough, because several blocks can pass between two polls.
- * @param isShorter tells whether the head of the chain is lower than at the last poll, because the chain lost a block
- * or a chain node lags.
+ * alone proves nothing, because a settlement after the reorganisation may be in this block. A check of only the parent
+ * block of the newest block is not enough, because several blocks can pass between two polls.
+ * @param isShorter tells whether the newest block of the chain is lower than at the last poll, because the chain lost a
+ * block or a chain node lags behind.
  */
 async function wasReorganised(chain: KnownChain, isShorter: boolean): Promise<boolean> {
   const settledIn = await findSettlementBlocks(chain.pool, chain.network.chainId, BLOCKS_MAX)

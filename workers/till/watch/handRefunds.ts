@@ -23,7 +23,10 @@ const BATCH_MAX = 50
  */
 export type ClaimMemory = { lastClaimRow: bigint }
 
-/** Checks once the refunds that sellers claim to have paid by hand. @throws {RpcTrouble} */
+/**
+ * Checks once the refunds that sellers say they have paid by hand.
+ * @throws {RpcTrouble}
+ */
 export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promise<void> {
   const part = { after: memory.lastClaimRow, limit: BATCH_MAX }
   const claims = await findClaimed(chain.pool, chain.network.network, part)
@@ -43,8 +46,8 @@ async function judge(
 ): Promise<void> {
   const refuse = (reason: string) => refuseClaim(chain.pool, claim, reason)
   if (receipt === null) {
-    // A chain node may not have seen the transaction of the refund yet. Therefore a refund with a missing transaction
-    // is refused only after some time.
+    // A chain node may not have seen the transaction of the refund yet. Therefore the service refuses a refund with a
+    // missing transaction only after some time.
     if (claim.isOld) await refuse('no node knows the transaction')
     return
   }

@@ -13,7 +13,7 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Limits how many payments have their outcome recorded in one database transaction. */
+/** Limits for how many payments one database transaction records the outcome. */
 const PAYMENTS_MAX = 256
 
 type Found = { transaction: OpenTransaction; receipt: Receipt }
@@ -98,8 +98,8 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
 }
 
 /**
- * Divides the payments of one transaction into two groups: the receipt contains the transfers of the first group, and
- * misses the transfers of the second group.
+ * Divides the payments of one transaction into two groups. The receipt contains the transfers of the first group, but
+ * not the transfers of the second group.
  */
 function matchTransfers(
   chain: KnownChain,
@@ -126,7 +126,7 @@ type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 /**
  * Returns the payers that make the transactions of payment groups revert with their contract code. No payer of a group
  * had contract code when the transaction of the group was signed. Contract code that a payer has added since then can
- * burn the gas of the whole group. If no payer of a reverted group still has code, every payer of the group is under
+ * use up the gas of the whole group. If no payer of a reverted group still has code, every payer of the group is under
  * suspicion.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
@@ -151,8 +151,9 @@ async function findSpoilers(
 }
 
 /**
- * Returns the transactions that have been without a receipt for too long. A chain node can count a nonce as used before
- * the node has the receipt. If the receipt of a transaction does not appear, another transaction has used the nonce.
+ * Returns the transactions whose receipts have been missing for too long. A chain node can count a nonce as used before
+ * the node has the receipt. If the receipt of a transaction does not appear, another transaction must have used the
+ * nonce.
  */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
   const nowMs = performance.now()

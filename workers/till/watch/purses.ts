@@ -3,7 +3,7 @@
  * gets the money of an unused payment back only after a proof that the payment can no longer be used. The proof is a
  * final block with a time after `validBefore`, if the nonce of the authorization is unused at this block. Block times
  * only grow and a final block never changes, so no later block can accept the authorization. The clock of this service
- * and the statements of the seller do not prove that a payment can no longer be used.
+ * does not prove that a payment can no longer be used. The statements of the seller do not prove it either.
  */
 import type { Address, Hex } from 'viem'
 import {
@@ -56,7 +56,7 @@ const SEARCH_MARGIN = 5n
 /**
  * A chain reorganisation counts as proven after this number of consecutive polls in which another block is at the
  * height of one of the newest transfers. One such poll proves nothing, because another chain node behind the same URL
- * may lag.
+ * may lag behind.
  */
 const REPLACED_LOOKS = 2
 
@@ -109,7 +109,7 @@ async function tendOpen(
     live.map(({ transfer }) => transfer),
     chain.head.number,
   )
-  // A reorganisation can remove a cancellation that an earlier poll has seen.
+  // A reorganisation can remove from the chain a cancellation that an earlier poll has seen.
   const uncancelled = live.filter(({ isCancelSeen }, n) => isCancelSeen && !atHead[n])
   await forgetCancels(
     chain.pool,

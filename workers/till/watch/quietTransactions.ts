@@ -50,8 +50,8 @@ export async function tendQuiet(
       stuck.paymentIds.length > 1
         ? await withoutCode(chain, stored)
         : await Promise.all(stored.map((payment) => withoutNeedlessDeployment(chain, payment)))
-    // A gas wallet with too little ether can pay a higher fee even less. If no payment waits, the replacement is an
-    // empty transfer, which costs less than the transaction.
+    // If a gas wallet has too little ether for a transaction, it certainly cannot pay a higher fee. If no payment
+    // waits, the replacement is an empty transfer, which costs less than the transaction.
     const isCheaper = stuck.paymentIds.length > 0 && !payments.some(isWaiting)
     if (isPoor && !isCheaper) continue
     const raised = await reprice(chain, account, { stuck, payments })
@@ -61,8 +61,8 @@ export async function tendQuiet(
 
 /**
  * Broadcasts a transaction again if the chain node has dropped it from the pool. While the node lacks the dropped
- * transaction, each transaction of the wallet with a later nonce waits. Each dropped transaction is sent again only
- * once, because a chain node may accept a transaction without counting its nonce.
+ * transaction, each transaction of the wallet with a later nonce waits. The service sends each dropped transaction
+ * again only once, because a chain node may accept a transaction without counting its nonce.
  * @param pooled is the next nonce of the wallet after the transactions that wait in the node's pool.
  */
 export async function resendDropped(
@@ -77,8 +77,8 @@ export async function resendDropped(
 }
 
 /**
- * Returns the payments of a group, but only payments from payers that still have no contract code of their own. The
- * payments of payers with code are sent in separate transactions, as soon as the nonce of the group is used.
+ * Returns those payments of a group whose payers still have no contract code. As soon as the nonce of the group is
+ * used, the service sends the payments of payers with code in separate transactions.
  */
 async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
   const codes = await readCode(

@@ -38,7 +38,7 @@ export type Reconciler = ReorganisationMemory &
 
 /**
  * Returns the empty state with which a process starts to reconcile payments with the chain. A process that has just
- * started has not watched the chain until now, so this process checks every settlement.
+ * started has not watched the chain until now, so the process checks every settlement.
  */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
@@ -105,8 +105,8 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
 }
 
 /**
- * Reopens the transactions with a nonce if a chain reorganisation removed the block in which the nonce was used. If no
- * stored transaction has the nonce that became unused, an empty transaction fills the gap.
+ * If a chain reorganisation removed the block in which a nonce was used, reopens the transactions with this nonce. If
+ * no stored transaction has the nonce that became unused, an empty transaction fills the gap.
  */
 async function mendGap(
   chain: KnownChain,

@@ -31,8 +31,8 @@ export async function findReverted(
 }
 
 /**
- * Tells whether another party deployed the wallet of the payer first. A second deployment of the same wallet burns its
- * gas, although the wallet did nothing wrong. If another party deployed the wallet first, the payment is sent once
+ * Tells whether another party deployed the wallet of the payer first. A second deployment of the same wallet uses up
+ * its gas, although the wallet did nothing wrong. If another party deployed the wallet first, the payment is sent once
  * more, without the deployment of the wallet.
  */
 async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promise<boolean> {

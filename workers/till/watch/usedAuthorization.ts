@@ -20,7 +20,8 @@ import { readTransfers, transferIndex } from '../chain/transfer.ts'
 const SEARCH_MARGIN = 5n
 /**
  * Limits the number of blocks that the service searches for the earlier transaction that used a payment authorization.
- * Base makes this number of blocks in eleven hours, and the search takes ten requests to the chain node.
+ * Base makes this number of blocks in eleven hours, and the search through these blocks takes ten requests to the chain
+ * node.
  */
 const NAMED_BLOCKS = 20_000n
 
@@ -73,8 +74,8 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // The chain node no longer has the state of the block at which the payment was claimed, so the events of the token
-    // contract decide.
+    // The chain node no longer has the state of the block at which the payment was claimed (stored), so the events of
+    // the token contract decide.
     if (error instanceof RpcTrouble) return false
     throw error
   }
@@ -82,8 +83,8 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
 
 /**
  * Tells whether a block is older than the claim of a payment by this service. The head block that was stored with the
- * claim can lag behind the real head of the chain. If the stored head block lagged behind, the time of a block in whole
- * seconds decides whether the block is older than the claim.
+ * claim can lag behind the real head of the chain. If the stored head block lagged behind, the service compares times.
+ * The time of a block in whole seconds then decides whether the block is older than the claim.
  */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
   if (payment.claimHead !== null && number <= payment.claimHead) return true
@@ -95,7 +96,7 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 /**
  * Returns the hash of the transaction that used a payment authorization before this service claimed the payment.
  * Returns `null` if no such transaction is found. After a restore from a backup, this service itself may have sent the
- * transaction, although the backup does not contain it.
+ * earlier transaction, although the backup does not contain this transaction.
  */
 async function findEarlier(
   chain: KnownChain,
@@ -106,8 +107,8 @@ async function findEarlier(
   try {
     return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
   } catch (error) {
-    // A payment with an authorization that was used earlier is refused even if the earlier transaction is not found.
-    // The hash of the earlier transaction only explains why the payment is refused.
+    // If an authorization was used earlier, the payment is refused, even if the service does not find the earlier
+    // transaction. The hash of the earlier transaction only explains why the payment is refused.
     if (error instanceof RpcTrouble) return null
     throw error
   }

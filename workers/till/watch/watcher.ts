@@ -15,11 +15,12 @@ import { resolveUsed } from './minedTransactions.ts'
 import { resendDropped } from './quietTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 
-/** Limits for how many transactions with used nonces the watcher reads the receipts at once. */
+/** Limits how many receipts the watcher reads at once for transactions with used nonces. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
 /**
- * The pause before the next poll of the chain is the time since the last change on the chain, divided by this number.
+ * To compute the pause before the next poll, the watcher divides the time since the last change on the chain by this
+ * number.
  */
 const PAUSE_SHARE = 4
 

@@ -7,7 +7,8 @@ import type { Services } from '../../../http/services.ts'
 
 /**
  * Asks a worker to simulate a payment authorization on the chain, without sending a transaction.
- * @param claims tells whether the worker stores the authorization as a payment if the chain accepts the authorization.
+ * @param claims tells whether the worker stores the authorization as a payment after the chain has accepted the
+ * authorization in the simulation.
  */
 export async function askChain(
   services: Services,
@@ -32,9 +33,9 @@ export async function askChain(
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
       check = await findCheck(services.pool, id)
     }
-    // After the wait, the service tells the caller that the payment failed. Therefore a later result of the chain must
-    // not turn the authorization into a payment. If the result of the chain arrived in time, the function `refuseCheck`
-    // changes nothing.
+    // When the wait for the chain ends without a result, the service tells the caller that the payment failed.
+    // Therefore a result of the chain that arrives later must not turn the authorization into a payment. If the result
+    // of the chain has already arrived, the function `refuseCheck` changes nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
     if (check?.state === 'passed') return { ok: true }

@@ -90,7 +90,7 @@ export async function findGrant(
 
 type SettledPayment = Payment & { txHash: string; signedReceipt: string }
 
-/** Returns the settlement of a payment in the form in which the payer sees it. */
+/** Returns the settlement of a payment in the form that the payer gets. */
 export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
   success: true,
   transaction: payment.txHash as `0x${string}`,
@@ -100,8 +100,8 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
 })
 
 /**
- * Takes the grant of a settled payment (the right to serve its resource) for the caller. Each payment has only one
- * grant.
+ * Takes the grant of a settled payment for the caller. The grant is the right to serve the paid resource. Each payment
+ * has only one grant.
  * @returns `null` if another caller has already taken the grant, because one payment pays for a resource only once.
  */
 export async function grant(
@@ -136,7 +136,8 @@ export async function grant(
 
 /**
  * Returns the outcome of a payment that {@link grant} did not grant. A reorganisation can undo the settlement before
- * the grant. Such a payment is pending, because a payer that is told to pay anew would pay twice.
+ * the grant. A payment whose settlement was undone counts as pending, because a payer that is told to pay again would
+ * pay twice.
  */
 export async function ungranted(
   { payments }: Pick<Services, 'payments'>,

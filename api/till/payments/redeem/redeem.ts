@@ -78,9 +78,10 @@ export async function redeem(
 }
 
 /**
- * Returns the offer for which the payer of an open payment has paid. The payment settles and is granted, even if the
- * seller no longer makes the offer.
- * @returns null if the payment header has made no payment for this sale, or if the payment failed or was granted
+ * Returns the offer for which the payer of an unfinished payment has paid. The service settles and grants such a
+ * payment, even if the seller no longer makes the offer.
+ * @returns null if the payment header has made no payment for this sale, or if the payment failed or already got its
+ * grant.
  */
 async function findPastOffer(
   { pool }: Services,

@@ -1,5 +1,5 @@
 /**
- * Turns a payer's authorization into one verdict about the payment. The redeem route and the facilitator routes share
+ * Turns a payer's authorization into a verdict about the payment. The redeem route and the facilitator routes share
  * this code.
  */
 
@@ -20,17 +20,17 @@ import type { Offer, Seller } from '../offer.ts'
 import { limitReached } from '../settlementLimits.ts'
 import { askChain } from './askChain.ts'
 
-/** Describes the verdict on a payment that a payer has presented. */
+/** Describes the verdict of the service on a payment that a payer has presented. */
 export type Outcome =
   /**
-   * Means that the payment has settled. After this outcome, the function `grant` decides whether this caller or another
-   * caller gets the paid resource.
+   * Means that the payment has settled. After the settlement, the function `grant` decides whether this caller or
+   * another caller gets the paid resource.
    */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
   /**
-   * Means that the payment is still pending. If the caller repeats the request, the response tells the outcome of the
-   * payment.
+   * Means that the payment is still pending. If the caller repeats the request, the response to the repeated request
+   * tells the outcome of the payment.
    */
   | { kind: 'pending'; payment: Payment }
 
@@ -57,8 +57,8 @@ export async function settleWithin(
   if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
-  // The service reports an existing payment even if its payment header has meanwhile expired, or if its signer is a
-  // contract wallet.
+  // The service reports an existing payment even if the payment header has expired in the meantime, or if the signer is
+  // a contract wallet.
   const existing = await findClaim(services.pool, keyOf(offer.seller, payload))
   if (existing !== null && isSame(existing, saleOf(offer), payload)) {
     return waitForEnd(services, existing.id, deadlineMs)
@@ -70,8 +70,8 @@ export async function settleWithin(
 }
 
 /**
- * Makes the checks of a payment that do not need the chain. These checks compare the payment with the service's own
- * payment requirement, and never with the caller's copy of the requirement.
+ * Checks everything about a payment that can be checked without the chain. The checks without the chain compare the
+ * payment with the service's own payment requirement, and never with the caller's copy of the requirement.
  */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const requirement = requirementOf(challengeFor(offer))
@@ -117,8 +117,8 @@ export function claimOf(
 }
 
 /**
- * Finds the payment that a payment header has made for a sale, if the payment can still be granted. The chain no longer
- * accepts the authorization of such a payment, and the payment counts towards the daily limit already.
+ * Finds the stored payment that belongs to a payment header and a sale, if the payment can still get its grant. The
+ * chain no longer accepts the authorization of such a payment, and the payment counts towards the daily limit already.
  */
 export async function findGrantable(
   pool: Services['pool'],
@@ -206,7 +206,7 @@ export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Prom
 
 /**
  * Returns the reason why the service refuses an authorization that is claimed already. Returns `null` if the
- * authorization is not claimed, or if the same sale may still get it.
+ * authorization is not claimed, or if the claim belongs to the same sale, which may still get a grant.
  */
 export async function reasonOfClaim(
   pool: Services['pool'],

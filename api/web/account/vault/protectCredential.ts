@@ -45,7 +45,8 @@ export const protectCredential = (
     title: `Protect ${name}`,
     action: 'Save',
     body: [
-      // The present setting of `reveal` comes first in the list of options, because the form selects the first option.
+      // The present setting of `reveal` (who may read the secret) comes first in the list of options, because the form
+      // selects the first option.
       choice(
         'Read by',
         'reveal',

@@ -10,7 +10,7 @@ import type { Credential } from './credential.ts'
 import { BOUND_FIELDS, protectCredential, READERS } from './protectCredential.ts'
 import { storeCredential } from './storeCredential.ts'
 
-/** Shows the credentials of a project. When a person reveals a secret, the audit log records this. */
+/** Shows the credentials of a project. When a person reveals a secret, the audit log records this access. */
 export const vault = ofProject('vault', (project, { signal, query }) => {
   const credentials: ShownList = filteredList<'credentials', Credential>({
     label: 'Credentials',

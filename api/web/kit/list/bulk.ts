@@ -10,7 +10,7 @@ const AT_ONCE = 4
 
 type Bulk = {
   title: string
-  /** Tells the user how many objects the bulk action changes. */
+  /** Holds the text that tells the user how many objects the bulk action changes. */
   text: Child
   /** Adds fields to the form of the dialog. */
   fields?: Child
@@ -48,7 +48,7 @@ export function bulk({
   const bar = h('progress', { max: ids.length, value: 0, 'aria-label': action, hidden: true })
   const status = h('p', { class: 'note', role: 'status' })
   let isStopped = false
-  // A repeated action leaves out the objects on which the action has already succeeded.
+  // If the user repeats the bulk action, the console leaves out the objects on which the action has already succeeded.
   const left = new Set(ids)
   openDialog({
     title,

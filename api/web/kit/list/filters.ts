@@ -18,7 +18,7 @@ export type Filter =
        */
       options: readonly (readonly [value: string, label: string])[]
       /**
-       * Returns the request parameters that belong to a value of the filter. By default the request has one parameter
+       * Returns the request parameters that belong to a value of this filter. By default the request has one parameter
        * with the filter's name and value.
        */
       toQuery?: (value: string) => Record<string, string>
@@ -27,7 +27,7 @@ export type Filter =
   | { kind: 'text'; name: string; label: string }
   /**
    * Describes a filter with a first day (`since`) and a last day (`until`) in the person's time zone. The request
-   * contains these two days as the times `after` and `before`.
+   * contains the first and the last day as the times `after` and `before`.
    */
   | { kind: 'dates' }
 

@@ -25,7 +25,7 @@ type Listed<Name extends string, Item> = {
   fixed?: Record<string, string>
   /** Makes the content that an empty list shows when no filter is set. */
   none: () => Child
-  /** Receives all fields of a response except the list's items. */
+  /** The list calls this function with the fields of a response, except the field with the list's items. */
   also?: (answer: Page<Name, Item>) => void
   everyMs?: number
   signal: AbortSignal
@@ -120,7 +120,7 @@ export function filteredList<Name extends string, Item>(
      * console must show the usual list.
      */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
-    /** Receives the values of all filters when the user changes the filters of the list. */
+    /** The list calls this function with the values of all filters when the user changes the filters. */
     onGiven?: (given: Given) => void
   },
 ): ShownList {

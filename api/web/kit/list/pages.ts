@@ -30,7 +30,7 @@ type Windowed<Item> = {
    */
   frame: HTMLElement
   body: HTMLElement
-  /** Makes an empty element for one page of the list, such as a tbody. */
+  /** Makes an empty HTML element for one page of the list, such as a tbody. */
   page: () => HTMLElement
   /**
    * Makes the rows of one page of the list. The parameter `first` is the index of the page's first row in the list,
@@ -49,15 +49,15 @@ type Windowed<Item> = {
  * requests a second while the service is unreachable.
  */
 const AWAY_REST_MS = 2_000
-/** Holds the status of the service's responses while its database is away. */
+/** Holds the HTTP status with which the service responds while its database is unreachable. */
 const UNAVAILABLE = 503
 
 export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
  * Makes a list that loads more pages while the user scrolls. The console keeps only the pages near the visible part of
- * the list as HTML elements. An empty gap of the same height replaces each other page of the list, and the console
- * drops the items of this page. Therefore a list of any length needs only the memory of a few pages.
+ * the list as HTML elements. An empty gap of the same height replaces each of the other pages, and the console drops
+ * the items of these pages. Therefore a list of any length needs only the memory of a few pages.
  */
 export function windowed<Item>(options: Windowed<Item>): ShownList {
   const { frame, body, signal, everyMs } = options
@@ -128,8 +128,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
-        // After a network error, and while the database is away, the old content of the list page stays visible. Any
-        // other error response of the service replaces the content of the list page.
+        // After a network error, and while the database is unreachable, the old content of the list page stays visible.
+        // Any error response except the response for an unreachable database replaces the content of the list page.
         const isBrief = !(error instanceof AskError) || error.status === UNAVAILABLE
         isAway = isBrief && frame.parentElement !== null
         if (isAway) return
@@ -172,8 +172,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       page.items = null
     }
     setGaps()
-    // The console adds only the page directly above or below the shown pages, so that no gap arises between two shown
-    // pages.
+    // The console adds only the page directly above or below the shown pages, because a gap between two shown pages
+    // must not arise.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
       (page, n) =>
@@ -207,8 +207,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
   signal.addEventListener('abort', () => observer.disconnect(), { once: true })
 
   /**
-   * Returns only the visible pages, so that new entries at the top of the list do not move the rows that the user
-   * reads.
+   * Returns only the visible pages, because new entries at the top of the list must not move the rows that the user is
+   * reading.
    */
   const inSight = () =>
     pages.filter(({ element: shown }) => {

@@ -50,8 +50,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     )
   }
   const remove = (n: number): void => {
-    // The browser does not hold the content of files that are stored only at the service. Therefore, if the user
-    // removes one stored file, the page removes all stored files.
+    // The browser does not have the content of files that only the service stores. Therefore, if the user removes one
+    // stored file, the page removes all stored files.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }

@@ -48,7 +48,7 @@ export const answerMail = (project: Project, message: Message, replyAll: boolean
     reply: { inReplyTo: message.messageId, replyAll },
   })
 
-/** Opens a draft in a dialog. @param done is called when the dialog has closed. */
+/** Opens a draft (a mail that is still being written) in a dialog. @param done is called when the dialog has closed. */
 export async function openDraft(
   project: Project,
   draftId: string,

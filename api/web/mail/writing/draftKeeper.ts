@@ -19,9 +19,9 @@ export function draftKeeper({
   opened,
 }: {
   projectId: string
-  /** Returns the valid content of the form, even while the user is in the middle of a word. */
+  /** Returns the content of the form if the content is valid, even while the user is in the middle of a word. */
   read: () => Content
-  /** Returns the whole content of the form, even if it is invalid. */
+  /** Returns the whole content of the form, even if the content is invalid. */
   readAnyway: () => Content
   say: (text: string) => void
   opened: Draft | null
@@ -69,7 +69,7 @@ export function draftKeeper({
         return false
       },
     )
-  /** Stores the draft as a new draft if somebody has deleted the draft or has sent it meanwhile. */
+  /** If somebody has deleted or sent the draft in the meantime, stores the text as a new draft. */
   const storeAnyway = async (content: Content): Promise<void> => {
     try {
       await store(content)

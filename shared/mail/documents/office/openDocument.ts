@@ -26,8 +26,8 @@ const UNREAD = new Set([
 ])
 const SPACES_MAX = 100
 /**
- * Sets the maximum number of times that the reader writes a repeated cell or row of a spreadsheet. The reader does not
- * write empty cells at the end of a row, and no empty rows.
+ * Sets the maximum number of times that the reader writes a repeated cell or row of a spreadsheet. The reader leaves
+ * out empty cells at the end of a row, and empty rows.
  */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
@@ -66,14 +66,17 @@ class Reader {
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
   /**
-   * Describes the outermost element that the reader is leaving out: the name of the element, the depth of nesting
-   * inside the element, and the reason.
+   * Describes the outermost XML element that the reader is leaving out: the name of the element, the depth of nesting
+   * inside the element, and the reason for the omission.
    */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()
   #column = 0
   #row: string[] = []
-  /** Holds how often the sheet repeats the current row. Programs write equal rows as one repeated row. */
+  /**
+   * Holds how often the sheet repeats the current row. Programs store several equal rows as one row with a number of
+   * repetitions.
+   */
   #rowRepeats = 1
   #cell = { text: '', repeated: 1 }
   #slides = 0

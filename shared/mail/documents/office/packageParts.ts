@@ -2,7 +2,10 @@ import { DocumentError } from '../document.ts'
 import { type Attributes, attributeOf, readXml, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Describes a relation of an Office file, by which one part of the file names another part (ECMA-376 part 2, §9.3). */
+/**
+ * Describes a relation of an Office file, with which one part of the file refers to another part (ECMA-376 part 2,
+ * §9.3).
+ */
 export type Relation = { type: string; target: string; isExternal: boolean }
 
 /** Returns the relations of a part of an Office file, in a map by relation id. */
@@ -25,7 +28,7 @@ export function relationsOf(archive: ZipArchive, part: string): Map<string, Rela
   return found
 }
 
-/** Returns the parts of an Office file that a given part names by relations of one type. */
+/** Returns the parts of an Office file to which a given part refers by relations of one type. */
 export const targetsOf = (relations: ReadonlyMap<string, Relation>, type: string): string[] =>
   [...relations.values()].flatMap((one) => (one.type === type && !one.isExternal ? one.target : []))
 

@@ -71,7 +71,7 @@ function readFill(name: string, attributes: Attributes, fills: Ink[]): void {
   const fill = fills.at(-1)
   if (fill === undefined) return
   if (name === 'patternFill') {
-    // A cell without a pattern shows the white page, even if it names a colour for a pattern.
+    // A cell without a fill pattern shows the white page, even if the cell names a colour for a pattern.
     if (attributes.patternType === 'none') fill.ground = 'ffffff'
     else if (!['solid', undefined].includes(attributes.patternType)) fill.ground = null
   }

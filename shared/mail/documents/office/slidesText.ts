@@ -5,12 +5,12 @@ import { holdsWords, readMainPart, readPart, relationsOf, targetsOf } from './pa
 import { type Attributes, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Names the theme colours that are white by default. */
+/** Names the theme colours of a presentation that are white by default. */
 const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
 const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
-/** Names the elements that change the luminance of a colour. */
+/** Names the XML elements that change the luminance of a colour. */
 const LUMINANCE = new Set(['lumMod', 'lumOff'])
-/** Names the properties of a run with colours that are not the colour of its letters. */
+/** Names those properties of a text run whose colours are not the colour of the letters. */
 const BESIDE_LETTERS = new Set(['ln', 'highlight', 'effectLst', 'effectDag', 'uLn', 'uFill'])
 /** Sets the maximum number of slides that the reader takes from one file. */
 const SLIDES_MAX = 1_000
@@ -64,14 +64,20 @@ export function readSlides(archive: ZipArchive, main: string): DocumentText {
   return out.done()
 }
 
-/** Describes the beginning of a slide, a layout or a master. The field `ground` holds the colour behind the shapes. */
+/**
+ * Describes the properties at the beginning of a slide, a slide layout or a slide master. The field `ground` holds the
+ * background colour behind the shapes.
+ */
 type Head = { isHidden: boolean; ground: Colour }
-/** Names the relations from a slide to its layout, and from a layout to its master. Each may set the colour of a slide. */
+/**
+ * Names the relations from a slide to its layout, and from a layout to its master. The slide, the layout and the master
+ * may each set the background colour of the slide.
+ */
 const BASES: readonly string[] = ['slideLayout', 'slideMaster']
 
 /**
- * Returns a function that reads the beginning of a part once. Many slides share a layout, and each reading counts
- * towards the limit of unpacked bytes.
+ * Returns a function that reads the beginning of each part of the presentation only once. Many slides share a layout,
+ * and each reading counts towards the limit of unpacked bytes.
  */
 function headReader(archive: ZipArchive): (part: string) => Head {
   const known = new Map<string, Head>()
@@ -89,7 +95,10 @@ function headReader(archive: ZipArchive): (part: string) => Head {
   return (part) => read(part, BASES)
 }
 
-/** Reads what a part states before its shapes. An undefined `ground` means that the part states no colour. */
+/**
+ * Reads the properties that a part of the presentation states before its shapes. If `ground` is undefined, the part
+ * states no background colour.
+ */
 function readHead(
   archive: ZipArchive,
   part: string,
@@ -158,14 +167,20 @@ function slideVisitor(
   let shape: {
     area: Area | null
     ground: Colour | undefined
-    /** Tells whether the shape itself excludes a fill. The shape then has no fill, whatever its style says. */
+    /**
+     * Tells whether the shape itself excludes a fill. If the shape itself excludes a fill, the shape has no fill, even
+     * if its style has a fill.
+     */
     isClear: boolean
     isHidden: boolean
   } | null = null
   let place: { left: number; top: number } | null = null
   let run: Ink = {}
   let isRunColour = false
-  /** Holds the name of the property beside the letters of a run that contains the reader's position. */
+  /**
+   * Holds the name of the property in BESIDE_LETTERS that contains the position of the reader. The colours in such a
+   * property are not the colour of the letters.
+   */
   let beside: string | null = null
   let isShapeColour = false
   let isText = false

@@ -88,8 +88,8 @@ function inkOf(name: string, attributes: Attributes): Ink {
 }
 
 /**
- * Returns the part of the ink that one property of a text fill states. Word shows the text fill in place of the colour
- * ([MS-DOCX], element `textFill`). In Word, an alpha of 100000 means a transparent fill.
+ * Returns the colour or the opacity that one property of a text fill states. Word shows the text fill in place of the
+ * colour ([MS-DOCX], element `textFill`). In Word, an alpha of 100000 means a transparent fill.
  */
 function textFillOf(name: string, attributes: Attributes): Ink {
   const value = attributeOf(attributes, 'val')
@@ -136,8 +136,8 @@ function wordVisitor(
   let inRowProperties = false
   let inCellProperties = false
   /**
-   * Holds the shapes that contain the reader's position. A clear shape states that it has no fill. The field `grounds`
-   * holds the number of backgrounds before the shape.
+   * Holds the shapes that contain the reader's position. A shape is `clear` if the shape states that it has no fill.
+   * The field `grounds` holds the number of backgrounds that were open before the shape.
    */
   const shapes: { isClear: boolean; isSolid: boolean; grounds: number }[] = []
   let inShapeProperties = false

@@ -26,8 +26,8 @@ export type XmlVisitor = {
 }
 
 /**
- * Reads XML in one pass. The reader refuses an XML file with a document type, because a few entities of a document type
- * can expand to gigabytes.
+ * Reads an XML file in one pass. The reader refuses an XML file with a document type, because a few entities of a
+ * document type can expand to gigabytes.
  * @throws {DocumentError}
  */
 export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {

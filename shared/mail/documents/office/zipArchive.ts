@@ -22,8 +22,8 @@ const [ENCRYPTED, IS_UTF8] = [1, 1 << 11]
 type Entry = { method: number; packed: number; size: number; offset: number; isEncrypted: boolean }
 
 /**
- * Gives access to the files of a zip archive. Only the method `read` unpacks a file of the zip archive. The class does
- * not open a zip archive inside a zip archive.
+ * Gives access to the files of a zip archive. Only the method `read` unpacks the content of a file in the zip archive.
+ * If the zip archive contains another zip archive, the class does not open the inner archive.
  */
 export class ZipArchive {
   readonly #bytes: Uint8Array

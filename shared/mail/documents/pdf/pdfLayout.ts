@@ -11,14 +11,12 @@ const SAME_LINE = 0.45
  */
 const LINES_BACK = 8
 /**
- * Sets the smallest width of a space between two words, as a fraction of the letter size. A gap of the width COLUMN
- * separates columns.
+ * Sets the smallest width of a space between two words, as a fraction of the letter size. A gap of at least the width
+ * COLUMN separates two columns.
  */
 const SPACE = 0.15
 const COLUMN = 1
-/**
- * Sets the distance to the previous line from which a line begins a new paragraph, as a multiple of the letter size.
- */
+/** Sets from which distance to the previous line a line begins a new paragraph, as a multiple of the letter size. */
 const PARAGRAPH = 1.9
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 /** Matches left-to-right words and numbers inside a right-to-left line. */

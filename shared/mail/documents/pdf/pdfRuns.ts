@@ -49,7 +49,7 @@ type State = {
   fill: Colour
   stroke: Colour
   alpha: number
-  /** Tells whether painting only darkens the page, so that dark words stay visible below the paint. */
+  /** Tells whether new paint can only darken the page, so that dark words stay visible below the paint. */
   darkens: boolean
   font: Font | null
   fontSize: number
@@ -266,7 +266,9 @@ class Walk {
     }
   }
 
-  /** Records the position of the words that an operator of the PDF page shows (ISO 32000-1 §9.4.4). */
+  /**
+   * Records the position of the words that an operator (drawing command) of the PDF page shows (ISO 32000-1 §9.4.4).
+   */
   #show(given: unknown): void {
     if (!Array.isArray(given)) return
     const { font, fontSize, charSpacing, wordSpacing, scale, rise } = this.#state

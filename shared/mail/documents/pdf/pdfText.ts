@@ -43,7 +43,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
 async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   try {
     return await getDocument({
-      // The PDF library gets a copy of the file's bytes, because it takes ownership of its buffer.
+      // The PDF library gets a copy of the file's bytes, because the library takes ownership of the given buffer.
       data: new Uint8Array(bytes),
       useSystemFonts: false,
       disableFontFace: true,
@@ -88,7 +88,7 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
 }
 
 /**
- * Replaces Han radicals by the letters with the same look. For example, some PDF writers use the Han radical U+2F24 in
+ * Replaces Han radicals by the letters that look the same. For example, some PDF writers use the Han radical U+2F24 in
  * place of the letter U+5927.
  */
 const withoutRadicals = (text: string): string =>

@@ -284,12 +284,12 @@ test('the paywall recognises a repeated paid request only if the whole request b
     })
     request.resume()
   }
-  /** Reads the body, and does not keep it. */
+  /** Reads the body of the request, but does not keep the body. */
   const drain: express.RequestHandler = (request, _response, next) => {
     request.on('end', () => next())
     request.resume()
   }
-  /** Sets a body without reading the request. */
+  /** Sets the parsed body of a request without reading the request. */
   const invent: express.RequestHandler = (request, _response, next) => {
     request.body = {}
     next()

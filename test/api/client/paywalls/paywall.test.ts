@@ -31,7 +31,7 @@ function open(options: Partial<PaywallOptions> = {}) {
   return { service, ask }
 }
 
-/** Returns the sale of a request that the paywall found paid. */
+/** Returns the sale from a verdict of the paywall, which must say that the request is paid. */
 function saleOf(verdict: Verdict<string>) {
   if (verdict.kind !== 'paid') throw new Error(`the verdict is ${verdict.kind}`)
   return verdict.sale
@@ -131,11 +131,12 @@ test('if two equal paid requests run at the same time and one fails, the other i
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = async () => {
-    // The other request waits once its key exists. Its key exists before the last of these later keys.
+    // The other of the two equal requests waits as soon as its idempotency key exists. The key of the other request
+    // exists before the last of the keys that this loop makes.
     for (let n = 0; n < 50; n++) await requestKey(payment, [n])
     return refusal('insufficient_funds')
   }
-  // Either request can be the first, because the keys are made beside each other.
+  // Either of the two requests can come first, because their keys are made at the same time.
   const outcomes = await Promise.all([ask(payment), ask(payment)])
   const waited = outcomes.findIndex((outcome) => 'status' in outcome && outcome.status === 503)
   expect(briefly(outcomes[1 - waited]!)).toEqual([402, 'insufficient_funds'])

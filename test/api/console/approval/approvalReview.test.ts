@@ -1,6 +1,6 @@
 /**
- * Tests that a reviewer who cannot see the whole mail cannot approve it. The agent in these tests attacks the approval
- * page and the console.
+ * Tests that a reviewer who cannot see the whole mail cannot approve the mail. The agent in these tests attacks the
+ * approval page and the console.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
@@ -55,8 +55,9 @@ const plain = (html: string) =>
 const textOf = async (path: string) => (await fetch(path)).text()
 
 /**
- * Reads the approval pages of a mail from the first to the last, as a person does. @returns the text of all pages, and
- * for each page whether it offers the button to approve the mail.
+ * Reads the approval pages of a mail from the first page to the last page, as a person does.
+ * @returns the text of all pages, and for each page a boolean that tells whether the page offers the button to approve
+ * the mail.
  */
 async function readAll(link: string) {
   const pages: string[] = []
@@ -168,8 +169,8 @@ test('a long held mail is split into approval pages, and a page opens only with 
   for (const line of ['line 0\n', 'line 15000\n', 'line 29999\n', SECRET]) {
     expect(text).toContain(line)
   }
-  // A page has a seal that proves that the page was read, and this seal is valid only for the bytes of the mail on that
-  // page.
+  // Each page has a seal, which proves that the person has read the page. The seal is valid only for the bytes of the
+  // mail on that page.
   const other = await held({ subject: 'other', text: 'x' })
   expect((await decideBy(other.link, { sha256: other.sha256, seen })).status).toBe(409)
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)

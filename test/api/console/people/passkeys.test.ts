@@ -28,8 +28,8 @@ afterAll(async () => {
 })
 
 /**
- * Opens a page in a browser that has a virtual authenticator. `isVerified` tells whether the authenticator verifies its
- * user (for example with a PIN).
+ * Opens a page in a browser that has a virtual authenticator. The parameter `isVerified` tells whether the
+ * authenticator verifies its user (for example with a PIN).
  */
 async function openWithDevice(isVerified = true): Promise<{ context: BrowserContext; page: Page }> {
   const context = await browser.newContext()
@@ -110,7 +110,7 @@ describe.skipIf(!hasBrowser)('a person signs in with a passkey', () => {
     ])
     expect((await send(own)).status).toBe(201)
     // A passkey challenge is valid for one attempt, so the service refuses a repeated signature. The service also
-    // refuses a forged signature.
+    // refuses a forged signature of a passkey challenge.
     expect((await send(own)).status).toBe(401)
     expect((await send(own, forged)).status).toBe(401)
     await context.close()

@@ -1,4 +1,4 @@
-/** Tests every route of the console with every role of a person. */
+/** Tests every route of the console with every role that a person can have. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consoleRoutes } from '../../../../api/console/consoleRoutes.ts'
 import { listOpened } from '../../../../api/console/delegation.ts'

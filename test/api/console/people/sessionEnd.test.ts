@@ -1,4 +1,4 @@
-/** Tests the page of the console after the end of a session, and while the database is away. */
+/** Tests the console page after the end of a session, and while the database is unreachable. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'

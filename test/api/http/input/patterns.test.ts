@@ -1,4 +1,7 @@
-/** Tests that each text with a pattern has a rule, because a pattern alone tells the caller nothing. */
+/**
+ * Tests that each text whose schema has a pattern also has a rule in words, because a pattern alone tells the caller
+ * nothing.
+ */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 

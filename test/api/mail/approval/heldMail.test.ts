@@ -331,7 +331,7 @@ test('if nobody decides about a held mail, it expires and is never sent', async 
   expect([late.status, late.body.error]).toEqual([410, 'expired'])
   const done = await untilStatus(agent, messageId, 'expired')
   expect(done.deliveryError).toBe('expired: nobody decided in time')
-  // The answer stays the same after the service has recorded the expiry.
+  // The response to an approval stays the same after the service has recorded the expiry of the approval request.
   const later = await approve(agent, held)
   expect([later.status, later.body.error]).toEqual([410, 'expired'])
   const change = { sha256: held.sha256, text: 'Too late.' }

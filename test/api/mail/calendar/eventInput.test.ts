@@ -196,7 +196,8 @@ describe('the service reads the times of an event', () => {
     expect(await faultOf({ ...TIMES, end: '2030-03-04T09:59:59' })).toBe(fault)
     expect(await faultOf({ start: '2030-03-04', end: '2030-03-04' })).toBe(fault)
     expect(await timesOf({ ...TIMES, end: '2030-03-04T10:00:01' })).toHaveLength(2)
-    // At 3:00 the clock in Berlin goes back to 2:00, so the first 2:30 is earlier than 2:15 with the winter offset.
+    // At 3:00 the clock in Berlin goes back to 2:00. Therefore 2:30 before the change is earlier than 2:15 with the
+    // winter offset.
     const autumn = { start: '2030-10-27T02:30:00', end: '2030-10-27T02:15:00+01:00' }
     expect(await faultOf({ ...TIMES, ...autumn })).toBe(fault)
   })

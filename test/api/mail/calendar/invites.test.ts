@@ -147,15 +147,18 @@ test('the service adds an accepted event to the calendar, and the answer reaches
     method: 'REPLY',
     uid: 'accepted@example.com',
     attendees: [{ address: agent.address, state: 'accepted' }],
-    // The invitation has the effect `proposal` for the organizer, because the inbox of the organizer has not announced
-    // this event.
+    // The inbox of the organizer has not announced this event, so the answer has only the effect `proposal` for the
+    // organizer.
     effect: 'proposal',
   })
   await rsvp(agent, message, { answer: 'declined', comment: 'Alas' })
   await waitFor('the event to leave', async () => (await calendar(agent)).length === 0)
 })
 
-/** Defines a time zone that only the calendar file knows. Its local time is two hours ahead of UTC. */
+/**
+ * Defines a time zone that is defined only in the calendar file. The local time of this time zone is two hours ahead of
+ * UTC.
+ */
 const OUR_OFFICE = [
   'BEGIN:VTIMEZONE',
   'TZID:Our office',
@@ -313,8 +316,8 @@ test('a change moves or cancels one instance of a recurring event and leaves the
     end: 'DTEND:20300319T160000Z',
   })
   expect(moved.invites[0]).toMatchObject({ recurrenceId: '2030-03-18T09:00:00.000Z' })
-  // The agent's answer was for the old time of the moved instance, so the calendar does not list the instance at its
-  // new time yet.
+  // The agent's answer applied to the old time of the moved instance, so the calendar does not yet list the instance at
+  // its new time.
   expect(await starts()).toEqual(['2030-03-04T09:00:00.000Z', '2030-03-25T09:00:00.000Z'])
   await rsvp(agent, moved, { answer: 'tentative' })
   await waitFor('the moved instance', async () =>

@@ -76,7 +76,7 @@ test('message counts stay correct while messages arrive in a thread that is just
     agent.delete(`/v0/threads/${threadId}`),
     ...arriving.slice(10),
   ])
-  // The service has replied 250 to this mail, but the mail may still be in the spool.
+  // The service has replied 250 to this mail, but the mail may still be in the spool (the file of accepted mail).
   await waitFor('all mails to be stored or deleted', async () => {
     const { rows } = await service.database.pool.query(
       `select (select count(*) from messages where project_id = $1)

@@ -76,7 +76,7 @@ test('if threads move to the top while a client reads the list in pages, each th
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest threads, which are on no page so far, move ahead of the page cursor, and new threads appear.
+    // The oldest threads, which no page has shown so far, move ahead of the page cursor, and new threads appear.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }

@@ -96,7 +96,7 @@ test('requests that are repeated or refused do not count against the send quota'
   expect(new Set(twins.map(({ status }) => status))).toEqual(new Set([201]))
   expect((await used(agent.project.id)).used).toBe(20)
   expect((await send('over', 'x@example.com')).status).toBe(429)
-  // A refused send does not use up the Idempotency-Key, so the same call succeeds on the next day.
+  // A send call that is refused does not use up the Idempotency-Key, so the same call succeeds on the next day.
   await service.database.pool.query('update send_quotas set day = day - 1')
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason) values ($1, 'a0@example.com', 'bounce')`,

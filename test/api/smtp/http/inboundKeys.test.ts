@@ -1,4 +1,4 @@
-/** Tests which keys may hand over mail by HTTP, and for which domain. */
+/** Tests which keys a mail service may use to deliver mail by HTTP, and for which domain. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import pg from 'pg'
 import { InboundKeys } from '../../../../api/smtp/http/inboundKeys.ts'
@@ -49,7 +49,7 @@ test('an inbound key of a domain is refused after its revocation, and the domain
   expect((await keys.find(first.keyId))?.domain).toBe('b.example')
   await revokeInboundSecrets(pool, 'b.example')
   const second = await newInboundSecret(pool, 'b.example')
-  // The search for the unknown key reads all keys again, so the revoked key is forgotten too.
+  // The lookup of the unknown key reads all keys again, so that the cache no longer contains the revoked key.
   expect((await keys.find(second.keyId))?.domain).toBe('b.example')
   expect(await keys.find(first.keyId)).toBeNull()
   expect((await keys.find(other.keyId))?.domain).toBe('c.example')
@@ -65,7 +65,7 @@ test('an inbound key is valid until its expiry time', async () => {
     )
   await expireIn('1 hour')
   expect(await keys.find(keyId)).not.toBeNull()
-  // The column has a precision of milliseconds, so `0 seconds` could round up to a time that is still to come.
+  // The column has a precision of milliseconds, so `0 seconds` could round up to a time in the future.
   await expireIn('-1 millisecond')
   expect(await keysOf().find(keyId)).toBeNull()
 })

@@ -71,7 +71,7 @@ test('a repeated HTTP delivery of the same mail creates no second message', asyn
   const request = signedRequest({ to: [own.address], mail: mailOf('twice') })
   expect((await handOver(port, request)).status).toBe(200)
   expect((await handOver(port, request)).status).toBe(200)
-  // If a later mail is in the inbox, the worker has processed the earlier mails.
+  // When a later mail is in the inbox, the worker has also processed the earlier mails.
   await send({ to: [own.address], mail: mailOf('later') })
   const messages = await waitForMessages(own, 2)
   expect(messages.map(({ subject }) => subject)).toEqual(['later', 'twice'])

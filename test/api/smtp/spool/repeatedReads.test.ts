@@ -1,4 +1,7 @@
-/** Tests that the listener’s copies of addresses and of rules stay true, because it hears of each change only once. */
+/**
+ * Tests that the listener’s copies of addresses and of rules stay correct, although the listener hears of each change
+ * only once.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Returns the pool of the database with another function for its queries. */
+/** Returns a copy of the database pool in which another function runs the queries. */
 const poolWith = (query: (run: () => Promise<unknown>) => Promise<unknown>) =>
   new Proxy(database.pool, {
     get(target, key) {
@@ -42,7 +45,7 @@ function shakyPool() {
   return { pool, state }
 }
 
-/** Returns a database pool that can hold back the result of its next query. */
+/** Returns a database pool that can delay the result of its next query. */
 function heldPool() {
   let hold: (() => Promise<void>) | null = null
   const held = {
@@ -112,7 +115,7 @@ async function withBook(
 test('if an inbox is deleted during a lookup, the listener’s copy of the addresses does not keep the inbox', async () => {
   const { pool, held } = heldPool()
   await withBook(pool, async ({ book, spool, projectId, address }) => {
-    // The copy of the listener lacks a new inbox until its notification arrives.
+    // The listener's copy of the addresses lacks a new inbox until the notification about this inbox arrives.
     spool.addresses.update({ remove: [address] })
     const release = held.next()
     const found = book.find(address)

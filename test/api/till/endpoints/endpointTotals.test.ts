@@ -47,7 +47,7 @@ test('the totals of an endpoint count only settled payments', async () => {
     const { state } = await row(service.database.pool, 'payments', doomed.paymentId)
     return state === 'failed'
   })
-  // When the facilitator refuses the payment, its response names the failed payment, so that the seller can find the
+  // When the facilitator refuses the payment, the response names the failed payment, so that the seller can find the
   // cause.
   const refused = await seller.post('/v0/x402/settle', {
     x402Version: 1,

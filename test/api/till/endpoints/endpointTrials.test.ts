@@ -1,6 +1,6 @@
 /**
- * Tests trials of an endpoint: the service requests the 402 that a buyer would see, and makes one purchase with test
- * money.
+ * Tests trials of an endpoint, in which the service requests the 402 response that a buyer would see, and makes one
+ * purchase with test money.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { queueTrial } from '../../../../sql/till/endpoints/endpointTrials.ts'

@@ -36,7 +36,7 @@ const VERIFIED = `verification_status = 'verified', check_queued_at = null, chec
 const ago = (ms: number) => `clock_timestamp() - interval '${ms} milliseconds'`
 const queued = async () => (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
 
-/** Returns how the service answers a challenge for the endpoint. */
+/** Returns the response of the service to a request for a challenge for the endpoint. */
 async function check(verification: string | null, endpointId: string | null = id): Promise<string> {
   try {
     await checkReachable({ pool } as never, { endpointId, verification } as never)

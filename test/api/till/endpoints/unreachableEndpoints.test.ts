@@ -65,7 +65,7 @@ test('twenty concurrent challenges that are refused cause at most two checks of 
   await verdict(id, 'unreachable')
   await challenge(resource)
   const answers = await Promise.all(Array.from({ length: 20 }, () => challenge(resource)))
-  // If a challenge is requested while a slow check runs, it may succeed, because the check itself may have made the
+  // A challenge that is requested while a slow check runs may succeed, because the check itself may have caused the
   // request.
   const refused = answers.filter(({ status: code }) => code === 400)
   expect(refused.length).toBeGreaterThan(0)
@@ -105,8 +105,8 @@ for (const [name, check] of [
     const serve = requirePayment({ purser, amount: PRICE, resource }, () => new Response('ha'))
     const open = () =>
       Bun.serve({ port, hostname: '127.0.0.1', fetch: (request) => serve(request) })
-    // In this test, the paywall is first unreachable and then reachable again. The check must not mistake the request
-    // that it sends itself for the request of a payer.
+    // In this test, the paywall is first unreachable and then reachable again. The check must not take the request that
+    // the check itself sends for the request of a payer.
     const id = await register(resource)
     await verdict(id, 'unreachable')
     const shop = open()
@@ -137,7 +137,7 @@ test('a signed payment is never refused because the endpoint is unreachable', as
 test('an unreachable endpoint is checked again within one hour', async () => {
   const id = await register(await nowhere())
   await verdict(id, 'unreachable')
-  // The job of the first check keeps its past time until the job ends, which may be after the verdict.
+  // The job of the first check keeps its run time in the past until the job ends, which may be after the verdict.
   const inMs = await waitFor('the next check', async () => {
     const { rows } = await till.service.database.pool.query(
       `select extract(epoch from run_at - now()) * 1000 as ms from graphile_worker.jobs

@@ -1,4 +1,6 @@
-/** Tests how the facilitator answers the bazaar declaration that a payer repeats in a payment. */
+/**
+ * Tests how the facilitator responds to the bazaar declaration (an x402 extension) that a payer repeats in a payment.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { extensionResponses } from '../../../../api/till/facilitator/extensionResponses.ts'
@@ -46,13 +48,16 @@ async function listed({ discoverable = true, metadata = {} as Metadata } = {}): 
 const isChecked = async ({ id }: Endpoint) =>
   (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
 
-/** Returns the answer to a declaration. The answer is null if the payment gets no header. */
+/**
+ * Returns the answer of the facilitator to a bazaar declaration (an x402 extension). The answer is null if the response
+ * to the payment gets no header about the declaration.
+ */
 async function answerTo(declared: unknown, endpoint: Endpoint | null) {
   const payment = { extensions: { bazaar: declared } }
   const header = await extensionResponses({ pool } as never, endpoint, payment)
   return header === null ? null : JSON.parse(Buffer.from(header, 'base64').toString()).bazaar
 }
-/** Returns the declaration with other parameters in its info. */
+/** Returns the bazaar declaration with other parameters in its member `info`. */
 const withInfo = (change: object) => ({
   ...DECLARED,
   info: { ...DECLARED.info, input: { ...(DECLARED.info.input as object), ...change } },

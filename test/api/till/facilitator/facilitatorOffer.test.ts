@@ -1,5 +1,6 @@
 /**
- * Tests how the facilitator reads a seller's payment requirements: which ones it refuses, and which resource is paid.
+ * Tests how the facilitator reads a seller's payment requirements: which requirements the facilitator refuses, and
+ * which resource is paid.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Tests the answers of the facilitator routes without a chain: the test itself decides what a worker would find. */
+/** Tests the responses of the facilitator routes without a chain: the test itself decides what a worker would find. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { findCheck, passCheck, refuseCheck } from '../../../../sql/till/payments/paymentChecks.ts'
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
@@ -71,13 +71,13 @@ const rowOf = ({ authorization: { nonce } }: SignedPayment, table: 'payments' | 
     const { rows } = await pool.query(`select id from ${table} where ${column} = $1`, [nonce])
     return rows[0]?.id as string | undefined
   })
-/** Verifies a payment, and ends its check as a worker does. */
+/** Verifies a payment, and ends the payment's check as a worker would. */
 async function verified(payment: SignedPayment, end: (checkId: string) => Promise<unknown>) {
   const answer = ask('verify', faceV1(payment))
   await end(await rowOf(payment, 'payment_checks'))
   return answer
 }
-/** Settles a payment, and ends the stored payment as a worker does. */
+/** Settles a payment, and ends the stored payment as a worker would. */
 async function settled(
   payment: SignedPayment,
   body: unknown,
@@ -265,7 +265,7 @@ describe('a project cannot sell', () => {
   })
 })
 
-/** Starts a service that waits only 300 ms for a settlement, or `waitMs`, with a seller who sells. */
+/** Starts a service with a seller. The service waits only `waitMs` (300 ms by default) for a settlement. */
 async function startHasty(waitMs = 300): Promise<TestService> {
   const env = { SETTLEMENT_WAIT_MS: String(waitMs) }
   const hasty = await startTestService({ smtp: false, workers: false, env })

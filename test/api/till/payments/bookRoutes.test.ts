@@ -1,4 +1,4 @@
-/** Tests the download of the account book: its forms, its query and its longest length. */
+/** Tests the download of the account book: its formats, its query parameters and its maximum length. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
 import { settledAt } from '../../../support/till/bookRows.ts'

@@ -1,6 +1,6 @@
 /**
- * Tests the funnel from x402 challenges to payments: its counts, the filters of the payment list, and the signed
- * payment header.
+ * Tests the funnel (the counts of the steps from x402 challenges to payments), the filters of the payment list, and the
+ * signed payment header.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../api/http/server.ts'

@@ -158,7 +158,7 @@ test('the readiness check /readyz reports whether the chain’s RPC node is reac
   const ready = async () => (await fetch(`${till.service.url}/readyz`)).json()
   expect(await ready()).toMatchObject({ checks: { rpc: 'ok' } })
   const { pool } = till.service.database
-  // The lock keeps the watcher from writing between the update and the rules.
+  // Because of the lock, the watcher of the chain cannot write between the update and the rules.
   await pool.query(`
     begin;
     lock table chain_status in access exclusive mode;

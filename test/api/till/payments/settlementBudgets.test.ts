@@ -98,7 +98,8 @@ test('after the daily number of settlements is used up, no payment is claimed, a
     errorReason: 'settlement_limit_reached',
   })
   expect(await payments()).toBe(3)
-  // A payment header that was redeemed before still gets its outcome, although the daily limit has been reached since.
+  // A payment header that was redeemed before still gets its outcome, although the project has reached its daily limit
+  // in the meantime.
   const paid = headers[answers.findIndex(({ body }) => body.ok)]!
   expect((await redeem(seller, paid)).body.reason).toBe('duplicate_settlement')
   expect(await project()).toMatchObject({

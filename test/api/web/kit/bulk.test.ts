@@ -1,6 +1,6 @@
 /**
- * Tests actions at the console that apply to many items. The console shows the number of items before the action and
- * its progress afterwards, and the audit log has an entry for each item.
+ * Tests actions at the console that apply to many items. Before the action, the console shows the number of items.
+ * During the action, the console shows the progress. The audit log has an entry for each item.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'

@@ -1,6 +1,6 @@
 /**
- * Tests how a person writes mail at the console: drafts, Bcc, files and a later sending time. These tests also check
- * the details that the console shows beside a mail.
+ * Tests how a person writes mail at the console: drafts, Bcc, files and a later sending time. The tests of this file
+ * also check the details that the console shows beside a mail.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -177,7 +177,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service)
     const { page } = console
-    // A file on a network drive is read slowly.
+    // The fake file of this test is read slowly, like a file on a network drive.
     await page.addInitScript(`{
       const read = File.prototype.arrayBuffer
       File.prototype.arrayBuffer = async function () {
@@ -309,7 +309,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     const answered = page.waitForResponse('**/raw')
     arrive()
     await (await answered).finished()
-    // When the console has handled the response, the button is enabled again.
+    // The button is enabled again when the console has handled the response.
     await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
     expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
     await page.locator('pre', { hasText: 'The plain one.' }).waitFor()

@@ -214,8 +214,8 @@ test('for 300 random recurrence rules, the library node-ical finds the same inst
       end: { local: end, zone },
     })
     const [invite] = readCalendar(Buffer.from(written), NOW_MS)
-    // Libraries disagree whether the start time of a series is an instance if the recurrence rule does not produce it.
-    // This service counts the start of a series as an instance.
+    // Calendar libraries disagree whether the start time of a series is an instance if the recurrence rule does not
+    // produce this time. This service counts the start of a series as an instance.
     const ours = expand(invite!.source!, { ...WINDOW, max: 2_000 })
       .map(({ startMs }) => new Date(startMs).toISOString())
       .filter((at) => at !== invite!.start!.at)

@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/mail/codes/codeShapes.ts'
 
 const valuesOf = (line: string) => candidatesOf(plainForm(line)).map(({ value }) => value)
-/** Returns the single candidate for a code in a line, without its value and its position. */
+/** Returns the only candidate for a code in a line, without the value and the position of the candidate. */
 function shapeOf(line: string) {
   const found = candidatesOf(plainForm(line))
   expect([line, found.length]).toEqual([line, 1])

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
 
-/** Names for each column of the file the purpose that its phrases announce. */
+/** Names, for each column of the file, the purpose that the phrases in the column announce. */
 const PURPOSES = [
   ...['unsubscribe', 'unsubscribe', 'unsubscribe'],
   ...['verify', 'sign-in', 'sign-in', 'reset'],

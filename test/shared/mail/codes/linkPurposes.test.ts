@@ -1,6 +1,6 @@
 /**
- * Tests links of real products. The service once gave each of these links a wrong purpose. The mail texts around these
- * links were written for these tests.
+ * Tests links of real products. The service once gave each of these links a wrong purpose, so the tests keep these
+ * links. The mail texts around these links were written for these tests.
  */
 import { expect, test } from 'bun:test'
 import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'

@@ -7,7 +7,7 @@ const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 20
 const SIGNER = { domain: 'mail.test', selector: 's1', privateKey }
 const RECORD = dkimRecord(publicKey)
 
-/** Returns the verdicts of the library mailauth, which shares no code with the signer. */
+/** Returns the verdicts of the library mailauth, which shares no code with the service's DKIM signer. */
 async function verdicts(message: Buffer, records: Record<string, string> = {}): Promise<string[]> {
   const known: Record<string, string> = { 's1._domainkey.mail.test': RECORD, ...records }
   const { results } = await dkimVerify(message, {

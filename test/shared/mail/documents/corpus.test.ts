@@ -45,7 +45,7 @@ function readOnce(set: string, { file: filename, contentType }: Expected) {
   return read
 }
 
-/** Lists expected facts that the text of a file lacks, and unwanted phrases that it contains. */
+/** Lists expected facts that the text of a file lacks, and unwanted phrases that the text contains. */
 async function differences(set: string, expected: Expected): Promise<string[]> {
   const read = await readOnce(set, expected)
   const found: string[] = []

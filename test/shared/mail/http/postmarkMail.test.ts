@@ -1,4 +1,4 @@
-/** Tests the webhooks of Postmark: their address, how they prove their origin, and what each of them reports. */
+/** Tests the webhooks of Postmark: their URL, the proof of their origin, and the content that each webhook reports. */
 import { describe, expect, test } from 'bun:test'
 import {
   postmarkAddress,

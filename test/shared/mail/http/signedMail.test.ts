@@ -15,7 +15,7 @@ import {
 const SECRET = Buffer.from('a secret of thirty-two characters')
 const NOW_MS = 1_764_000_000_000
 
-/** Returns headers that are signed after the given changes. */
+/** Returns the headers of a mail request, which are signed after the given changes. */
 function signed(changes: Partial<MailHeaders> = {}, secret: Uint8Array = SECRET): MailHeaders {
   const headers = {
     ...{ envelope: 'e30', timestamp: String(NOW_MS / 1000), digest: 'ab'.repeat(32), key: 'key-1' },

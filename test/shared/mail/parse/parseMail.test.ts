@@ -74,12 +74,12 @@ for (const { name, items } of mailCorpora()) {
         false,
       ])
       expect(mail.links.messageId).toMatch(/^<.+@.+>$/)
-      // The confidence of a code changes with each fit of the model, so it is left out.
+      // The test leaves out the confidence of a code, because the confidence changes with each fit of the model.
       const codes = mail.codes.map(({ confidence: _, ...code }) => code)
       const contentHash = mail.contentHash.toString('hex')
       lines.push(recordedLine([basename(path), { ...mail, codes, contentHash }]))
     }
-    // The public mails lie beside the project, so a bare clone has no file for their results.
+    // The public mails are not in the repository, so a bare clone has no file for their results.
     if (name === 'own') expectRecorded('mails/parsed.jsonl', lines)
   })
 }

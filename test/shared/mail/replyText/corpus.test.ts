@@ -26,7 +26,7 @@ describe('the service finds the reply text of mails in public sets', () => {
       expect(tally.coreExact).toBeGreaterThanOrEqual(bound.coreExact)
       expect(tally.leaked).toBeLessThanOrEqual(bound.leaked)
       expect(tally.emptied).toBe(0)
-      // The public set lies beside the project, so a bare clone has no file for its other texts.
+      // The public set of mails is not in the repository, so a bare clone has no file for the other texts of this set.
       if (name !== 'public')
         expectRecorded(`replies/others/${name.replace(' ', '-')}.jsonl`, tally.others)
     })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { beforeCutOff } from '../../../../shared/mail/replyText/cutOff.ts'
 
-/** Reads a mail whose last lines follow the writer's own text and an empty line. */
+/** Reads a mail that ends with the given lines. The writer's own text and an empty line stand above these lines. */
 const below = (...last: string[]) => beforeCutOff(['Yes, that works.', '', ...last], 2)
-/** Reads a mail whose last line directly follows a line of the writer's own text. */
+/** Reads a mail that ends with the given line. This line directly follows a line of the writer's own text. */
 const behind = (above: string, last: string) => beforeCutOff([above, last], 1)
 
 describe('the end of a mail is an attribution that is cut off', () => {

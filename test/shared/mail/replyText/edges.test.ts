@@ -1,6 +1,6 @@
 /**
- * Tests quoted history that is on the line of the reply or has no end, unlisted devices, and sentences that resemble
- * these.
+ * Tests quoted history that stands on the line of the reply or has no end, unlisted devices, and sentences that
+ * resemble these cases.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'

@@ -7,7 +7,7 @@ import {
 } from '../../../../shared/mail/replyText/headers.ts'
 
 const block = (...lines: string[]) => isHeaderBlock(lines, 0)
-/** Tells whether a header block is found in a text that has an own text and a blank line above it. */
+/** Tells whether the service finds a header block in a text, below the writer's own text and a blank line. */
 const below = (...lines: string[]) => isHeaderBlock(['Yes.', '', ...lines], 2)
 
 describe('the service recognises the kind of a header line', () => {

@@ -1,6 +1,6 @@
 /**
- * Tests languages and mail programs that the service does not list. If the language or the program is unlisted, a date,
- * an address and the position of a line show which kind of line it is.
+ * Tests languages and mail programs that the service does not list. If the language or the program is unlisted, the
+ * kind of a line follows from a date, an address and the position of the line.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { jsonFault } from '../../../../shared/till/bazaar/jsonBounds.ts'
 
-/** Returns a value inside of the given number of nested lists. */
+/** Wraps a JSON value in the given number of nested lists. */
 function nested(value: unknown, levels: number): unknown {
   let outer = value
   for (let n = 0; n < levels; n++) outer = [outer]

@@ -8,7 +8,7 @@ const rootOf = (schemas: unknown) => ({ components: { schemas } })
 const read = (schema: unknown, schemas: unknown = {}) => readSchema(rootOf(schemas), schema)
 const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-/** Returns a schema inside of the given number of nested arrays. */
+/** Wraps a JSON schema in the given number of nested arrays. */
 function nested(schema: Json, levels: number): Json {
   let outer: Json = schema
   for (let n = 0; n < levels; n++) outer = { items: outer }

@@ -16,8 +16,8 @@ const { pick, int, chance } = createRandom(20_261_122, 'bounds')
 const LISTS = 4_000
 
 /**
- * Makes random lists, and compares the decision of the service with the naive verdict of `passes` for each of the
- * `probes`.
+ * Makes random lists. For each of the `probes`, compares the decision of the service with the verdict of the naive
+ * function `passes`.
  */
 function judge(
   meet: Meet,

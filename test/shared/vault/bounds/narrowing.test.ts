@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { common, isWithin, type Meet } from '../../../../shared/vault/bounds/narrowing.ts'
 
-/** Returns the longer of two texts if it begins with the other text, and otherwise null. */
+/** Returns the longer of two texts if the longer text begins with the shorter text, and otherwise null. */
 const meet: Meet = (one, other) =>
   one.startsWith(other) ? one : other.startsWith(one) ? other : null
 

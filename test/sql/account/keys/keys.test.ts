@@ -92,8 +92,8 @@ test('a second revocation keeps the time of the first, and API keys of other pro
 })
 
 /**
- * Returns API keys that were each used once. The rate limit windows of these API keys are moved one minute into the
- * future, so that no window ends between two requests.
+ * Returns API keys that have each been used once. The rate limit windows of these API keys are moved one minute into
+ * the future, so that no window ends between two requests.
  */
 async function frozenKeys(count: number): Promise<string[]> {
   const made = await Promise.all(Array.from({ length: count }, () => newKey()))

@@ -1,4 +1,4 @@
-/** Tests that strangers who fill the tables of OAuth clients keep no later client out. */
+/** Tests that strangers who fill the tables of OAuth clients cannot prevent the registration of a later client. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import {
   documentId,
@@ -18,7 +18,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const register = (name: string) =>
   registerClient(database.pool, { name, redirectUris: ['https://host.example/cb'] })
 
-/** Adds 10,000 registered OAuth clients. The first is the oldest. */
+/** Adds 10,000 registered OAuth clients. The first of these OAuth clients is the oldest. */
 const fillClients = (age: string) =>
   database.pool.query(
     `insert into oauth_clients (id, name, redirect_uris, created_at)
@@ -47,7 +47,7 @@ test('an OAuth app that registered within the last hour is not replaced by a new
   expect(await findRegisteredClient(database.pool, 'flood1')).not.toBeNull()
 })
 
-/** Adds 5,000 client metadata documents. The first is the oldest. */
+/** Adds 5,000 client metadata documents. The first of these documents is the oldest. */
 const fillDocuments = (age: string) =>
   database.pool.query(
     `insert into oauth_client_documents (id, url, state, name, redirect_uris, wanted_at, fresh_until)

@@ -308,7 +308,7 @@ describe('the service exchanges a refresh token for new tokens', () => {
     if (typeof narrow === 'string') throw new Error(narrow)
     expect(narrow.scopes).toEqual(['mail:read'])
     expect((await authenticateToken(pool, narrow.access))?.identity.scopes).toEqual(['mail:read'])
-    // RFC 6749 §6: a new refresh token has the scopes of the old refresh token.
+    // A new refresh token has the scopes of the old refresh token (RFC 6749 §6).
     const whole = await refresh(grant, narrow.refresh)
     expect(whole).toMatchObject({ scopes: SCOPES })
     expect(await refresh(grant, token, ['vault:use'])).toBe('invalid_scope')

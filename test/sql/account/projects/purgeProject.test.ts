@@ -30,7 +30,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const KEPT = [
   // The rows of the listed tables are kept for audits after the deletion of a project.
   ...['payments', 'seller_endpoints', 'api_keys'],
-  // The row of a project in `project_retention` is kept for as long as its payments are kept.
+  // The service keeps the row of a project in `project_retention` as long as it keeps the payments of the project.
   'project_retention',
   // The rows of the listed tables disappear when the messages and threads to which they belong are deleted.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],

@@ -1,4 +1,7 @@
-/** Tests that an owner changes only the mail that the owner saw, and that all its stored parts change together. */
+/**
+ * Tests that an owner can change only the version of the mail that the owner saw, and that all stored parts of the mail
+ * change together.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { subjectKey } from '../../../../shared/mail/threading.ts'

@@ -1,4 +1,4 @@
-/** Tests whom the service tells about a mail that waits for approval, and how often. */
+/** Tests which people the service notifies about a mail that waits for approval, and how often. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { addApprovalLink } from '../../../../sql/account/approvalLinks.ts'
 import { findApproval, findApprovalOf } from '../../../../sql/account/approvals.ts'
@@ -47,7 +47,7 @@ async function runAt(key: string): Promise<Date | null> {
   return rows[0]?.run_at ?? null
 }
 
-/** Stores the link that a notification to the address contains. */
+/** Stores the approval link that a notification to the given address contains. */
 const link = (approvalId: string, address: string) =>
   addApprovalLink(pool, { token: `${approvalId}${address}`, approvalId, address })
 

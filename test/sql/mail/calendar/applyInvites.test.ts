@@ -1,4 +1,4 @@
-/** Tests which messages may change an event in the calendar of a project, and which responses to invitations count. */
+/** Tests which messages may change an event in the calendar of a project, and which answers to invitations count. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { INVITES_MAX, type ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
 import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
@@ -61,7 +61,10 @@ async function newCalendar() {
   return {
     row,
     take,
-    /** Applies a received invite. @returns the invite as its message shows it. */
+    /**
+     * Applies a received invite.
+     * @returns the invite in the form in which its message shows the invite.
+     */
     shown: (one: ReadInvite) => transaction(pool, (db) => applyInvites(db, message(), [one])),
     /** Applies a calendar invitation that the project itself has sent. */
     send: (one: ReadInvite) =>

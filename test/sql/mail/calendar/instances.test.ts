@@ -1,5 +1,6 @@
 /**
- * Tests when the instances of a recurring event are computed, by which run of the job, and which of them are stored.
+ * Tests when the instances of a recurring event are computed, which run of the job computes the instances, and which
+ * instances are stored.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
@@ -104,7 +105,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     const claim = randomUUID()
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 1 })
     expect(await take(projectId)).toBeNull()
-    // An event that is due for another run does not come before the event of the claim.
+    // If another event is also due, the same claim still gets the event that it got before.
     const waiting = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(DAY_MS) })
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 2 })
     expect(await take(projectId)).toMatchObject({ row: waiting, tries: 1 })

@@ -1,4 +1,4 @@
-/** Tests which aggregate reports are stored, for how long, and which of them the sums count. */
+/** Tests which aggregate reports (DMARC and TLS) are stored, for how long, and which reports count in the sums. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { storeReport, sumReports } from '../../../../sql/mail/domains/aggregateReports.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -28,7 +28,7 @@ const store = (changes: Partial<Report> = {}) =>
     ...changes,
   })
 const storedCount = async () => (await pool.query('select from aggregate_reports')).rows.length
-/** Stores reports of other domains with the given age. */
+/** Stores aggregate reports of the given age from other domains. */
 const fill = (count: number, interval: string) =>
   pool.query(
     `insert into aggregate_reports (kind, domain, reporter, report_id, begins_at, ends_at, is_proven, received_at)

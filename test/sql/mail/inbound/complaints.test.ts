@@ -1,4 +1,7 @@
-/** Tests that a complaint belongs only to a copy whose envelope sender this service made, and counts once. */
+/**
+ * Tests that a complaint belongs only to a copy whose envelope sender this service made, and that a complaint counts
+ * only once.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   type BounceKeys,

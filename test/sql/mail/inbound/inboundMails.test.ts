@@ -1,6 +1,6 @@
 /**
- * Tests that a spooled mail (accepted, but not yet sorted) becomes one inbound mail for each live inbox. The bytes of a
- * mail are kept while a database row needs them.
+ * Tests that a spooled mail (accepted, but not yet moved to PostgreSQL) becomes one inbound mail for each inbox of a
+ * live project. The bytes of a mail are kept while a database row needs them.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'

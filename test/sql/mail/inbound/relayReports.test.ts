@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Stores a sent message whose copies a relay took, with the id of the relay for the first copy. */
+/** Stores a sent message whose copies a mail relay accepted, with the relay's id for the first copy. */
 async function handedOver(projectId?: string) {
   const sent = await newSent(pool, { to: TO, ...(projectId === undefined ? {} : { projectId }) })
   const relayId = `relay-id-${++relayIds}`

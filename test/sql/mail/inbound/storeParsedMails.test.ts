@@ -1,4 +1,4 @@
-/** Tests that each parsed mail of an inbox is stored once, under its own Message-ID, in its thread. */
+/** Tests that each parsed mail of an inbox is stored once, under a unique Message-ID, and in the right thread. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { storeParsedMails } from '../../../../sql/mail/inbound/storeParsedMails.ts'
 import { deleteMessage } from '../../../../sql/mail/messages/deleteMail.ts'
@@ -130,7 +130,7 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
     expect(ids[8]).toBe('<y.8@example.com>')
-    // If eight numbers are already in use, the number that is added to the Message-ID is random.
+    // If the numbers of eight tries are already in use, a random number is added to the Message-ID.
     expect(ids.slice(9)).not.toContain('<y.9@example.com>')
   })
 

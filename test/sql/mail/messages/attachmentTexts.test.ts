@@ -22,7 +22,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 type Found = { projectId: string; row: string }
 
-/** Stores a received message whose attachments att_1 to att_3 wait for reading, unless fewer are named. */
+/** Stores a received message with the given attachments, which wait until the reading job reads them. */
 async function received(ids: readonly string[] = ['att_1'], projectId?: string): Promise<Found> {
   const owner = projectId ?? (await newProject(pool))
   const { messageId } = await receive(pool, owner)

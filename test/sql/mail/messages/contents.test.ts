@@ -52,8 +52,8 @@ test('an attachment is found by its id in its message, but another project canno
   expect(await find('att_12')).toBe('no attachment')
   expect(await find('att_2', stranger)).toBeNull()
   const listed = await listSentAttachments(pool, noBlobs, sent.row)
-  // Attachments are listed by number, so att_10 comes after att_9. In alphabetical order att_10 would come before
-  // att_2.
+  // The list orders attachments by their number, so att_10 comes after att_9. In alphabetical order att_10 would come
+  // before att_2.
   expect(listed.map(({ filename, content }) => [filename, content.toString()])).toEqual(
     attachments.map(({ filename }) => [filename, `bytes of ${filename}`]),
   )

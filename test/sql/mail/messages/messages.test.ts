@@ -30,8 +30,8 @@ const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
 /**
- * Makes an inbox whose messages are one minute apart, beginning with `m0`, and another inbox with the same number of
- * messages.
+ * Makes two inboxes with the same number of messages. The messages of the first inbox are one minute apart, beginning
+ * with `m0`.
  */
 async function inbox(count: number): Promise<string> {
   const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]

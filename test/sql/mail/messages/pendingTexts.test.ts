@@ -26,7 +26,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 type TextColumns = { state?: string; claimed_at?: Date; content?: string; chars?: number }
 
-/** Stores a sent message with an attachment that waits for reading. */
+/** Stores a sent message with an attachment that the reading job has not read yet. */
 async function waiting(
   projectId: string,
   status: string | null = 'queued',

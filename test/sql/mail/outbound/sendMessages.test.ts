@@ -285,8 +285,8 @@ describe('the service enforces the send quota of a project', () => {
     const first = wordsOf([keyed(projectId, 'a'), keyed(projectId, 'z')], 9)
     await blocked(pool, 1)
     const second = wordsOf([to(projectId, 1)], 9)
-    // If the rows were locked in another order, the second batch would change the quota while the third batch locks it.
-    // The test first waits until the second batch of send intents is blocked or has ended.
+    // If the rows were locked in another order, the second batch would change the quota while the third batch holds the
+    // lock on the quota. The test first waits until the second batch of send intents is blocked or has ended.
     await Promise.race([second, blocked(pool, 2)])
     const third = wordsOf([keyed(projectId, 'a')], 9)
     await blocked(pool, 3)

@@ -1,6 +1,6 @@
 /**
  * Tests when the parts of the search index (leaves, and segments of several leaves) are built, merged and checked, and
- * what they contain.
+ * what the parts contain.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
@@ -87,8 +87,8 @@ const ranges = async (projectId: string) =>
   (await listSegments(pool, projectId)).map(({ firstLeaf, lastLeaf }) => [firstLeaf, lastLeaf])
 
 /**
- * Returns the words of all search index segments in stored order, each with its leaves and the positions of its
- * messages in them.
+ * Returns the words of all search index segments in stored order. Each word comes with its leaves, and with the
+ * positions of its messages in the leaves.
  */
 async function words(projectId: string): Promise<[word: string, places: string][]> {
   const found: [string, string][] = []

@@ -1,5 +1,5 @@
 /**
- * Tests in which batches a search reads the messages that may match, and which time limit each batch sets for later
+ * Tests in which batches a search reads the messages that may match, and which time bound each batch sets for later
  * batches.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -37,7 +37,10 @@ const wanted = (projectId: string, change: Partial<Wanted> & { typed?: string } 
 })
 
 type Reader = typeof pendingCandidates
-/** Returns the batches as the row numbers of their messages, each with its time limit in seconds after the start. */
+/**
+ * Returns the batches as the row numbers of their messages. Each batch comes with its time bound in seconds after the
+ * start.
+ */
 async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   const found: { rows: number[]; bound: number }[] = []
   for await (const { rows, boundMs } of reader(pool, wanted(...given)))
@@ -131,8 +134,8 @@ describe('a search gets the pending messages, which are in no segment of the sea
 describe('a search gets the messages in segments of the search index', () => {
   type Leaf = { leaf: number; rows: number[]; since?: number; until?: number; words?: string[] }
   /**
-   * Stores a segment of the search index. Each leaf of the segment contains the given words in all messages, and has
-   * its number as its time.
+   * Stores a segment of the search index. All messages of a leaf contain the given words. The time of the messages is
+   * the number of the leaf.
    */
   async function segment(
     projectId: string,

@@ -1,4 +1,4 @@
-/** Tests which message a waiting agent gets: the first one that was received later and fits every filter. */
+/** Tests which message a waiting agent gets: the first later message that fits every filter. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import { type Awaited, findFirstReceived } from '../../../../sql/mail/search/findFirstReceived.ts'
@@ -22,12 +22,15 @@ type Given = {
   second: number
   subject?: string
   labels?: string[]
-  /** Lists the contents that the message has. */
+  /** Lists the kinds of content that the message has, such as a one-time code. */
   has?: readonly Kind[]
   isSent?: boolean
 }
 
-/** Stores a message with the time of a second after the start. @returns the Message-ID of the message. */
+/**
+ * Stores a message whose time is the given number of seconds after the start.
+ * @returns the Message-ID of the message.
+ */
 async function store(projectId: string, given: Given): Promise<string> {
   const { second, subject = 'Order', labels = [], has = [], isSent = false } = given
   const { messageId } = isSent

@@ -1,4 +1,7 @@
-/** Tests the order of the hits of a search, and which projects are so small that a search needs no index. */
+/**
+ * Tests the order of the hits of a search (the matching messages), and which projects are so small that a search needs
+ * no index.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   LEAF_MESSAGES,
@@ -42,7 +45,7 @@ async function addSegment(projectId: string, rows: readonly number[]): Promise<v
   await insertBlocks(pool, id, writer.take(true))
 }
 
-/** Finds the rows of the first hits of a search that every message matches. */
+/** Finds the rows of the first hits in a search that every message matches. */
 async function hitsOf(projectId: string, order: 'newest' | 'oldest', limit: number) {
   const times = { sinceMs: -Infinity, untilMs: Infinity }
   const wanted = { projectId, queries: [parseSearch('word')], order, limit, ...times }

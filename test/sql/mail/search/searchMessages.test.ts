@@ -27,8 +27,8 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /**
- * Sets the number of messages: 4,500 messages fill eighteen leaves of the search index, and sixteen leaves become one
- * segment.
+ * Sets the number of messages. 4,500 messages fill eighteen leaves (groups of messages) of the search index, and
+ * sixteen leaves become one segment.
  */
 const COUNT = 4_500
 const START = Date.UTC(2026, 0, 1)
@@ -145,7 +145,7 @@ test.each(['none', 'half', 'all'] as const)(
         }
       }
     }
-    // The messages of another inbox contain the same words and must not be found.
+    // Another inbox has messages with the same words, and the search must not find these messages.
     const own = await find('seldom', { projectId: neighbour })
     expect([own.messages.map(nameOf), own.more]).toEqual([[10], false])
   },

@@ -82,7 +82,7 @@ const count = async (table: string, projectId: string) => {
   return rows[0].n as number
 }
 
-/** Expects that every query finds the same messages as PostgreSQL, which reads the words of each message. */
+/** Expects that every query finds the same messages as PostgreSQL. PostgreSQL reads the words of each message. */
 async function expectAllFound(projectId: string) {
   for (const queries of [...QUERIES, ...FIELDS].map((query) => [query])) {
     const { rows } = await pool.query<{ id: string }>(
@@ -173,7 +173,7 @@ test('a weekly check removes the words of a deleted message from its search segm
     await count('search_segments', projectId),
     await count('search_leaves', projectId),
   ]).toEqual([0, 0])
-  // All leaves were deleted, so the new leaves of the search index may use the same numbers again.
+  // All leaves (groups of messages) were deleted, so the new leaves of the search index may use the same numbers again.
   await store(projectId, many(projectId, 240))
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
@@ -217,7 +217,7 @@ test('a search for a prefix of very many words finds every message, although it 
   }
   const all = [[1, Array.from({ length: 240 }, (_, place) => place)]]
   expect([await placesIn(), await placesIn(100_000)] as unknown).toEqual([all, all])
-  // A search for a prefix does not read blocks of the segment that contain only words with other beginnings.
+  // A search for a prefix skips those blocks of the segment that contain only words with other beginnings.
   expect(await readBeginnings(pool, segment!, [{ term: 'manz', prefix: true }])).toEqual(new Map())
   const count = async (typed: string) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 5_000 }
@@ -261,8 +261,8 @@ test('a search finds every message stored before it, even while the search index
   const write = async () => {
     for (let n = 0; n < 60; n++) {
       const rows = await store(projectId, Array<string>(90).fill(vectorOf(projectId, 'other')))
-      // An update adds the searched word to five messages, possibly while the builder writes these messages into a leaf
-      // of the search index.
+      // An update adds the searched word to five messages. At the same time, the builder may write these messages into
+      // a leaf of the search index.
       await pool.query('update messages set search = $2::tsvector where row = any ($1::bigint[])', [
         rows.slice(0, 5),
         known,

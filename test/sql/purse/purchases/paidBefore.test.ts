@@ -1,4 +1,4 @@
-/** Tests what the service knows of the earlier payments of a project: hosts, payees and base prices. */
+/** Tests what the service knows about the earlier payments of a project: hosts, payees and base prices. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { type PaidPlace, readPaidBefore } from '../../../../sql/purse/purchases/paidBefore.ts'
@@ -26,14 +26,17 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a project that has signed payments of the given prices, and reads what it paid before. */
+/** Makes a project that has signed payments of the given prices, and reads the project's earlier payments. */
 async function paidBefore(prices: bigint[], places: PaidPlace[] = [PLACE]) {
   const purse = await newPurse(pool, keyring)
   for (const price of prices) await purse.reserve([await purse.wanted(price)])
   return readPaidBefore(pool, purse.projectId, places)
 }
 
-/** Makes the memory of a place whose last payment and base price are given. */
+/**
+ * Makes the record of earlier payments for a place (host, path, tool and payee) with the given last payment and the
+ * given base price.
+ */
 async function remembered(lastAtomic: bigint, base: { atomic: bigint; at: Date }) {
   const before = await paidBefore([])
   before.note(PLACE, lastAtomic, base)

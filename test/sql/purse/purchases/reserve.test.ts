@@ -1,6 +1,6 @@
 /**
- * Tests a group of payments that one purse (the wallet of a project) makes. Each payment reduces what the limits leave
- * for the next payment.
+ * Tests a group of payments that one purse (the wallet of a project) makes together. Each payment reduces what the
+ * limits leave for the next payment.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'

@@ -195,7 +195,8 @@ describe('a seller changes an endpoint', () => {
     const { endpoint } = await change({ metadata: two })
     expect(endpoint.metadata as object).toEqual({ tags: ['x'], name: 'b' })
     expect(endpoint.seen).toEqual({})
-    // A check reads again what the server of the endpoint reports, or the public list would never show it again.
+    // A check must read again the data that the server of the endpoint reports, because otherwise the public list would
+    // never show this data again.
     expect(await checks(id)).toBe(1)
     await see()
     await dropJobs(pool)

@@ -1,4 +1,4 @@
-/** Tests when a check of an endpoint is queued again, and that rival changes of the endpoint count first. */
+/** Tests when a check of an endpoint is queued again, and that concurrent changes of the endpoint take precedence. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { newEndpointId } from '../../../../shared/ids.ts'
 import {

@@ -29,8 +29,8 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
 /**
- * Contains the gas wallet of one test, with an address that no earlier test used. `elsewhere` is a gas wallet that has
- * the same address on another chain.
+ * Holds the gas wallet of one test, with an address that no earlier test used. The field `elsewhere` is a gas wallet
+ * that has the same address on another chain.
  */
 let wallet: WalletId
 let elsewhere: WalletId

@@ -1,4 +1,7 @@
-/** Tests which waiting payments one settler takes, and which of them get a transaction of their own. */
+/**
+ * Tests which waiting payments one settler (a worker that settles payments) takes, and which payments get their own
+ * transaction.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
@@ -31,7 +34,7 @@ import {
 const PAYER: Address = '0x00000000000000000000000000000000000000Aa'
 let database: TestDatabase
 let pool: TestDatabase['pool']
-/** Is the id of a chain on which only the payments of one test wait. */
+/** Holds the id of a chain on which only the payments of one test wait. */
 let chainId = 1_000
 
 beforeAll(async () => {

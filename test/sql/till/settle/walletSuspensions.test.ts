@@ -27,7 +27,7 @@ const { chainId } = WALLET
 let database: TestDatabase
 let pool: TestDatabase['pool']
 let codes = 0
-/** Is the hash of the contract code of the wallets of one test. */
+/** Holds the hash of the contract code that the wallets of one test have. */
 let code: Hex
 const OTHER_CODE = pad('0xffff')
 

@@ -23,8 +23,8 @@ let pool: TestDatabase['pool']
 let wallets = 0
 let wallet: WalletId
 /**
- * Contains two gas wallets besides `wallet`. The first wallet has the same address on another chain, and the second has
- * another address on the same chain.
+ * Holds two more gas wallets besides `wallet`. The first wallet has the same address on another chain, and the second
+ * has another address on the same chain.
  */
 let others: WalletId[]
 const addressOf = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as Address

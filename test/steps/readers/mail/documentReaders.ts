@@ -62,7 +62,7 @@ export const DOCUMENT_READERS: readonly Reader[] = [
     HTML_MAX,
     HTML,
     (text) => readHtmlDocument(bytes(text)),
-    // The budget of extra steps is large enough for visibleHtml, and for 500 links of 2,000 characters each.
+    // The number of additional steps is large enough for visibleHtml, and for 500 links of 2,000 characters each.
     { budget: 1_400_000 },
   ),
   mailReader('documents/office/xml.ts readXml', MAIL_MAX, HTML, (text) =>

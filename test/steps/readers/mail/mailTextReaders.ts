@@ -57,7 +57,7 @@ import type { Reader } from '../reader.ts'
 import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
 
 const LINE_MAX = 400
-/** Writes each 4,000 characters of a text as an address. */
+/** Writes each piece of 4,000 characters of a text as an address. */
 const addresses = (text: string): string =>
   (text.match(/[\s\S]{1,4000}/g) ?? []).map((part) => `https://a.example/${part}`).join('\n')
 /**

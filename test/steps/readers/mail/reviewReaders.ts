@@ -11,9 +11,7 @@ import type { Reader } from '../reader.ts'
 import { pieces } from '../readerOf.ts'
 import { mailReader, TYPED_MAX } from './mailReader.ts'
 
-/**
- * Contains characters that hide words from a reviewer, and the characters that the review shows in their place.
- */
+/** Holds characters that hide words from a reviewer, and also the characters that the review shows in their place. */
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
 }

@@ -9,7 +9,7 @@ export type EventLines = {
   stamp?: string
   organizer?: string
   attendees?: readonly string[]
-  /** Contains further lines of the calendar event in the file. */
+  /** Holds further lines of the calendar event in the file. */
   lines?: readonly string[]
   start?: string
   end?: string

@@ -13,9 +13,9 @@ export const startDevnetTill = (): Promise<TestTill> =>
 
 export type PaidShop = Disposable & {
   url: string
-  /** Contains the payment headers in the order in which they arrived, with repeats. */
+  /** Holds the payment headers in the order in which they arrived, with repeats. */
   paid: string[]
-  /** Contains the bodies of the webhook requests. */
+  /** Holds the bodies of the webhook requests. */
   hooks: string[]
 }
 

@@ -1,4 +1,4 @@
-/** Answers the calls of a paywall over HTTP as the service does, so that a test can change each answer. */
+/** Responds to the calls of a paywall over HTTP as the service would, so that a test can change each response. */
 import type { Challenge, Grant, RedeemResult } from '../../../../api/client/calls/payments.ts'
 import { Purser } from '../../../../api/client/purser.ts'
 import { payTo, requirement } from './payment.ts'
@@ -18,7 +18,10 @@ export const CHALLENGE: Challenge = {
   headers: { 'PAYMENT-REQUIRED': encodeHeader(REQUIRED) },
 }
 
-/** Returns a payment header that no earlier call has returned. Its time window ends in one minute. */
+/**
+ * Returns a payment header that no earlier call has returned. The time window of the payment's authorization ends in
+ * one minute.
+ */
 export const newPaymentHeader = (): string =>
   encodeHeader({
     payload: {
@@ -62,7 +65,7 @@ export type ShopService = {
   calls: Call[]
   /** Lists the idempotency keys of the redeem calls. */
   keys(): (string | null)[]
-  /** Replaces the answer of the service to each call, until the test sets null. */
+  /** Replaces the response of the service to each call, until the test sets null. */
   answer: ((call: Call) => unknown) | null
 }
 

@@ -22,7 +22,7 @@ const ZONE: Zone = {
   'honest.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   's1._domainkey.honest.test TXT': [[dkimRecord.slice(0, 200), dkimRecord.slice(200)]],
   '_dmarc.honest.test TXT': [['v=DMARC1; p=reject']],
-  // The SPF record of victim.test allows only an IP address that the test client does not use.
+  // The SPF record of victim.test allows only an IP address from which the test client does not send.
   'victim.test TXT': [['v=spf1 ip4:192.0.2.1 -all']],
   '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
   'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
@@ -33,7 +33,7 @@ const ZONE: Zone = {
   'endless.test TXT': [['v=spf1 include:endless.test -all']],
 }
 
-/** Contains the DNS zone with the mail domains of the service. */
+/** Holds the DNS zone with the mail domains of the service. */
 const mailZone: MailZone = {}
 const answering = fakeLookUp(ZONE)
 
@@ -42,7 +42,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Some name servers in the test never answer. All other name servers take 5 ms for an answer.
+    // Some name servers in the test never answer. All name servers except the silent ones take 5 ms for an answer.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)
@@ -62,8 +62,8 @@ const write = (from: string, headers = '', body = 'Hello there.') =>
 const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem }
-  // Without signTime, the DKIM signer reads the clock twice, and a new second can begin between the two reads. For this
-  // reason, 1 of 1,500 signatures was invalid without signTime.
+  // Without signTime, the DKIM signer reads the clock twice, and the second of the clock may change between the two
+  // reads. For this reason, 1 of 1,500 signatures was invalid without signTime.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
   return signatures + message
@@ -179,8 +179,8 @@ test('a mail with a forged From header is labelled even if the name servers do n
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // The DNS never answers the queries for the DKIM keys of the ten signatures. The service waits no longer for ten
-    // DKIM keys than for one key, so enough time is left to check SPF.
+    // The DNS never answers the queries for the DKIM keys of the ten signatures. For ten DKIM keys, the service waits
+    // no longer than for one key, so that enough time is left to check SPF.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])

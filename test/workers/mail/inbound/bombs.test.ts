@@ -1,5 +1,6 @@
 /**
- * Tests that each hostile file is read within the limits of time and memory, and that the next file is read afterwards.
+ * Tests that reading a hostile file stays within the limits of time and memory, and that the next file is read
+ * afterwards.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { BOMBS } from '../../../support/mail/bombs.ts'
@@ -15,8 +16,8 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 /**
- * Limits the processor time that reading an attachment (workers/mail/inbound/readAttachments.ts) and starting the child
- * process may take together.
+ * Limits the processor time for reading an attachment (workers/mail/inbound/readAttachments.ts), including the start of
+ * the child process.
  */
 const CPU_MAX_MS = 16_000
 

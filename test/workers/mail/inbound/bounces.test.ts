@@ -66,8 +66,8 @@ test('a bounce changes status, label and thread of the bounced message, blocks t
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // The mail with the bounce report is not authenticated. The bounce report is trusted only because it was sent to
-    // the secret bounce address.
+    // The mail with the bounce report is not authenticated. The service trusts the bounce report only because the
+    // report was sent to the secret bounce address.
     ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body

@@ -36,7 +36,7 @@ test('no change is lost if messages are delivered, sent, bounced, labelled and d
       numbers.map(async (n) => {
         const recipient = `gone${n}@example.com`
         const { messageId } = await sendMail(agent, { to: [recipient] })
-        // A bounce can arrive before the service commits the record of the attempt that sent the mail.
+        // A bounce can arrive before the service has recorded the attempt that sent the mail.
         await Promise.all([
           deliver(standardBounce({ messageId, recipient, to: agent.address })),
           ...(isDeleted(n) ? [agent.delete(messagePath(messageId))] : []),

@@ -1,4 +1,4 @@
-/** Tests that a process that does not start takes no recurring event out of the calendar. */
+/** Tests that recurring events stay in the calendar if the process that computes their instances does not start. */
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { createExpandEvents } from '../../../../workers/mail/inbound/expandEvents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'

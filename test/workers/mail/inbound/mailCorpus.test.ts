@@ -74,7 +74,8 @@ for (const { name, items: files } of mailCorpora()) {
       ({ text, subject }) => text.trim() !== '' || subject.trim() !== '',
     )
     expect(readable.length / messages.length).toBeGreaterThan(READABLE_SHARE)
-    // If a message has a missing boundary or an endless header, its raw text is shown, which is never empty.
+    // If a message has a missing boundary or an endless header, the service shows the raw text of the message, which is
+    // never empty.
     const unparseable = messages.filter(({ labels }) => labels.includes('unparseable'))
     expect(unparseable.length / messages.length).toBeLessThan(UNPARSEABLE_SHARE)
     expect(unparseable.filter(({ text }) => text.trim() === '')).toEqual([])
@@ -91,7 +92,7 @@ for (const { name, items: files } of mailCorpora()) {
       const raw = await download(agent, `${messagePath(messageId)}/raw`)
       expect(originals.has(raw.toString('latin1'))).toBe(true)
     }
-    // The memory limit for 13 MB of mail includes the parser, the database driver and garbage.
+    // The memory limit for 13 MB of mail includes the memory for the parser, for the database driver, and for garbage.
     expect(process.memoryUsage().rss - before).toBeLessThan(1024 * 1024 * 1024)
   })
 }

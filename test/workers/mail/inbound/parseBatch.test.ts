@@ -50,7 +50,7 @@ async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[
   return rows.map(({ id }) => id)
 }
 
-/** Returns the queued jobs without the jobs for the search index, because each project has a search index job. */
+/** Returns the queued jobs except the search index jobs, because each project has a search index job. */
 const jobsOf = async (pool: Pool) => {
   const { rows } = await pool.query<{ key: string; payload: { inboundIds?: string[] } }>(
     `select key, payload from graphile_worker._private_jobs

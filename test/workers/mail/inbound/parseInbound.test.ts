@@ -72,7 +72,7 @@ test('a valid message is parsed even after several failed attempts of its parser
 async function refusedMail(raw: string) {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
-  // The constraint `no_html` makes the database refuse the message, as an unforeseen error would.
+  // Because of the constraint `no_html`, the database refuses the message, as an unforeseen error would.
   await service.database.pool.query(
     'alter table messages add constraint no_html check (html_body is null)',
   )
@@ -139,8 +139,8 @@ const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
 }
 
 /**
- * Returns a database pool that calls `before` ahead of each query about an inbound mail, and `after` when the query has
- * ended.
+ * Returns a database pool that calls `before` ahead of each query about an inbound mail, and calls `after` when the
+ * query has ended.
  */
 const watched = (
   pool: Pool,
@@ -309,7 +309,7 @@ test('messages of one inbox that are parsed at the same time are stored in one t
   }
   const policies = new Set<string>()
   const counting: LookUp = (name, type) => {
-    // The parser looks up the DMARC policy last, directly before a message is stored.
+    // The parser looks up the DMARC policy as the last step, directly before the message is stored.
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }
@@ -333,7 +333,7 @@ test('messages of one inbox that are parsed at the same time are stored in one t
     'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
     [projectId],
   )
-  // The first message is stored in a separate transaction. A mail with a late DNS answer can miss the second
+  // The first message is stored in a separate transaction. A mail whose DNS answer comes late can miss the second
   // transaction, so the test allows a few more transactions.
   expect(rows[0]!.transactions).toBeLessThan(5)
 })

@@ -1,4 +1,4 @@
-/** Tests that the reading job ends the reading of every attachment. */
+/** Tests that the reading job brings the reading of every attachment to an end. */
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import type { Blobs } from '../../../../sql/blobs/blobs.ts'
 import { LostObjectError } from '../../../../sql/blobs/sealedBlob.ts'
@@ -16,10 +16,10 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /**
- * Stores a message with an attachment that waits for reading.
+ * Stores a message with an attachment that the reading job has not read yet.
  * @param read returns the content of the attachment.
- * @returns a function that runs the reading job, and a function that returns the state of the attachment and lets
- * another run take the attachment.
+ * @returns a function that runs the reading job, and a function that returns the state of the attachment and allows
+ * another run to take the attachment.
  */
 async function waiting(filename: string, read: () => Promise<Buffer>) {
   const { pool } = database

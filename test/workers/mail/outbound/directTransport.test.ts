@@ -219,7 +219,7 @@ async function startHost(host: string, onClient: (client: Socket) => void) {
 
 /**
  * Forwards the bytes of a client to a mail host. If the function `answer` returns a reply for some bytes, the client
- * gets this reply, and the bytes are not forwarded.
+ * gets this reply, and the proxy does not forward the bytes.
  */
 const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (client: Socket) => {
   const outer = connect(first.port, host)
@@ -387,7 +387,8 @@ test('a domain whose mail host hangs delays neither mail to other recipients nor
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
-    // The result at the domain that responds fast does not end the attempt at the domain that hangs.
+    // The attempt must continue for the domain that hangs, although the result at the domain that responds fast has
+    // arrived.
     const { rows } = await service.database.pool.query(
       `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
        where m.message_id = $1`,

@@ -17,8 +17,8 @@ const AT_ONCE = 5
 const AWAY_MS = 13_000
 
 /**
- * Delays the SMTP reply that follows the data of a mail, for every mail. The function `answer` cuts the connection to
- * the database, and then sends the delayed SMTP replies.
+ * Delays the SMTP reply that follows the data of a mail, for every mail. The function `answer` first cuts the
+ * connection to the database, and then sends the delayed SMTP replies.
  */
 function cutBeforeReplies(sink: Sink, proxy: TcpProxy) {
   const gate = Promise.withResolvers<null>()

@@ -1,6 +1,6 @@
 /**
- * Tests mail to domains with an MTA-STS policy (RFC 8461). The policies come over real HTTPS, and the mail hosts use
- * real STARTTLS.
+ * Tests mail to domains with an MTA-STS policy (RFC 8461). The test serves the policies over real HTTPS, and the mail
+ * hosts of the test use real STARTTLS.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
@@ -28,8 +28,8 @@ const hosts = [
 ]
 const certificate = newCertificate(...hosts, ...DOMAINS.map((name) => `mta-sts.${name}.test`))
 /**
- * Maps the URL host of each MTA-STS policy to the text of the policy. The list `asked` contains the hosts from which
- * the service fetched a policy.
+ * Maps the URL host of each MTA-STS policy to the text of the policy. The list `asked` holds the hosts from which the
+ * service fetched a policy.
  */
 const policies: Record<string, string> = {}
 const asked: string[] = []

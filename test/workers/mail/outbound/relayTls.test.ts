@@ -95,7 +95,7 @@ test('a relay with a self-signed certificate gets no password, unless the settin
     const other = { SMTP_RELAY_URL: relay.url, SMTP_RELAY_CA_FILE: join(TLS, 'second.crt') }
     expect((await sendUnder(other)).outcomes[0]!.state).toBe('deferred')
     expect([relay.logins, relay.mails]).toEqual([[], []])
-    // The service connects to the mail relay by its address, so the pinned certificate needs no name.
+    // The service connects to the mail relay by its IP address, so the pinned certificate needs no host name.
     const named = await sendUnder({ SMTP_RELAY_URL: relay.url, SMTP_RELAY_CA_FILE: FIRST })
     expect([offer, named.outcomes.map(({ state }) => state)]).toEqual([offer, ['sent', 'sent']])
     expect(named.lines).toEqual([])
@@ -121,7 +121,7 @@ test('mail to a relay without a login needs trusted STARTTLS if the relay offers
   await using relay = await startRelay({ startTls: true })
   const strange = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl })
   expect(strange.outcomes[0]!.error).toContain('the relay offers no trusted TLS')
-  // The mail relay in this test requires credentials, so it refuses the mail with 530.
+  // The mail relay in this test requires credentials, so the relay refuses the mail with the reply 530.
   for (const env of [{ SMTP_RELAY_TLS: 'off' }, { SMTP_RELAY_CA_FILE: FIRST }]) {
     const { outcomes } = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl, ...env } as never)
     expect(outcomes[0]!.error).toStartWith('530 ')

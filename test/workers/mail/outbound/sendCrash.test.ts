@@ -33,7 +33,7 @@ test('if a worker dies after the SMTP reply 250 and before the database commit, 
   await waitFor('both copies', () => sink.mails.length === 2)
   doomed.child.kill('SIGKILL')
   expect(await doomed.exited).toBe('SIGKILL')
-  // The killed worker's connection and its open transaction are gone.
+  // The connection of the killed worker is closed, and the open transaction of this connection has ended.
   await proxy.cut()
   expect(
     (await agent.get(`/v0/messages/${encodeURIComponent(messageId)}`)).body.deliveryStatus,

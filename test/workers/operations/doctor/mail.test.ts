@@ -1,6 +1,6 @@
 /**
- * Tests the mail sections of the doctor with a name server of correct and wrong zones, and with real SMTP and HTTPS
- * servers.
+ * Tests the mail sections of the doctor (the service's self-check) with a name server of correct and wrong zones, and
+ * with real SMTP and HTTPS servers.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Answer } from 'dns-packet'
@@ -75,7 +75,7 @@ const mx = (name: string, exchange: string, preference = 10): Answer => ({
   data: { preference, exchange },
 })
 const address = (name: string, data: string): Answer => ({ type: 'A', name, data })
-/** Splits a DKIM key, because the key is longer than one string of a TXT record. */
+/** Splits a DKIM key into several strings, because the key is longer than one string of a TXT record. */
 const long = (text: string) => text.match(/.{1,255}/g)!
 
 const rightZone = (): Answer[] => [
@@ -273,7 +273,7 @@ test('a report host of another organisation below the same public suffix must al
 })
 
 test('the CAA records of the mail host are compared with the certificate of the SMTP listener, and not of BASE_URL', async () => {
-  // The issuer of a self-signed certificate has the first name of the certificate.
+  // In a self-signed certificate, the name of the issuer is the first name of the certificate.
   const web = await serveTls(newCertificate('amazon.test'), (_request, response) => response.end())
   const { http } = service.config
   const found = await lookAt({ http: { ...http, baseUrl: `https://127.0.0.1:${web}` } })
@@ -338,7 +338,7 @@ test('under an enforced MTA-STS policy, `bun run doctor` reports a listener with
 
 test('if the SMTP listener does not use port 25, `bun run doctor` names the settings for port 25', async () => {
   const smtp = { ...service.config.smtp, host: '127.0.0.1', port: sink.port }
-  // No process listens on port 1, so the doctor finds no SMTP listener.
+  // No process listens on port 1, so the doctor (the self-check) finds no SMTP listener.
   const findings = await lookAt({ smtp }, { ports: { smtp: 1, https } })
   expect(of(findings, 'listener at 127.0.0.1')).toMatchObject({
     verdict: 'broken',
@@ -346,8 +346,8 @@ test('if the SMTP listener does not use port 25, `bun run doctor` names the sett
     fix: expect.stringMatching(/^SMTP_HOST=0\.0\.0\.0 SMTP_PORT=25/),
   })
   expect(of(findings, 'port 25 outward').verdict).toBe('broken')
-  // The doctor cannot reach port 25 from outside, so the doctor reads the certificate from the SMTP listener on this
-  // machine.
+  // The doctor (the self-check) cannot reach port 25 from outside, so the doctor reads the certificate from the SMTP
+  // listener on this machine.
   expect(of(findings, 'certificate of the listener').found).toContain(`for ${MX}`)
   const foreign = await lookAt({ smtp, mailHostname: 'gmail.com' })
   expect(of(foreign, 'certificate of the listener')).toMatchObject({

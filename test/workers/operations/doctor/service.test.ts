@@ -1,6 +1,6 @@
 /**
- * Tests the doctor's checks of settings, database, web, webhooks, storage and chain. Each check examines a real part of
- * the service and no mock.
+ * Tests the checks of the doctor (the service's self-check) for settings, database, web, webhooks, storage and chain.
+ * Each check examines a real part of the service and no mock.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Config, parseConfig } from '../../../../shared/config/config.ts'
@@ -33,8 +33,8 @@ function lookAt(
   more: Partial<DoctorTools> = {},
 ): Promise<Finding[]> {
   const { config, url, database } = till.service
-  // The API chose its port after the settings were read, so the base URL is replaced, but only for the section that
-  // calls the API.
+  // The API chose its port after the settings were read. Therefore the test replaces the base URL, but only for the
+  // section that calls the API.
   const http = section === 'service' ? { ...config.http, baseUrl: url } : config.http
   const base = { ...config, http }
   const own = { ...base, chain: { ...config.chain, rpcUrls: [till.rpcUrl] }, ...change }
@@ -54,7 +54,7 @@ test('`bun run doctor` checks a service and its database, and reports the age of
   const before = await lookAt('service')
   expect(of(before, 'version').verdict).toBe('ok')
   expect(of(before, 'migrations').verdict).toBe('ok')
-  // The test database runs without synchronous_commit, because the tests need speed and no durability.
+  // The test database runs without synchronous_commit, because the tests need speed, and may lose data.
   expect(of(before, 'synchronous_commit').verdict).toBe('broken')
   expect(of(before, 'max_connections').found).toMatch(/the service may open [1-9]\d* of \d+$/)
   expect(of(before, 'MASTER_KEYS').verdict).toBe('ok')

@@ -1,5 +1,5 @@
 /**
- * Tests several RPC nodes of one chain: on which answers the nodes must agree, and which effects a single dishonest
+ * Tests several RPC nodes of one chain: which answers the nodes must agree on, and which effects a single dishonest
  * node can have.
  */
 import { expect, test } from 'bun:test'
@@ -20,7 +20,7 @@ const block = (number: number, hash = HASH) => ({
   hash,
   parentHash: HASH,
   timestamp: '0x5',
-  // Nodes add fields of their own to a response, and these fields must not break the agreement between the nodes.
+  // Some nodes add their own fields to a response, and these fields must not break the agreement between the nodes.
   [`extra${number}`]: '0x1',
 })
 const receipt = (status: '0x0' | '0x1') => ({
@@ -34,7 +34,7 @@ const receipt = (status: '0x0' | '0x1') => ({
 })
 
 /**
- * Contains the answers of a node by RPC method. The value 'silent' means that the node gives no answer, and 429 means
+ * Maps each RPC method to the answer of a node. The value 'silent' means that the node gives no answer, and 429 means
  * too many requests.
  */
 type Answers = Record<string, (params: any[]) => unknown> | 'silent' | 429
@@ -53,7 +53,7 @@ async function together(all: Answers[], { quorum = 2, silentMs = 1_500 } = {}) {
   const rpc = createQuorumRpc({
     nodes: servers.map(({ url }, n) => ({
       name: 'abcd'[n]!,
-      // A node that answers must not become silent because the machine is busy.
+      // A node that answers must not count as silent only because the machine is busy.
       rpc: createRpc({ url, timeoutMs: all[n] === 'silent' ? silentMs : 60_000 }),
     })),
     quorum,

@@ -1,4 +1,7 @@
-/** Tests the rules by which a quorum of two chain nodes decides replies and rates nodes, with nodes in memory. */
+/**
+ * Tests the rules by which a quorum of two chain nodes decides on replies and rates the nodes. The nodes of this test
+ * are in memory.
+ */
 import { describe, expect, test } from 'bun:test'
 import { createQuorumRpc } from '../../../../workers/till/chain/quorum.ts'
 import {

@@ -1,5 +1,6 @@
 /**
- * Tests payments with three chain nodes when one node is silent, slow, behind, on another chain, or lies in one method.
+ * Tests payments with three chain nodes, of which one is silent, slow, behind, or on another chain, or lies in one
+ * method.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -30,7 +31,7 @@ const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523
 let till: TestTill
 let seller: Agent
 let bad: RpcProxy
-/** Contains a second anvil chain with the same contracts and another history. */
+/** Holds a second anvil chain with the same contracts and another history. */
 let other: Devnet
 let folder: string
 const observed: string[] = []
@@ -142,7 +143,7 @@ test.each(Object.entries(FAULTS))('payments settle while one node is %s', async 
   // The faulty node must change at least one response. Two nodes without a fault can agree before the response of the
   // faulty node arrives.
   if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
-  // The transfer of the payment that gave access is on the chain.
+  // The chain shows the transfer of the payment that gave access.
   const receipt = await till.client.getTransactionReceipt({ hash: txHash! })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === nonce)).toBe(true)

@@ -106,8 +106,8 @@ test('a payment is settled by a stranger’s transaction if the stranger broadca
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
-  // Earlier tests have raised the base fee. With a low base fee the stranger’s transaction still pays a higher tip than
-  // the service’s transaction.
+  // Earlier tests in this file have raised the base fee. With a low base fee, the stranger’s transaction can still pay
+  // a higher tip (priority fee) than the service’s transaction.
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('1') })
   await till.client.mine({ blocks: 1 })
   const settled = await reaches(id, 'settled')

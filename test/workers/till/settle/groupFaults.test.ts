@@ -1,6 +1,6 @@
 /**
- * Tests interference by strangers or payers after a group of payments was sent and before its block. No payment may be
- * made twice or lost.
+ * Tests what happens if strangers or payers interfere after a group of payments was sent and before its block is mined.
+ * No payment may be made twice or lost.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
@@ -161,8 +161,8 @@ for (const [refusals, fate, members] of [
 ] as const) {
   test(`after ${refusals} refusals in settlement groups (several payments in one transaction), a payment ${fate}`, async () => {
     const { pool } = till.service.database
-    // The payer’s balance is enough for only one of its two payments. The simulation of each single payment succeeds,
-    // but the simulation of the second payment in a group fails.
+    // The payer’s balance is high enough for only one of the payer's two payments. The simulation of each single
+    // payment succeeds, but the simulation of the second payment in a group fails.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)

@@ -41,9 +41,9 @@ test('if the chain dropped the transaction of a payment group, the same bytes ar
 })
 
 /**
- * Mines an empty block with a base fee slightly above the fee of every open transaction. Mines no block if the open
- * transaction with the highest fee contains `members` payments. Each call of `passBy` can double the base fee, and no
- * transaction may have a fee above 100 gwei.
+ * Mines an empty block whose base fee is slightly above the fee of every open transaction. If the open transaction with
+ * the highest fee contains `members` payments, the function mines no block. Each call of `passBy` can double the base
+ * fee, and no transaction may have a fee above 100 gwei.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(

@@ -1,6 +1,6 @@
 /**
- * Tests when the settlement lanes (queues of payments) begin, end and postpone payments, with a chain node that the
- * test holds back.
+ * Tests when the settlement lanes (queues of payments) begin, end and postpone payments. The test delays the answers of
+ * the chain node.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { toHex } from 'viem'
@@ -55,7 +55,7 @@ afterAll(async () => {
 })
 
 const away = () => Promise.reject(new RpcTrouble('the node is away'))
-/** Makes the chain node hold back its answers until the test calls the returned function. */
+/** Makes the chain node delay its answers until the test calls the returned function. */
 function hold(): () => void {
   const { promise, resolve } = Promise.withResolvers<void>()
   answer = () => promise.then(away)

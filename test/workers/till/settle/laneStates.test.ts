@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { after, GROUP_STATES, LOOK_STATES } from '../../../../workers/till/settle/laneStates.ts'
 
 /**
- * Returns the lines of a state diagram for a transition table, leaving out transitions that do not change the state.
+ * Returns the lines of a state diagram for a transition table. The diagram leaves out transitions that do not change
+ * the state.
  */
 const draw = (states: Record<string, Record<string, string>>) =>
   Object.entries(states).flatMap(([from, events]) =>

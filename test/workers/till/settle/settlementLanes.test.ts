@@ -1,6 +1,6 @@
 /**
- * Tests which payments share a settlement group. Projects take turns, and payments with separate transactions never
- * delay the groups.
+ * Tests which payments share a settlement group. The projects get their places in the groups in rotation, and payments
+ * with separate transactions never delay the groups.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { keepAlone } from '../../../../sql/till/settle/settlementQueue.ts'

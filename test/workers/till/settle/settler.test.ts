@@ -20,7 +20,7 @@ import {
 } from '../../../support/till/tillRows.ts'
 import { broadcastPayment } from '../../../support/till/tokenCalls.ts'
 
-/** Holds the gas limit of a payment from an account. */
+/** Holds the gas limit of a payment whose payer is an ordinary account. */
 const ACCOUNT_GAS = 160_000n
 
 let till: HandTill
@@ -88,7 +88,7 @@ test('a gas wallet signs only as many payments as its ether covers, and the othe
   const ids: string[] = []
   for (let n = 0; n < 4; n++) ids.push(await till.claim(await pay()))
   const before = await sent()
-  // The ether covers two separate payments, and no group of four payments.
+  // The ether of the gas wallet is enough for two separate payments, but not for a group of four payments.
   const { maxFeeWei } = marketFees(till.chain)
   till.chain.balances.set(WALLET.address.toLowerCase(), maxFeeWei * ACCOUNT_GAS * 2n)
   await run(...ids)

@@ -1,6 +1,6 @@
 /**
  * Tests that no fault of the service or of its RPC node makes a payment fail. Every payment in this file must either
- * settle or keep waiting.
+ * settle or stay pending.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'

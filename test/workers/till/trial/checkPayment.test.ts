@@ -1,4 +1,7 @@
-/** Tests the check that simulates a payment on the chain before the service claims its authorization. */
+/**
+ * Tests the check that simulates a payment on the chain before the service claims its authorization (stores it as a
+ * payment).
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'

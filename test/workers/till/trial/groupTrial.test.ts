@@ -23,11 +23,11 @@ type Outcome = 'passes' | 'early' | 'poor'
 type Block = 'latest' | 'pending'
 type Scene = {
   /**
-   * Holds the simulated outcome of each payment on a block. On a block without outcomes, the simulation by the chain
+   * Holds the simulated outcome of each payment on a block. If a block has no outcomes, the simulation by the chain
    * node fails.
    */
   on: Partial<Record<Block, Outcome[]>>
-  /** Lists the numbers of the payments with payers that have contract code. */
+  /** Lists the numbers of those payments whose payers have contract code. */
   coded?: number[]
   hasMulticall?: boolean
 }

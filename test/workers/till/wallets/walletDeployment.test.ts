@@ -1,4 +1,4 @@
-/** Tests the transaction that deploys the smart wallet of a payer and charges this wallet. */
+/** Tests the transaction that deploys a payer's smart wallet and moves the payment out of this wallet. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { concat, encodeFunctionData, parseAbi } from 'viem'
 import { deployAndCharge } from '../../../../workers/till/wallets/walletDeployment.ts'

@@ -59,7 +59,7 @@ async function mine(txHash: Hex, ids: string[], block = SETTLED_IN, status: 0 | 
   hand.mine(txHash, block, await Promise.all(ids.map(payment)), status)
 }
 
-/** Replaces the block of the settlements, so that the next check suspects a chain reorganisation. */
+/** Replaces the block of the settlements, so that the next check of the chain suspects a reorganisation. */
 const replaceBlock = () => hand.blocks.set(7n, blockAt(7n, { hash: OTHER_HASH }))
 
 /** Settles several payments by one transaction. */

@@ -1,4 +1,4 @@
-/** Tests the outcomes of transactions with a nonce that is used on the chain. The test itself writes the receipts. */
+/** Tests the outcomes of transactions whose nonce is already used on the chain. The test itself writes the receipts. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Address, type Hex, pad, toHex } from 'viem'
 import { findPayment, type Payment } from '../../../../sql/till/payments/payments.ts'

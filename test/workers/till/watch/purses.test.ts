@@ -216,7 +216,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
 })
 
 describe('the service reads a list of more than 200 open payments', () => {
-  /** Makes copies of an open payment. The copies come after the original payment in the list. */
+  /** Makes copies of an open payment. In the list of payments, the copies come after the original payment. */
   async function copy({ id }: Payment, count: number): Promise<Payment[]> {
     const { rows: columns } = await pool.query<{ name: string }>(
       `select quote_ident(column_name) as name from information_schema.columns

@@ -1,6 +1,6 @@
 /**
- * Tests that a transaction is broadcast again, and replaced with a higher fee, if its state has not changed for some
- * time.
+ * Tests that a transaction is broadcast again, and replaced by a transaction with a higher fee, if its state has not
+ * changed for some time.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
@@ -208,7 +208,8 @@ describe('the service broadcasts a transaction again that the pool of the node h
 
   test('a dropped transaction is broadcast again only after the chain node has had time to count the transaction', async () => {
     const hashes = await sendThree()
-    // On a busy machine, the time that the chain node gets for counting could end before the test looks at the pool.
+    // On a busy machine, the time for which the chain node counts could end before the test looks at the transaction
+    // pool.
     await till.pool.query(`update chain_transactions set sent_at = sent_at + interval '1 minute'`)
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, false, false])

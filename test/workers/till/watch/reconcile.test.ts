@@ -1,4 +1,6 @@
-/** Tests how stored settlements are reconciled with the chain, one check of the chain at a time. */
+/**
+ * Tests how the service compares stored settlements with the chain and corrects them, one check of the chain at a time.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'

@@ -33,7 +33,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Makes a payment with a transaction that reverted as many times as `times` says. */
+/** Makes a payment whose transaction reverted as many times as `times` says. */
 async function reverted({
   code = CODE,
   times = 1,

@@ -1,4 +1,4 @@
-/** Tests the outcome of a payment with a used authorization. */
+/** Tests the outcome of a payment whose authorization is already used on the chain. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { examineUsed } from '../../../../workers/till/watch/usedAuthorization.ts'
 import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
@@ -34,8 +34,8 @@ const forgetUpTo = (head: bigint) =>
       : null,
   )
 /**
- * Sets the time of the next block, in seconds after now and after the newest block. A time in the past would set back
- * the clock of the chain for all later tests.
+ * Sets the time of the next block, as a number of seconds after the present time and after the newest block. A time in
+ * the past would set back the clock of the chain for all later tests.
  */
 const blockIn = async (seconds: number) => {
   const { timestamp } = await till.client.getBlock()

@@ -1,6 +1,6 @@
 /**
- * Sends ten thousand mutated payment headers to redeem. Every response is a verdict, and no response confirms a
- * payment.
+ * Sends ten thousand mutated payment headers to the redeem route. Every response is a verdict, and no response confirms
+ * a payment.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { amount } from '../../../../support/database/extent.ts'
@@ -105,8 +105,8 @@ test(`${HEADERS} randomly changed payment headers cause no 5xx, no endless wait 
       const startedMs = performance.now()
       const { status, body } = await redeem(seller, mutant)
       slowestMs = Math.max(slowestMs, performance.now() - startedMs)
-      // Some mutations only change how the payment is written, for example the letter case of a checksum, so the
-      // payment stays valid.
+      // Some mutations change only how the payment is written, for example the letter case of an address checksum. The
+      // payment then stays valid.
       if (status !== 200 || typeof body.ok !== 'boolean') throw new Error(`${status} for ${mutant}`)
       const said = body.ok ? 'ok' : body.reason
       reasons.set(said, (reasons.get(said) ?? 0) + 1)

@@ -117,8 +117,8 @@ test('several gas wallets share the settlement of concurrent payments', async ()
   }
   const shop = await shared.newSeller()
   const hashes = new Set<unknown>()
-  // One wallet's group transaction may take all waiting payments, so a second gas wallet gets work only while the first
-  // is busy.
+  // The group transaction of one wallet may take all waiting payments. Therefore a second gas wallet gets work only
+  // while the first wallet is busy.
   await waitFor('a transaction of each wallet', async () => {
     const payments = await many(60, () => pay())
     const answers = await many(60, (n) => redeem(shop, payments[n]!.header))

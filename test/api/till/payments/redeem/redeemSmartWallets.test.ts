@@ -128,7 +128,7 @@ describe('the service sends no transaction and claims no payment for a wallet th
       const { body } = await redeem(seller, await header(wallet))
       expect(body).toMatchObject({ ok: false, stage: 'verify', reason })
       expect(await sentByGasWallet()).toBe(before)
-      // The refused payment used up no nonce, so the same contract wallet can still pay with an honest header.
+      // The refused payment did not use up a nonce, so the same contract wallet can still pay with an honest header.
       expect((await redeem(seller, await payFrom(wallet))).body.ok).toBe(true)
     })
   }

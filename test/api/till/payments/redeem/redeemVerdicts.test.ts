@@ -1,7 +1,7 @@
 /**
  * Compares the payments that the chain accepts with the payments that this service accepts. This service accepts no
- * payment that the chain rejects. If the chain accepts a payment, the service refuses it only for the reasons that the
- * table of this test lists.
+ * payment that the chain rejects. If the chain accepts a payment, the service refuses the payment only for the reasons
+ * that the table of this test lists.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, type Hex } from 'viem'
@@ -52,7 +52,7 @@ type Row = {
   authorization?: () => Partial<Authorization>
   domain?: UsdcNetwork
   respell?: (signature: Hex) => Hex
-  /** Lists the fields of the authorization that the test changes after the wallet has signed it. */
+  /** Lists the fields of the authorization that the test changes after the wallet has signed the authorization. */
   tamper?: Partial<Authorization>
   envelope?: Record<string, unknown>
   asked?: Record<string, unknown>

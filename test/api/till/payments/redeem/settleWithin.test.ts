@@ -1,6 +1,6 @@
 /**
- * Tests the verdict on a payment that a caller presents: which stored payment it joins, why it is refused, and how long
- * the caller waits.
+ * Tests the verdict on a payment that a caller presents: which stored payment the request joins, why the payment is
+ * refused, and how long the caller waits.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import pino from 'pino'
@@ -82,7 +82,7 @@ const offer = (changes: Partial<Offer> = {}, project = projectId): Offer => ({
   ...changes,
 })
 
-/** Returns a signed payment that is valid until the year 2096, with a nonce of its own. */
+/** Returns a signed payment that has its own nonce and is valid until the year 2096. */
 const signed = (changes: Partial<Authorization> = {}): Promise<PaymentPayload> =>
   paymentOf({ validAfter: 0n, validBefore: 4_000_000_000n, nonce: newHash(), ...changes })
 /** Returns a payment whose signature only the contract at the payer's address can accept. */
@@ -292,7 +292,7 @@ function wrapped(signature: Hex): Hex {
 }
 
 describe('a contract wallet makes a payment', () => {
-  /** Presents a payment, and then ends its check on the chain as a worker does. */
+  /** Presents a payment, and then ends the payment's check on the chain as a worker would. */
   async function checked(
     payload: PaymentPayload,
     end: (checkId: string) => Promise<unknown>,

@@ -18,8 +18,8 @@ import '../../../../support/whole.ts'
 const TABLE = 'Webhook deliveries'
 const ROWS = 640
 /**
- * Limits the number of rows in the DOM to four pages of fifty. These are the visible rows, and the rows of one screen
- * height above and below them.
+ * Limits the number of list rows in the DOM to four pages of fifty rows. The rows in the DOM are the visible rows, and
+ * the rows of one screen height above and below the visible rows.
  */
 const ROWS_SHOWN_MAX = 200
 
@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
       expect(await scrollTo(console, 1)).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
       const end = await urls(page)
       expect(end.length).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
-      // The rows have consecutive numbers, so none is missing and none is shown twice.
+      // The rows have consecutive numbers, so the test sees that no row is missing and no row is shown twice.
       const numbers = end.map(numberOf)
       expect(numbers).toEqual(numbers.map((_, at) => numbers[0]! - at))
       expect(await rowOf(page, 1).getAttribute('aria-rowindex')).toBe(String(ROWS + 1))

@@ -23,7 +23,7 @@ export type CodeMail = Content & { id: string }
 
 export type Layout = { name: string; make: (v: Voice, x: Values) => Content }
 
-/** Names the lines in the phrases of an invented service, in the order in which the fixtures have them. */
+/** Names the lines in the phrases of an invented service, in the order of the lines in the fixtures. */
 const FIELDS = [
   'brand',
   'subject',

@@ -1,10 +1,10 @@
 /**
- * Holds test mails of invented services with codes, links and other numbers. The test mails were written before the
- * program could extract codes. Half of the mail layouts are kept aside, and so is one of two invented services in each
- * language. The hash of its name decides whether a mail layout or an invented service is kept aside. A mail that is
- * kept aside has neither its layout nor its wording in common with an open mail. The extraction rules are written with
- * the help of the `open` mails only. The mails kept `aside` show whether the rules work on mails that their author has
- * not seen.
+ * Holds test mails of invented services, which contain codes, links and other numbers. The author wrote the test mails
+ * before the program could extract codes. Half of the mail layouts are reserved for tests, and so is one of two
+ * invented services in each language. The hash of its name decides whether a mail layout or an invented service is
+ * reserved for tests. A reserved mail shares neither its layout nor its wording with an `open` mail. The extraction
+ * rules are written with the help of the `open` mails only. The reserved mails (`aside`) show whether the rules work on
+ * mails that the author of the rules has not seen.
  */
 import { type CodeMail, hashOf, type Layout, VOICES, type Voice, valuesOf } from './build.ts'
 import { codeLayouts } from './codeLayouts.ts'
@@ -16,8 +16,8 @@ import { singles } from './singles.ts'
 const isOdd = (name: string) => hashOf(name) % 2 === 1
 
 /**
- * Tells whether the phrases of one invented service (a voice) are kept aside for tests. In each language, the phrases
- * of one invented service are kept aside.
+ * Tells whether the phrases of one invented service (a voice) are reserved for tests. In each language, the phrases of
+ * one invented service are reserved for tests.
  */
 const isVoiceAside = ({ name, language }: Voice) => name.endsWith('.a') === isOdd(language)
 

@@ -1,7 +1,7 @@
 /**
  * Generates random test mails with numbers of every kind beside words that usually announce a one-time code. In these
- * mails none of the numbers is a code. Half of the templates are kept aside: the weights of the extraction rules are
- * learned without them.
+ * mails none of the numbers is a code. Half of the templates are reserved for tests, so the weights of the extraction
+ * rules are learned without these templates.
  */
 import { createRandom, type Random } from '../../../../chaos/random.ts'
 import { type CodeMail, coded, hashOf, VOICES, valuesOf } from './build.ts'
@@ -89,7 +89,10 @@ const SUBJECTS = [
 
 type Draw = { aside: boolean; seed: number }
 
-/** Generates `count` random mails with numbers but without a code, from the open templates or from those kept aside. */
+/**
+ * Generates `count` random mails with numbers but without a code, from the open templates or from the reserved
+ * templates.
+ */
 export function hardNegatives(count: number, { aside, seed }: Draw): CodeMail[] {
   const draw = createRandom(seed, 'hard negatives')
   return Array.from({ length: count }, (_, n) => ({

@@ -1,6 +1,6 @@
 /**
- * Holds test mails that were written after the first extraction rules. The later test mails helped to write the rules
- * for voucher codes and phone calls.
+ * Holds test mails that were written after the first extraction rules. These later test mails were used for writing the
+ * rules for voucher codes and phone calls.
  */
 export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Hello', 'Your code is 482913 for order 771204.', ['482913']],

@@ -66,7 +66,10 @@ const macPlain = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes test mails of older releases of Apple Mail, which put the attribution line before the quote element. */
+/**
+ * Makes test mails of older releases of Apple Mail, which put the attribution (`On …, Bob wrote:`) before the quote
+ * element.
+ */
 const macOldPlain = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {

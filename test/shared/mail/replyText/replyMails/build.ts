@@ -10,7 +10,7 @@ export type ReplyMail = {
   /** Lists texts other than `expected` that a careful reader may also accept as the reply. */
   alt?: string[]
   /**
-   * Tells how certain the expected text is: all readers agree about a `core` mail, and docs/contract.md decides for a
+   * Tells how certain the expected text is. All readers agree about a `core` mail, and docs/contract.md decides about a
    * `policy` mail.
    */
   tier: 'core' | 'policy'

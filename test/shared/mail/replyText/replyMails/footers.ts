@@ -1,7 +1,6 @@
 /**
  * Holds test replies with sign-offs, and test replies with text that programs, virus scanners and lawyers add. Readers
- * disagree whether text that programs, virus scanners and lawyers add is part of the reply, so docs/contract.md
- * decides.
+ * disagree whether such added text is part of the reply, so docs/contract.md decides.
  */
 import type { ReplyMail } from './build.ts'
 

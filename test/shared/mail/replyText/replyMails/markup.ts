@@ -1,4 +1,6 @@
-/** Holds test replies with the HTML of many programs: containers, rules, tables, and markup without class or id. */
+/**
+ * Holds test replies with HTML as many programs write it: containers, rules, tables, and markup without class or id.
+ */
 import type { ReplyMail } from './build.ts'
 
 type Row = [id: string, html: string, expected: string, ...alt: string[]]

@@ -15,7 +15,7 @@ type Head = {
   head: string
   /**
    * Holds the text that the mail program writes before each quoted line. If a mail program only appends the earlier
-   * mail, there is no such prefix.
+   * mail, the program writes no such text.
    */
   mark?: string
   /** Holds the line that the mail program writes between the reply and the quote. */

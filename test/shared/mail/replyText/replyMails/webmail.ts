@@ -58,7 +58,10 @@ const thunderbirdHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** Makes test mails in which the answer is below the quote and the signature is at the end, as on mailing lists. */
+/**
+ * Makes test mails in which the answer stands below the quote, and the signature stands at the end, as on mailing
+ * lists.
+ */
 const thunderbirdBottom = (choice: string): ReplyMail => {
   const { language, body, original, me } = chosen(choice)
   return {
