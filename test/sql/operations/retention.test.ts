@@ -241,6 +241,58 @@ test('after its retention, a final payment loses its details but no amount; a pa
   expect((await row(pool, 'payments', expired)).signature).toBe('')
 })
 
+test('a row of exactly the limit of age stays, and a row that is a millisecond older is removed', async () => {
+  const projectId = await newProject(pool)
+  const LIMIT = new Date('2020-01-02T03:04:05.678Z')
+  const older = new Date(LIMIT.getTime() - 1)
+  const at = async (table: string, column: string, time: Date) => {
+    await pool.query(`update ${table} set ${column} = $2 where project_id = $1`, [projectId, time])
+  }
+  const tables: [RetentionClass, string, string, () => Promise<unknown>][] = [
+    ['rawMail', 'messages', 'created_at', () => receive(pool, projectId)],
+    ['mail', 'messages', 'created_at', async () => {}],
+    ['deliveries', 'webhook_deliveries', 'created_at', () => endedDelivery(projectId)],
+    ['logs', 'audit_log', 'at', () => keeping('logs', 30, projectId)],
+    ['idempotencyKeys', 'idempotency_keys', 'created_at', () => keptKey(projectId)],
+    ['paymentDetails', 'payments', 'created_at', () => finalPayment(projectId)],
+  ]
+  for (const [name, table, column, make] of tables) {
+    await make()
+    const counts = []
+    for (const time of [LIMIT, older]) {
+      await at(table, column, time)
+      counts.push(await removeExpired(pool, { projectId, name, before: LIMIT }))
+    }
+    expect([name, ...counts]).toEqual([name, 0, 1])
+  }
+  const raw = rawMail()
+  const { messageId } = await receive(pool, projectId, raw)
+  await deleteMessage(pool, projectId, messageId)
+  await receive(pool, projectId, raw)
+  const counts = []
+  for (const time of [LIMIT, older]) {
+    await at('inbound_mails', 'received_at', time)
+    counts.push(await removeExpired(pool, { projectId, name: 'mail', before: LIMIT }))
+  }
+  expect(counts).toEqual([0, 1])
+})
+
+async function endedDelivery(projectId: string): Promise<void> {
+  const id = await newDelivery(pool, { projectId })
+  await pool.query(
+    `update webhook_deliveries set status = 'exhausted', next_attempt_at = null where id = $1`,
+    [id],
+  )
+}
+
+const keptKey = (projectId: string) =>
+  beginIdempotent(pool, { projectId, operation: 'redeem', key: 'k', hash: Buffer.alloc(32, 1) })
+
+async function finalPayment(projectId: string): Promise<void> {
+  const { id } = await newSettled(pool, { projectId })
+  await recordFinal(pool, [id])
+}
+
 test('two workers share the removal of old rows, and each batch is limited and waits for no lock', async () => {
   const projectId = await keeping('mail', 10)
   await receive(pool, projectId)

@@ -1,0 +1,23 @@
+import { expect, test } from 'bun:test'
+import { openExport, type ProjectExport } from '../../../../sql/account/projects/exportProject.ts'
+import { createBlobs } from '../../../../sql/blobs/blobs.ts'
+import { createTestDatabase } from '../../../support/database/database.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+
+test('an export that is closed twice leaves the next user of its database connection alone', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const entry = { actor: { projectId, keyPrefix: 'lopk', requestId: 'req' }, part: 'export' }
+  const taken = await openExport({ pool, blobs: createBlobs(pool, null) }, projectId, entry)
+  const { close } = taken as ProjectExport
+  await close()
+  // The pool gives the connection of the export to its next user, whose transaction must survive the second close.
+  const next = await pool.connect()
+  await next.query('begin')
+  await next.query('create temporary table kept (n int)')
+  await close()
+  expect((await next.query('select count(*)::int as n from kept')).rows).toEqual([{ n: 0 }])
+  await next.query('rollback')
+  next.release()
+})
