@@ -41,7 +41,13 @@ import { describeValidationError } from './http/input/validation.ts'
 import { type ClientAddress, createClientAddress } from './http/limits/clientAddress.ts'
 import type { UsageRecorder } from './http/limits/usage.ts'
 import { errorPersonPage } from './http/personPage.ts'
-import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
+import {
+  attachState,
+  mayWrite,
+  newRequestState,
+  type RequestState,
+  stateOf,
+} from './http/requestState.ts'
 import type { Services } from './http/services.ts'
 import { heldRoutes } from './mail/approval/heldRoutes.ts'
 import { calendarRoutes } from './mail/calendar/calendarRoutes.ts'
@@ -142,11 +148,11 @@ export function createApp(services: Services, usage: UsageRecorder): App {
  */
 async function noteWrite(
   { reads }: Services,
-  { method }: Request,
+  request: Request,
   { identity }: RequestState,
 ): Promise<void> {
   const projectId = identity?.projectId ?? null
-  if (projectId === null || method === 'GET' || method === 'HEAD') return
+  if (projectId === null || !mayWrite(request)) return
   await reads.wrote(projectId)
 }
 

@@ -34,6 +34,11 @@ export type RequestState = {
    * replica may answer the request.
    */
   writtenTo: Lsn | null
+  /**
+   * Tells that the request changes nothing, although its HTTP method is POST. So a replica may answer the reads of the
+   * request, and the later reads of the project need not wait for the replica.
+   */
+  onlyReads: boolean
   /** Counts the bytes of the request body that have already arrived. */
   bodyBytes: number
   /**
@@ -54,6 +59,7 @@ export const newRequestState = (requestId: string): RequestState => ({
   session: null,
   error: undefined,
   writtenTo: null,
+  onlyReads: false,
   bodyBytes: 0,
   admitAgain: null,
 })
@@ -72,6 +78,10 @@ export function stateOf(request: Request): RequestState {
   if (state === undefined) throw new Error('the request has no state')
   return state
 }
+
+/** Tells whether an HTTP request may change data of its project. */
+export const mayWrite = (request: Request): boolean =>
+  request.method !== 'GET' && request.method !== 'HEAD' && !stateOf(request).onlyReads
 
 /** Returns the identity of the API key that an HTTP request carries. */
 export function identityOf(request: Request): Identity {

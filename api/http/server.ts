@@ -29,7 +29,7 @@ import { createTillBatchers } from '../till/payments/tillBatchers.ts'
 import { sendLargeAtOnce } from './finish.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
-import { stateOf } from './requestState.ts'
+import { mayWrite, stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
@@ -131,9 +131,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
           // A person at the console must see each change at once, also a change that a link or an agent made.
+          // A request that writes must see its own changes.
           writtenTo: (request) => {
             const { session, writtenTo } = stateOf(request)
-            return session === null ? writtenTo : UNREACHABLE
+            return session === null && !mayWrite(request) ? writtenTo : UNREACHABLE
           },
           log,
         })

@@ -7,10 +7,11 @@ import { ApiError, badRequest } from '../http/errors.ts'
 import { countFurther, MCP_PATH } from '../http/gate.ts'
 import { MAIL_BODY_MAX_BYTES, notAnObject } from '../http/input/body.ts'
 import { operation } from '../http/operation.ts'
-import { callerOf, identityOf } from '../http/requestState.ts'
+import { callerOf, identityOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
+import type { Tool } from './tools/tool.ts'
 
 /**
  * Holds the last version of MCP that allows JSON-RPC batches. Clients of this MCP version send no header that names the
@@ -87,7 +88,9 @@ async function answer(
   const body = readMessages(given, request.headers.get('mcp-protocol-version'))
   if (body === null) return new Response(null, { status: 202 })
   if (kind === 'oauth') requireScope(body, scopes, services.config)
-  await countFurther(services, projectId, toolCalls(body) - 1)
+  const calls = toolCalls(body)
+  await countFurther(services, projectId, calls.length - 1)
+  stateOf(request).onlyReads = calls.every(isRead)
   const { exchange } = await loadExchange()
   return exchange(request, body, {
     services,
@@ -96,7 +99,7 @@ async function answer(
     caller: callerOf(request),
     // An MCP host with OAuth refuses a tool name that contains a dot.
     naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
-    disconnected: request.signal,
+    request,
   })
 }
 
@@ -112,14 +115,18 @@ function requireScope(
   { http: { baseUrl }, oauthPurseScopes }: Config,
 ): void {
   if (Array.isArray(body) || methodOf(body) !== 'tools/call') return
-  const name = (body as { params?: { name?: unknown } }).params?.name
-  const scope = typeof name === 'string' ? findTool(name)?.scope : undefined
+  const scope = toolOf(body)?.scope
   const offered: readonly (string | undefined)[] = offeredScopes(oauthPurseScopes)
   const isOffered = offered.includes(scope)
   if (scope === undefined || held.includes(scope) || !isOffered) return
   throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`, {
     'www-authenticate': `Bearer realm="purser", error="insufficient_scope", scope="${[...held, scope].join(' ')}", resource_metadata="${resourceMetadataUrl(baseUrl)}"`,
   })
+}
+
+function toolOf(call: object): Tool | undefined {
+  const name = (call as { params?: { name?: unknown } }).params?.name
+  return typeof name === 'string' ? findTool(name) : undefined
 }
 
 /**
@@ -173,5 +180,8 @@ export function parseError(): Response {
 const isCancellation = (message: unknown): boolean =>
   methodOf(message) === 'notifications/cancelled'
 
-const toolCalls = (body: object): number =>
-  [body].flat().filter((message) => methodOf(message) === 'tools/call').length
+const toolCalls = (body: object): object[] =>
+  [body].flat().filter((message) => methodOf(message) === 'tools/call')
+
+/** Tells whether an MCP tool call changes nothing. The call of an unknown tool counts as a change. */
+const isRead = (call: object): boolean => toolOf(call)?.hints.readOnlyHint === true

@@ -15,11 +15,7 @@ import type { Tool, ToolContext } from './tools/tool.ts'
 import { TOOLS } from './tools/tools.ts'
 
 /** Describes the caller of one MCP request, and the notation of the tool names that this caller sees. */
-export type Connection = Omit<ToolContext, 'signal'> & {
-  naming: Naming
-  /** Holds a signal that aborts when the HTTP connection of the MCP request closes. */
-  disconnected: AbortSignal
-}
+export type Connection = Omit<ToolContext, 'signal'> & { naming: Naming }
 
 const INSTRUCTIONS =
   'You have an email inbox and a vault. mail.list_messages lists the mail, mail.get_message and mail.get_thread read it, ' +
@@ -112,7 +108,7 @@ export async function callTool(
     if (!allows(connection, tool.scope)) {
       throw new ApiError(403, 'forbidden', `Missing required scope: ${tool.scope}`)
     }
-    const signal = AbortSignal.any([cancelled, connection.disconnected])
+    const signal = AbortSignal.any([cancelled, connection.request.signal])
     const { data, text } = await tool.call({ ...connection, signal }, args)
     return {
       // Third parties and agents wrote parts of a tool result's text, so the service does not rewrite tool names in

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Client as McpClient } from '@modelcontextprotocol/sdk/client/index.js'
 import pg from 'pg'
 import { generateKey } from '../../shared/apiKey.ts'
 import { startSession } from '../../sql/account/people/consoleSessions.ts'
@@ -16,6 +17,7 @@ import {
   startEmbeddedPostgres,
 } from '../../sql/embedded/embeddedPostgres.ts'
 import { consoleClient } from '../support/console/consoleSession.ts'
+import { callTool, connectMcp } from '../support/mcp.ts'
 import { printed, startProcess } from '../support/process/process.ts'
 import { type Client, createClient } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
@@ -129,6 +131,34 @@ test('the API reads from the database replica, and a caller still sees its own w
   }
   // After the replica has caught up, the API reads from it again.
   await waitForReplica(clients[0]!)
+})
+
+test('an MCP tool call that only reads uses the replica, and an agent over MCP sees its own mail at once', async () => {
+  const [first, second] = await Promise.all(urls.map((url) => connectMcp(url, key)))
+  await using writer = first!
+  await using reader = second!
+  const listed = async (client: McpClient): Promise<string[]> => {
+    const { threads } = await callTool(client, 'mail.list_threads', { limit: 100 })
+    return threads.map(({ threadId }: { threadId: string }) => threadId)
+  }
+  const isStale = (client: McpClient) => async () => {
+    const id = await addThread()
+    return !(await listed(client)).includes(id)
+  }
+  for (const client of [writer, reader]) await waitFor('a read on the replica', isStale(client))
+  // The lists over MCP must not make later lists over REST wait for the replica.
+  const id = await addThread()
+  await listed(writer)
+  expect(await listThreads(clients[1]!)).not.toContain(id)
+  const mail = { to: ['a@example.com'], subject: 'Zugspitze', text: 'x' }
+  const sent = await callTool(writer, 'mail.send', mail)
+  for (const client of [reader, writer]) {
+    expect(await listed(client)).toContain(sent.threadId)
+    const newest = await callTool(client, 'mail.list_messages', { limit: 1 })
+    expect(newest.messages[0].messageId).toBe(sent.messageId)
+    const found = await callTool(client, 'mail.search', { q: 'zugspitze' })
+    expect(found.count).toBe(1)
+  }
 })
 
 test('a person at the console sees each change at once, even a change that an agent made', async () => {

@@ -32,12 +32,15 @@ const search = defineTool({
   input: t.Object({ q, from, to, subject, labels: Labels, after, before, ...PageInput }, STRICT),
   output: t.Composite([MessagePage, UntrustedMark]),
   hints: READS,
-  async run({ services, projectId }, { limit, pageToken, ...filter }) {
-    const page = await readMessages(services, {
+  async run({ services, request, projectId }, { limit, pageToken, ...filter }) {
+    const wanted = {
       projectId,
       ...readMessageFilter(withLabels(filter)),
       ...pageOf({ ...(limit && { limit }), ...(pageToken && { pageToken }) }),
-    })
+    }
+    const page = await services.reads.run(request, (server) =>
+      readMessages({ ...services, ...server }, wanted),
+    )
     const head = `${page.count} messages found, newest first.${moreText(page)}`
     return {
       data: { ...page, messages: page.messages.map(shortened), ...UNTRUSTED },

@@ -118,15 +118,18 @@ const listMessages = defineTool({
   ),
   output: t.Composite([MessagePage, UntrustedMark]),
   hints: READS,
-  async run({ services, projectId }, input) {
-    const page = await readMessages(services, {
+  async run({ services, request, projectId }, input) {
+    const wanted = {
       projectId,
       labels: [...new Set(input.labels)],
       queries: [],
       after: null,
       before: null,
       ...pageOf(input),
-    })
+    }
+    const page = await services.reads.run(request, (server) =>
+      readMessages({ ...services, ...server }, wanted),
+    )
     const head = `${page.count} messages, newest first.${moreText(page)}`
     return {
       data: { ...page, messages: page.messages.map(shortened), ...UNTRUSTED },

@@ -22,8 +22,10 @@ const listThreads = defineTool({
   input: t.Object(PageInput, STRICT),
   output: t.Composite([ThreadPage, UntrustedMark]),
   hints: READS,
-  async run({ services, projectId }, input) {
-    const page = await readThreads(services.pool, { projectId, ...pageOf(input) })
+  async run({ services, request, projectId }, input) {
+    const page = await services.reads.run(request, ({ pool }) =>
+      readThreads(pool, { projectId, ...pageOf(input) }),
+    )
     const lines = page.threads.map(
       (thread) =>
         `${thread.threadId} | ${thread.updatedAt} | ${thread.messageCount} messages | ${thread.subject.replace(/\s+/g, ' ')}`,

@@ -12,6 +12,8 @@ import type { Services } from '../../http/services.ts'
 /** Holds the data that one call of an MCP tool needs. */
 export type ToolContext = {
   services: Services
+  /** Holds the HTTP request of the tool call. `services.reads` chooses the database server of a list by this request. */
+  request: Request
   projectId: string
   inboxAddress: string
   /**
