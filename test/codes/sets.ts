@@ -35,10 +35,8 @@ export const openSets = (): string[] =>
  */
 export const trainingMails = (): { mail: CodeMail; weight: number; author?: string }[] => [
   ...CORPUS.open.map((mail) => ({ mail, weight: OWN_WEIGHT })),
-  ...[
-    ...hardNegatives(300, { aside: false, seed: 1 }),
-    ...mixtures(300, { aside: false, seed: 1 }),
-  ].map((mail) => ({ mail, weight: OWN_WEIGHT })),
+  ...hardNegatives(300, { aside: false, seed: 1 }).map((mail) => ({ mail, weight: HARD_WEIGHT })),
+  ...mixtures(300, { aside: false, seed: 1 }).map((mail) => ({ mail, weight: OWN_WEIGHT })),
   ...LATER.map(([subject, text, codes], n) => ({
     mail: { id: `later-${n}`, subject, text, codes, links: {} },
     weight: SHORT_WEIGHT,
@@ -51,6 +49,11 @@ export const trainingMails = (): { mail: CodeMail; weight: number; author?: stri
  * is lower than the weight of mails that other people wrote.
  */
 const OWN_WEIGHT = 0.2
+/**
+ * Holds the weight of mails with numbers but without a code. Real mails without a code are rare in the sets of other
+ * authors, so these mails count more than other mails from templates.
+ */
+const HARD_WEIGHT = 0.6
 /**
  * Sets the weight of mails that consist of one line. A mail of one line has only one reading, so the model must judge
  * each of these mails right.

@@ -19,6 +19,7 @@ import {
   namesCode,
   namesCompany,
   namesMeeting,
+  namesPurpose,
   namesTrade,
   saysUse,
 } from './codeWords.ts'
@@ -82,6 +83,11 @@ const SHORT_LINES = 3
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
+/** Names the evidence that a mail has few lines. */
+export const SHORT = 'mail:short'
+/** Names the evidence that no word of a mail tells the purpose of a one-time code. */
+export const NO_PURPOSE = 'mail:noPurpose'
+
 /**
  * Returns the evidence about one-time codes that comes from the whole mail, and not from the surroundings of one
  * candidate. The evidence from the whole mail is the same for all candidates (possible codes) of the mail.
@@ -93,7 +99,14 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   if (some(saysNotAsked)) evidence.push('mail:notAsked')
   if (some(saysNobodyAsks)) evidence.push('mail:nobodyAsks')
   if (!lines.some((line) => line.namesCode)) evidence.push('mail:namesNoCode')
-  if (lines.length <= SHORT_LINES) evidence.push('mail:short')
+  // A mail with a one-time code tells its purpose: a sign-in or a confirmation.
+  if (![subject, ...lines].some((line) => line.has('certain') || namesPurpose(line.text))) {
+    evidence.push(NO_PURPOSE)
+  }
+  // The mails of shops, trackers and machines name many other numbers.
+  const others = lines.filter((line) => line.has('other')).length
+  if (others >= 2) evidence.push(others >= 5 ? 'mail:manyOthers' : 'mail:someOthers')
+  if (lines.length <= SHORT_LINES) evidence.push(SHORT)
   if (startsReply(subject.lower)) evidence.push('mail:reply')
   if (namesTrade(subject.text)) evidence.push('mail:trade')
   if (namesMeeting(subject.text) || some(namesMeeting)) evidence.push('mail:meeting')

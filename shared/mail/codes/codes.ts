@@ -3,7 +3,7 @@
  * the lines above, and the kind of the mail. The function reads only the first characters of each mail part and a few
  * dozen candidates, so that the search takes limited time.
  */
-import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
+import { CodeLine, evidenceOf, evidenceOfMail, NO_PURPOSE, SHORT } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
 import {
   type Candidate,
@@ -55,6 +55,16 @@ const SHOWN_LINE_CHARS = 160
  * code.
  */
 const LIKELY = 0.5
+/**
+ * Sets the lowest confidence of a probable one-time code in a mail of several lines that tells no purpose, such as a
+ * sign-in. Such mails of shops and machines name products and errors by codes.
+ */
+const LIKELY_IN_NOTICE = 0.9
+
+/** Tells whether a mail has several lines, and neither its text tells a purpose nor its subject names a code. */
+const isNotice = (evidence: readonly string[]): boolean =>
+  evidence.includes(NO_PURPOSE) &&
+  ![SHORT, 'subject:code'].some((exempt) => evidence.includes(exempt))
 
 type Mail = {
   subject: string
@@ -79,7 +89,8 @@ export function findCodes(mail: Mail): Code[] {
   for (const { candidate, part, line, evidence } of judgedOf(mail)) {
     const confidence = confidenceOf(evidence)
     const { kind, value } = candidate
-    if (confidence < LIKELY || (found.get(value)?.confidence ?? 0) >= confidence) continue
+    const least = isNotice(evidence) ? LIKELY_IN_NOTICE : LIKELY
+    if (confidence < least || (found.get(value)?.confidence ?? 0) >= confidence) continue
     const shown = line.trim().slice(0, SHOWN_LINE_CHARS).toWellFormed()
     found.set(value, { kind, value, confidence, part, line: shown })
   }
@@ -243,12 +254,13 @@ function withCompany(
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
   const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
-  // Letters with as many vowels as an ordinary word are a code only if a link of the mail contains the same letters. A
+  // Letters with as many vowels as an ordinary word, and names such as Wifi6Router, are a code only if a link of the
+  // mail contains the same letters. A
   // text that is also a part of a host name in the mail is the name of a company, and no code. The text `PIN1` is no
   // code if the mail also contains `PIN1: 41907385`.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
-      (!isWord || linked.has(value)) &&
+      ((!isWord && !NAME.test(value)) || linked.has(value)) &&
       (kind === 'numeric' || !(hostNames.has(value.toLowerCase()) || labels.has(value))),
   )
   return read.map((one) => {
@@ -266,6 +278,9 @@ function withCompany(
     }
   })
 }
+
+/** Matches the name of a product with a digit between its words. */
+const NAME = /^[A-Z][a-z]{2,}\d{1,2}[A-Z]?[a-z]{2,}$/
 
 /** Adds the evidence that a candidate (a possible code) stands in large or bold text of the HTML. */
 function withEmphasis(judged: Judged[], shown: string | null): Judged[] {

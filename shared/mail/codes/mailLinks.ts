@@ -39,9 +39,9 @@ const SCAN_MAX_CHARS = 1_000_000
 
 /**
  * Holds a found link. The field `isPicture` marks an HTML link that shows no words. The function `context` returns the
- * words beside the link. The code calls `context` only for a link without words.
+ * sentences before the link, the nearest first. The code calls `context` only for a link without words.
  */
-type Found = { href: string; text: string; isPicture?: true; context: () => string }
+type Found = { href: string; text: string; isPicture?: true; context: () => string[] }
 
 /**
  * Returns the links of a mail in their order, at most {@link LINKS_MAX}.
@@ -122,7 +122,7 @@ function purposeOf(
   // footer and beside the address of a home page, because these words are about other links.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
-  const near = hasNoWords && !isIconOrHome ? purposeOfText(context()) : undefined
+  const near = hasNoWords && !isIconOrHome ? purposeOfSentences(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
   // link's path. Examples of such words before a link are `To activate your account: https://…/login/…` and `Define
@@ -145,12 +145,26 @@ function purposeOf(
 }
 
 /**
+ * Returns the purpose that the nearest sentence before a link names. If the sentence names no purpose, an earlier
+ * sentence of the same paragraph may name one, as in `To confirm, use the link below. You can then sign in.`
+ */
+function purposeOfSentences(sentences: readonly string[]): LinkPurpose | undefined {
+  const [nearest = '', ...earlier] = sentences
+  const own = purposeOfText(nearest)
+  if (own !== undefined) return own
+  const further = earlier.map(purposeOfText)
+  return further.find((purpose) => purpose === 'verify' || purpose === 'reset')
+}
+
+/**
  * Matches a part of a URL that is unique to one recipient. A unique part of a URL is long, and has a digit or capitals
  * inside.
  */
 const TOKEN = /(?:^|[/=?&#+:])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
   !/\.(?:html?|php|aspx?|jsp|pdf)$/i.test(text) &&
+  // A name of four or more words is the name of a page.
+  !/^[a-z]+(?:[._-][a-z]+){3,}$/.test(text) &&
   // A mail address in a URL only fills in a field of a sign-in page, and proves nothing about the recipient.
   !/%40/i.test(text) &&
   (/\d/.test(text)
@@ -171,7 +185,7 @@ const isShortToken = (text: string): boolean =>
 
 /** Matches a query value with a name for a secret, such as `token`. */
 const NAMED_TOKEN =
-  /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|pwauth|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
+  /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|secret|code|key|otp|ticket|sig|signature|pwauth|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
 /** Matches a long query value of any characters with a name for a secret. */
 const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
 /**
@@ -239,7 +253,7 @@ function linksOfHtml(html: string): Found[] {
       href,
       text,
       ...(text === '' ? { isPicture: true } : {}),
-      context: () => nearLines(oneLine(before).slice(-CONTEXT_MAX_CHARS)),
+      context: () => nearSentences(oneLine(before).slice(-CONTEXT_MAX_CHARS)),
     })
     link = null
     words = ''
@@ -323,7 +337,7 @@ function linksOfText(text: string): Found[] {
     const href = cleanHref(withoutEnd(url + rest.replace(/\s+/g, '')))
     const before = input.slice(Math.max(free, match.index - CONTEXT_MAX_CHARS), match.index)
     free = end + rest.length
-    if (href !== undefined) found.push({ href, text: '', context: () => nearLines(before) })
+    if (href !== undefined) found.push({ href, text: '', context: () => nearSentences(before) })
     if (found.length === LINKS_READ) break
   }
   return found
@@ -352,12 +366,18 @@ function withoutEnd(url: string): string {
 }
 
 /**
- * Returns the words directly before a link: the last sentence on the link's line, or on the last earlier line with
- * words.
+ * Returns the sentences before a link, the nearest first. If the line of the link has words, only the last sentence on
+ * this line counts. Otherwise all sentences of the last paragraph with words count, which may have line ends inside.
  */
-function nearLines(before: string): string {
-  const lines = before.split('\n')
-  const own = lines.pop()!
-  const line = /\p{L}/u.test(own) ? own : (lines.findLast((one) => /\p{L}/u.test(one)) ?? '')
-  return line.split(/[.!?。！？](?= |$)/).findLast((part) => /\p{L}/u.test(part)) ?? ''
+function nearSentences(before: string): string[] {
+  const own = before.slice(before.lastIndexOf('\n') + 1)
+  if (/\p{L}/u.test(own)) return sentencesOf(own).slice(0, 1)
+  return sentencesOf(before.split(/\n[ \t\r]*\n/).findLast((one) => /\p{L}/u.test(one)) ?? '')
 }
+
+const sentencesOf = (text: string): string[] =>
+  text
+    .split(/[.!?。！？](?=\s|$)/)
+    .filter((part) => /\p{L}/u.test(part))
+    .map(oneLine)
+    .toReversed()

@@ -69,6 +69,63 @@ const TEMPLATES = [
   'Код не підійшов. Звернення {7}.',
   'Ο κωδικός έληξε. Υπόθεση {6}.',
   'Kodun süresi doldu. Talep {7}, müşteri numarası {6}.',
+  'Your shipment {5} left the warehouse. The tracking code of the parcel is {A}.',
+  'Tracking code for order {6}: {A}. Follow the parcel with it.',
+  'The product code {6} is sold out. Item {5} takes its place.',
+  '{6} requests ended with code 504 within 5 minutes on host {4}.',
+  'summary: {4} responses with status code 502, alert {5} is firing.',
+  'The job stopped in file "app/Mail/Code.php" on line {4} with code {6}.',
+  'Exception in worker {4}: error with code {5}. It happened at 06:14.',
+  'The asset with the tag {6} is checked out to you. Serial: {A}. Note: code {5}, 2nd floor.',
+  'Deliver to 12 Mill Lane, gate code {4}, third floor. Order {7}.',
+  'The customer with the number {6} has opened case {5} about code quality.',
+  'A new member with the id {5} has joined. Member code {6}.',
+  'Backup of server {4} ended with exit code 0 after {5} seconds.',
+  'Host {4} is down with code {5} since 04:12. Acknowledge it in the console.',
+  'Invoice {6} with code {5} of the supplier is due. The supplier code is {4}.',
+  'The address was banned by Shield4Ban after {4} attempts.\n\nShield4Ban',
+  'Ihre Sendung mit der Nummer {5} ist unterwegs. Sendungscode {A}.',
+  'Ihr Paket mit der Nummer {6} wurde der Post übergeben.',
+  'Der Vorgang mit der Nummer {5} ist erledigt. Kundencode {6}.',
+  'Der Dienst endete mit dem Code {4} in Zeile {5}.',
+  'Votre colis avec le numéro {6} est parti. Code de suivi : {A}.',
+  'Le produit avec le code {6} est épuisé. Code article : {5}.',
+  'El paquete con el número {6} está en camino. Código de seguimiento: {A}.',
+  'El artículo con código {5} está agotado. Código de producto: {6}.',
+  'O produto com o código {6} esgotou. Código de rastreio: {A}.',
+  'Il pacco con il numero {6} è partito. Codice di tracciamento: {A}.',
+  'Codice prodotto: {6}. Quantità: 2. Ordine {5}.',
+  'Het pakket met nummer {6} is onderweg. Artikelcode {5}.',
+  'Paketet med nummer {6} är på väg. Felkod {4} i rad {5}.',
+  'Pakken med nummeret {6} er sendt. Varekode {5}.',
+  'Paczka z numerem {6} jest w drodze. Kod produktu: {5}.',
+  'Usługa zakończyła się kodem {4} w wierszu {5}.',
+  'Zásilka s číslem {6} je na cestě. Kód zboží: {5}.',
+  'Storitev se je končila s kodo {6} v vrstici {5}.',
+  'Usluga je završila s kodom {5} u retku {4}.',
+  'A csomag a {6} számmal úton van. Termékkód: {5}.',
+  'Coletul cu numărul {6} este pe drum. Codul produsului: {5}.',
+  'Посылка с номером {6} в пути. Код товара: {5}.',
+  'Сервис завершился с кодом {5} в строке {4}.',
+  'Посилка з номером {6} у дорозі. Код товару: {5}.',
+  'Пратката с номер {6} е на път. Код на продукта: {5}.',
+  'Адрес: Төв гудамж 12, код {6}, 4-р давхар. Захиалга {5}.',
+  'Το δέμα με αριθμό {6} στάλθηκε. Κωδικός προϊόντος: {5}.',
+  '{6} numaralı kargo yola çıktı. Ürün kodu: {5}.',
+  'Paketti numerolla {6} on matkalla. Tuotekoodi: {5}.',
+  'Pakk numbriga {6} on teel. Tootekood: {5}.',
+  'Siuntos numeris {6}. Prekės kodas: {5}.',
+  'Paket dengan nomor {6} sedang dikirim. Kode produk: {5}.',
+  'Đơn hàng {6} đã gửi. Mã sản phẩm: {5}. Mã vận đơn: {A}.',
+  'พัสดุหมายเลข {6} ส่งแล้ว รหัสสินค้า: {5}',
+  'الشحنة رقم {6} في الطريق. رمز المنتج: {5}',
+  'החבילה {6} בדרך. קוד מוצר: {5}',
+  '商品コード: {6}\n商品名: 抹茶茶碗\n数量: 2',
+  'エラーコード {5} で処理が終了しました。行 {4}',
+  '商品编码：{6}\n数量：2\n订单号：{8}',
+  '任务以错误代码 {5} 结束，行 {4}。',
+  '상품 코드: {6}\n수량: 2\n주문 번호 {8}',
+  '오류 코드 {5}(으)로 작업이 끝났습니다.',
   '認証コードの有効期限が切れました。お問い合わせ番号 {8}',
   '会員番号 {7} の確認が完了しました。',
   '验证码已过期。工单 {7}，客户号 {6}。',
@@ -84,6 +141,11 @@ const SUBJECTS = [
   'Your sign-in settings',
   'Weekly news',
   'Order update',
+  'Your parcel is on its way',
+  'Order {5} has been shipped',
+  '[FIRING] disk {4}',
+  'Error in production',
+  'Asset checked out',
   '2-step verification is on',
 ]
 
@@ -97,7 +159,7 @@ export function hardNegatives(count: number, { aside, seed }: Draw): CodeMail[] 
   const draw = createRandom(seed, 'hard negatives')
   return Array.from({ length: count }, (_, n) => ({
     id: `hard-negative-${aside ? 'aside' : 'open'}-${n}`,
-    subject: draw.pick(SUBJECTS),
+    subject: filled(draw, draw.pick(SUBJECTS)),
     text: Array.from({ length: draw.int(1, 3) }, () => sentence(draw, aside)).join('\n\n'),
     codes: [],
     links: {},
@@ -143,9 +205,12 @@ export function mixtures(count: number, { aside, seed }: Draw): CodeMail[] {
 
 function sentence(draw: Random, aside: boolean): string {
   const own = TEMPLATES.filter((template) => (hashOf(template) % 2 === 1) === aside)
+  return filled(draw, draw.pick(own))
+}
+
+function filled(draw: Random, template: string): string {
   const digits = (count: number) => Array.from({ length: count }, () => draw.int(0, 9)).join('')
-  return draw
-    .pick(own)
+  return template
     .replace(/\{(\d+)\}/g, (_, n: string) => digits(Number(n)))
     .replace('{A}', () => `${draw.pick(['K', 'X', 'Q'])}${digits(1)}M${digits(1)}PT`)
 }
