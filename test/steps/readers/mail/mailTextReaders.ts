@@ -10,6 +10,7 @@ import {
   namesCode,
   namesCompany,
   namesMeeting,
+  namesPurpose,
   namesTrade,
   saysUse,
 } from '../../../../shared/mail/codes/codeWords.ts'
@@ -137,9 +138,16 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   mailReader('codes/codeShapes.ts plainForm', MAIL_MAX, TEXT, (text) => plainForm(text)),
   // The function `linesOf` in codes.ts cuts each line to LINE_MAX characters before `candidatesOf` reads the line.
   mailReader('codes/codeShapes.ts candidatesOf', LINE_MAX, TEXT, (text) => candidatesOf(text)),
-  ...Object.entries({ labelsOf, namesCode, namesCompany, namesMeeting, namesTrade, saysUse }).map(
-    ([name, read]) =>
-      mailReader(`codes/codeWords.ts ${name}`, 3 * LINE_MAX, TEXT, (text) => read(text)),
+  ...Object.entries({
+    labelsOf,
+    namesCode,
+    namesCompany,
+    namesMeeting,
+    namesPurpose,
+    namesTrade,
+    saysUse,
+  }).map(([name, read]) =>
+    mailReader(`codes/codeWords.ts ${name}`, 3 * LINE_MAX, TEXT, (text) => read(text)),
   ),
   ...Object.entries(phrases).map(([name, read]) =>
     mailReader(`codes/codePhrases.ts ${name}`, LINE_MAX, TEXT, (text) => read(text)),
