@@ -114,6 +114,10 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
 /** Matches a number that stands before a list item of one word, as in `3. X8PB31LT`. */
 const ITEM = /^\d{1,2}[.)] {1,3}(?=\S+$)/
 
+/** Matches a line of three or more codes of equal shape, as backup codes stand in some HTML: `4F9A-71CE B208-6D3F …`. */
+const LISTED =
+  /^(?:(?:[A-Z0-9]{4,6}-[A-Z0-9]{4,6}(?: +|$)){3,20}|(?:(?=\S*\d)[A-Za-z0-9]{8,12}(?: +|$)){3,20})$/
+
 /**
  * Returns the lines of a text that contain letters or digits. The function joins lines of a single character into one
  * line.
@@ -134,6 +138,11 @@ function linesOf(text: string): string[] {
   }
   for (const raw of plain.split('\n', LINES_MAX)) {
     const line = raw.slice(0, LINE_MAX_CHARS).trim().replace(ITEM, '')
+    if (LISTED.test(line)) {
+      flush()
+      lines.push(...line.split(/ +/))
+      continue
+    }
     if (/^[0-9A-Z]$/.test(line)) {
       singles.push(line)
       continue

@@ -176,7 +176,7 @@ const isToken = (text: string): boolean =>
  * in a value of the URL's query, or before an action at the end of the path, as in `/password_resets/Rk27bTq9/edit`.
  */
 const SHORT_TOKEN =
-  /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=\/?(?:$|[?&#])|\/(?:confirm|verify|activate|edit|unlock)\/?(?:$|[?#]))/g
+  /(?:\/|[?&;#]([\w.-]{1,40})=)([\w-]{4,20})(?=\/?(?:$|[?&;#])|\/(?:confirm|verify|activate|edit|unlock)\/?(?:$|[?#]))|(?<=\/token\/)([\w-]{4,20})(?=\/)/g
 /** Matches the names of query parameters that have the same value in all mails of a campaign, such as `utm_source`. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
@@ -185,9 +185,9 @@ const isShortToken = (text: string): boolean =>
 
 /** Matches a query value with a name for a secret, such as `token`. */
 const NAMED_TOKEN =
-  /(?:[?&#](?:[\w-]{0,20}[_-])?(?:token|secret|code|key|otp|ticket|sig|signature|pwauth|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
+  /(?:[?&;#](?:[\w-]{0,20}[_-])?(?:token|secret|code|key|otp|ticket|sig|signature|pwauth|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
 /** Matches a long query value of any characters with a name for a secret. */
-const NAMED_SECRET = /[?&#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
+const NAMED_SECRET = /[?&;#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
 /**
  * Matches a secret part of a path, which has 24 or more letters and digits. After a word for an action, a part of 12
  * letters and digits is long enough.
@@ -215,9 +215,10 @@ function partsOf(href: string): {
   hasLetters: boolean
 } {
   const [, host = '', path = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(href) ?? []
-  const short = [...path.matchAll(SHORT_TOKEN)].flatMap(([, name, value]) =>
-    !SHARED.test(name ?? '') && isShortToken(value!) ? [value!] : [],
-  )
+  const short = [...path.matchAll(SHORT_TOKEN)].flatMap(([, name, value, named]) => {
+    const token = value ?? named!
+    return !SHARED.test(name ?? '') && isShortToken(token) ? [token] : []
+  })
   const isShortlyPersonal = short.length > 0
   const hasLetters = short.some((value) => /[a-z]/i.test(value))
   const isPersonal =

@@ -49,6 +49,25 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('We mended faults, but send no code:\n1. CVE-2025-20881')).toEqual([])
   })
 
+  test('each code of a list of backup codes on one line is found, and a telephone number is no such list', () => {
+    const codes = ['4F9A-71CE', 'B208-6D3F', '9E51-0A7B']
+    expect(valuesOf(`Your backup codes:\n${codes.join(' ')}`).toSorted()).toEqual(codes.toSorted())
+    expect(valuesOf('Your backup codes come by post.\nCall 0800 1234 5678')).toEqual([])
+  })
+
+  test('a number of a product, an error, a parcel or a machine is no one-time code if the mail tells no purpose of a code', () => {
+    const notices = [
+      'Your parcel with the number 48170 was sent.\nThe carrier is DHL.\nTracking code: KX4M71PT\nOrder: 217463',
+      'Alert\nsummary: 482913 responses with code 503 in 10 minutes\nseverity: critical\ninstance: edge-3',
+      'Error on the server\nThe error is in the file "app/Amount.php" on line 284917 with code 500213.\nUser: 1042\nHello',
+      '商品コード: 730192\n商品名: 抹茶茶碗\n数量: 2\n合計: 6,380',
+      'The address was banned.\nAttempts: 5\nRegards,\nFail2Ban',
+    ]
+    for (const text of notices) expect([text, ...valuesOf(text)]).toEqual([text])
+    const reset = 'Pozdravljeni!\nKoda za ponastavitev gesla: 905163\nKoda velja 15 minut.\nEkipa'
+    expect(valuesOf(reset)).toEqual(['905163'])
+  })
+
   test('a one-time code is found even if the sender forgot the full stop after it', () => {
     const text =
       'Your withdrawal code is 407286 It was generated at 2026-02-17 08:14:52 and is valid for 30 minutes.'

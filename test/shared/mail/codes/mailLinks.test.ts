@@ -136,6 +136,13 @@ describe('the words beside a link may decide its purpose', () => {
     expect(purposeOfBare(`Read more. Reset your password: ${personal('/go')}`)).toBe('reset')
   })
 
+  test('if a bare URL has a line of its own, an earlier sentence of the last paragraph may decide its purpose', () => {
+    const paragraph =
+      'To confirm your email address, use the link\nbelow. You can then see\nyour reports.'
+    expect(purposeOfBare(`${paragraph}\n\n${personal('/go')}`)).toBe('verify')
+    expect(purposeOfBare(`${paragraph}\n\nYour reports:\n\n${personal('/go')}`)).toBe('other')
+  })
+
   test('words between two links belong to the link before them', () => {
     const [first, second] = linksOf(null, {
       text: `Reset your password: ${personal('/a')} ${personal('/b')}`,
@@ -265,5 +272,27 @@ describe('the service limits the links of a mail', () => {
     expect(linksOf(many(9, 4_000).join(''))).toHaveLength(8)
     expect(linksOf([...many(8, 3_999), ...many(9, 4_000).slice(8)].join(''))).toHaveLength(8)
     expect(linksOf([...many(8, 3_999), anchor(at('/y'), 'Read')].join(''))).toHaveLength(8)
+  })
+})
+
+describe('the URL of a link may tell its purpose', () => {
+  test.each([
+    ['/signup/?email=ada%40a.example&code=Wq7ZtB', 'verify'],
+    ['/index.php?action=activate;u=5127;code=b3e90f7d1a', 'verify'],
+    ['/login/join?inviteId=67302b9e4c1f8ad05e7b3c61', 'other'],
+    ['/mfa/factor/email.php?pass=1&secret=204876', 'sign-in'],
+    ['/web/action-auth_totp_mail.action_activate_two_factor', 'other'],
+  ])('the purpose of the URL path %s is %s', (path, purpose) => {
+    expect(purposeOf(anchor(at(path), 'this page'))).toBe(purpose as 'verify')
+  })
+
+  test('a short token in the path identifies one recipient if the path calls it a token', () => {
+    const text = `To confirm your account, click this link:\n${at('/token/tXk4Pz/+new/ada')}`
+    expect(purposeOfBare(text)).toBe('verify')
+  })
+
+  test('a link that stops a sign-in has no purpose', () => {
+    const stop = anchor(at('/mfa/factor/email.php?pass=0&secret=204876'), 'stop this login attempt')
+    expect(purposeOf(stop)).toBe('other')
   })
 })
