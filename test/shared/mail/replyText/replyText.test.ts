@@ -32,6 +32,13 @@ describe('the service recognises inline answers and quote marks', () => {
     expect(below(`On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|${wrapped}`)).toBe(OWN)
   })
 
+  test('an example behind a colon has at most four lines with the mark `>`, and a longer block is quoted history', () => {
+    const lines = (count: number) => Array.from({ length: count }, (_, n) => `> command ${n}`)
+    const example = (count: number) => ['Run this:', ...lines(count)].join('\n')
+    expect(replyText(example(4))).toBe(example(4))
+    expect(replyText(example(5))).toBe('Run this:')
+  })
+
   test.each([
     'Run this:\n\n> npm install\n> npm test',
     '- one\n- two\n\n* three\n+ four',
