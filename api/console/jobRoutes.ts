@@ -26,7 +26,7 @@ const Params = t.Object({
   jobId: t.String({ pattern: '^[1-9][0-9]{0,17}$', error: 'be the number of a job' }),
 })
 
-/** Serves the list of background jobs, and retries failed jobs. */
+/** Serves the list of background jobs, and the route that makes a failed or waiting job due at once. */
 export function jobRoutes({ pool }: Services) {
   return new Elysia({ prefix: '/console/api/jobs' })
     .get(

@@ -35,8 +35,8 @@ export type Blobs = {
 }
 
 /**
- * Sets the maximum number of mail contents that one project may hold in memory at once. The same maximum applies to the
- * contents that move between the database and the object store.
+ * Sets the maximum number of mail contents that one project may hold in memory at once. The SMTP listener also writes
+ * at most this many mails at once from its spool to the object store.
  */
 export const OWN_AT_ONCE = 3
 /**

@@ -13,8 +13,8 @@ import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
 
 /**
- * Handles the route `POST /v0/inbound/postmark/KEY/SECRET`, which receives the webhooks of Postmark. @throws
- * {SignedMailError} for a wrong key or secret.
+ * Handles the route `POST /v0/inbound/postmark/KEY/SECRET`, which receives the webhooks of Postmark.
+ * @throws {SignedMailError} for a wrong key or secret, or for a wrong password in the header `Authorization`.
  */
 export async function readPostmarkRequest(
   request: ArrivingRequest,

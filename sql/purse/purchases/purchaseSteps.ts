@@ -182,8 +182,8 @@ export type PurchaseEnd = {
 }
 
 /**
- * Ends a purchase. The seller's response replaces the stored purchase request. If the purchase has already ended, the
- * function changes nothing.
+ * Ends a purchase, and deletes the stored purchase request. If the seller has responded, the seller's response replaces
+ * the purchase request. If the purchase has already ended, the function changes nothing.
  */
 export function endPurchase(
   pool: Pool,

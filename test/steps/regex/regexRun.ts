@@ -192,8 +192,8 @@ class Matcher {
   }
 
   /**
-   * If one character of the text passes the test, returns the position after the character. Returns -1 if the character
-   * does not pass.
+   * Tests the next character of the text, or the previous character if `back` is true. If the character passes the
+   * test, returns the position on the other side of the character, and otherwise -1.
    */
   #pass(test: CharTest, back: boolean, pos: number): number {
     const text = this.#text
