@@ -110,7 +110,7 @@ test('a thread, message or payment of another project is not shown', async () =>
   expect([thread.totalMessages, thread.withHtml]).toEqual([1, [body.messageId]])
 })
 
-test('the audit log records a change through the console before the change happens, and adds the outcome afterwards', async () => {
+test('the audit log records a change with its console session before the change happens, and adds the outcome afterwards', async () => {
   const session = `console:${(await operator.get('/session')).body.person.personId}`
   const created = await operator.post('/v0/platform/projects', { name: 'Recorded' })
   const path = `/v0/platform/projects/${created.body.projectId}`

@@ -63,7 +63,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read(path)).toMatchObject({ name: 'Tides', maxPerDay: '0.1' })
   })
 
-  test('if one person sets a purse’s low limit while another person sets its maximum, both values stay', async () => {
+  test('if one person sets a purse’s low limit while another person sets the purse’s highest balance, both values stay', async () => {
     const agent = await till.service.newAgent()
     const path = `${pathOf(agent)}/purse`
     await till.service.platform.post(path, {})

@@ -60,8 +60,8 @@ async function projectWith(count: number): Promise<string> {
 const minute = (n: number, ms = 0) => new Date(Date.UTC(2026, 0, 1, 0, n, 0, ms))
 
 /**
- * Starts an event feed (the reader of a project's events) that gets no notifications from the database. The function
- * `before` runs before each read of this event feed, and the function `after` runs after each read.
+ * Starts an event feed (the readers of all event streams of a process) that gets no notifications from the database.
+ * The function `before` runs before each read of this event feed, and the function `after` runs after each read.
  */
 async function deafFeed(
   before: (name: string) => void = () => {},

@@ -122,7 +122,7 @@ describe('the service fills the placeholders in a JSON body', () => {
       'request.body must hold each JSON key once in an object',
     ],
   ])(
-    'a JSON body that is to be filled with secrets is refused in this case: %s',
+    'a JSON body %s is refused if the body is to be filled with the values of secrets',
     (_, body, message) => {
       expect(() => filled(body, JSON_TYPE)).toThrow(CredentialInputError)
       expect(() => filled(body, JSON_TYPE)).toThrow(message)

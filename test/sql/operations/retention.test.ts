@@ -55,7 +55,7 @@ const storedBytes = async (projectId: string) =>
     )
   ).rows[0]
 
-test('after the retention time, old mail is removed with its thread, original and labels, and younger mail stays', async () => {
+test('after the retention time, old mail is removed with its thread, original and labels, and younger mail stays with its thread', async () => {
   const projectId = await keeping('mail', 10)
   const neighbour = await newProject(pool)
   const first = await receive(pool, projectId)

@@ -161,7 +161,7 @@ test('if the paywall cannot recognise repetitions of a paid request, it accepts 
   }
 })
 
-test('a repeated paid request is refused if the service accepted the payment more than ten minutes ago', async () => {
+test('a repeated paid request without a stored response is refused if the service accepted the payment more than ten minutes ago', async () => {
   setSystemTime(new Date())
   for (const [agoMs, kinds] of [
     [10 * 60_000, ['paid']],

@@ -177,7 +177,7 @@ test('a long held mail is split into approval pages, and a page opens only with 
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a mail with a body of several megabytes cannot be approved by its approval link, but by a platform key', async () => {
+test('a mail with a body of more than one megabyte cannot be approved by its approval link, but can be approved with a platform key', async () => {
   const text = `${'word '.repeat(350_000)}${SECRET}`
   const { link, sha256, approvalId, messageId } = await held({ subject: 'huge', text })
   const shown = await readAll(link)

@@ -140,7 +140,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
     }
   })
 
-  test('payment requirements of x402 version 2 may omit `extra`, or must name USDC and EIP-3009 there', async () => {
+  test('if payment requirements of x402 version 2 name a token or a transfer method in `extra`, it must be USDC or EIP-3009', async () => {
     const cases: [Json, string][] = [
       [{}, 'accepted'],
       [{ name: 'USDC', version: '2', assetTransferMethod: 'eip3009' }, 'accepted'],

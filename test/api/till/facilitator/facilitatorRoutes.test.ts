@@ -108,7 +108,7 @@ describe('the facilitator verifies a payment', () => {
     })
   })
 
-  test('if a fault is visible in the payment itself, the payment is invalid, and the service does not ask the chain', async () => {
+  test('if a fault is visible in the payment or its requirements, the payment is invalid, and the service does not ask the chain', async () => {
     const cases: [body: unknown, reason: string, payer: boolean][] = [
       [faceV1(await pay(), { payTo: payer.address }), 'invalid_payment_requirements', true],
       [faceV1(await pay({ value: 9_999n })), 'invalid_exact_evm_payload_authorization_value', true],

@@ -78,7 +78,7 @@ test('a link that resets sign-in credentials has the purpose `reset`', () => {
 })
 
 describe('the words of a link decide its purpose', () => {
-  test('if a link’s words are about unsubscribing or another purpose, the words count more than the link’s path', () => {
+  test('if a link’s words mean the purpose `unsubscribe` or `other`, the words count more than the link’s path', () => {
     expect(purposeOf(anchor(personal('/verify-email'), 'Unsubscribe'))).toBe('unsubscribe')
     expect(purposeOf(anchor(personal('/unsubscribe'), 'Verify your email'))).toBe('unsubscribe')
     expect(purposeOf(anchor(personal('/verify-email'), 'Accept invitation'))).toBe('other')

@@ -63,7 +63,7 @@ describe('the service detects the delimiter of a CSV file', () => {
     expect(textOf(`a${delimiter}b\nc${delimiter}d`)).toBe('a\tb\nc\td')
   })
 
-  test('if no possible delimiter occurs in every line, the delimiter of a CSV file is the most frequent one', () => {
+  test('if a CSV file has only one line, its delimiter is the possible delimiter that occurs most often', () => {
     expect(textOf('1,5;2,5;3;4')).toBe('1,5\t2,5\t3\t4')
     expect(textOf('a;b|c|d,e')).toBe('a;b\tc\td,e')
   })

@@ -180,7 +180,7 @@ describe('the service highlights the words that match a search query', () => {
     expect(highlight('ebb', parseSearch('tide'), 'text')).toEqual([])
   })
 
-  test('a highlight shows 60 characters before and after its matches, and begins at the start of a word', () => {
+  test('a highlight shows at most 60 characters before and after its matches, and begins at the start of a word if one is near', () => {
     const [piece] = highlight(
       `${'abcd '.repeat(20)}tide ${'x'.repeat(99)}`,
       parseSearch('tide'),
