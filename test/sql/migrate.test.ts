@@ -128,7 +128,7 @@ test('if a migration is killed while it builds an index, the next migration buil
   expect(rows).toEqual([{ indisvalid: true }])
 })
 
-test('if two migrations build an index at once, they build it one after the other', async () => {
+test('if two migrations build an index online at once, they build it one after the other', async () => {
   write(
     '900001_online.sql',
     `-- online: a test

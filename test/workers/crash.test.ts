@@ -87,7 +87,7 @@ test('a running worker pool keeps its registration and its jobs while dead worke
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a worker pool whose database row was deleted registers again under the same id, and keeps its jobs', async () => {
+test('a worker pool that loses its database row registers again under the same id, and keeps its jobs', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>

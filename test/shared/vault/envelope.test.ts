@@ -93,7 +93,7 @@ test('a sealed (encrypted) secret cannot be decrypted for another project, name,
   }
 })
 
-test('a sealed (encrypted) secret cannot be decrypted if a bit is changed, removed or added', () => {
+test('a sealed (encrypted) secret cannot be decrypted if a bit is changed, or if bytes are missing or added', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   for (const part of ['ciphertext', 'wrappedKey'] as const) {
     const changed = (bytes: Buffer) => () => oldRing.open({ ...sealed, [part]: bytes }, context)

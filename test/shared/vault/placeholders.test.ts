@@ -65,7 +65,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
     )
   })
 
-  test('the placeholder `basicAuth` joins user name and password, and both the result and the password are later masked', () => {
+  test('the placeholder `basicAuth` joins user name and password, and both the result and the password count as secrets', () => {
     const pair = Buffer.from('ada-l:tomato-soup').toString('base64')
     expect(filled('{{basicAuth}}')).toEqual({ text: `<${pair}>`, sent: [pair, 'tomato-soup'] })
     const bare = Buffer.from(':tomato-soup').toString('base64')
@@ -176,14 +176,14 @@ describe('the service checks the placement of a secret, which lists the places w
 })
 
 describe('the service finds the secrets of a credential that its request does not contain', () => {
-  test('besides the secrets in the request, all texts and numbers of at least four characters in the credential’s data are masked', () => {
+  test('besides the sent secrets, the list to mask has all texts and numbers of at least four characters in the data, at any depth', () => {
     const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
     expect(
       unsentSecrets(credential({ data: data as never, metadata: { site: 'public' } }), 0),
     ).toEqual(['abcd', '12345', 'wxyz'])
   })
 
-  test('the TOTP codes of three periods are masked, and also the TOTP secret without spaces and dashes', () => {
+  test('the list of secrets to mask has the TOTP codes of three periods, and the TOTP secret without spaces and dashes', () => {
     const spaced = 'GEZD GNBV GY3T QOJQ GEZD-GNBV-GY3T-QOJQ'
     const secrets = unsentSecrets(credential({ type: 'TOTP', data: { secret: spaced } }), NOW_MS)
     const codes = [-30_000, 0, 30_000].map((shift) => {
@@ -196,7 +196,7 @@ describe('the service finds the secrets of a credential that its request does no
     expect(new Set(secrets)).toEqual(new Set([spaced, ...codes, TOTP_SECRET]))
   })
 
-  test('a TOTP secret is masked inside an otpauth URI, and also without its padding', () => {
+  test('the list of secrets to mask has the TOTP secret from an otpauth URI, and a TOTP secret without its padding', () => {
     const padded = 'JBSWY3DPEHPK3PXPAA======'
     for (const totp of [
       padded,

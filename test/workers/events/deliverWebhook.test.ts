@@ -87,7 +87,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('a webhook delivery job takes a sending slot of its endpoint and of its project, and releases both slots at its end', async () => {
+  test('a webhook delivery job takes one sending slot for its endpoint and its project, and releases the slot at its end', async () => {
     const { id, projectId, endpointId } = await newEndpointDelivery(pool, receiver.url)
     const { turns, lanes } = await run(id)
     expect(lanes).toEqual([[endpointId, projectId]])

@@ -29,7 +29,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const attemptsAt = ({ requests }: Receiver) =>
   requests.map(({ headers }) => headers['x-service-delivery-attempt'])
 
-test('a webhook receiver gets each event once, byte for byte, and signed with the webhook secret of the endpoint', async () => {
+test('a webhook receiver gets an event once, byte for byte, and signed with the webhook secret of the endpoint', async () => {
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint, { subjectId: 'pay_1' })

@@ -133,7 +133,7 @@ async function smuggled(webhookUrl: string) {
 }
 
 test.each(LITERALS)(
-  'the webhook URL %s is refused when an endpoint is registered and when an event is delivered',
+  'the host %s is refused when an endpoint is registered and when an event is delivered',
   async (host) => {
     const url = `http://${host}:${receiver.port}/hook`
     for (const field of ['urlPattern', 'webhookUrl']) {

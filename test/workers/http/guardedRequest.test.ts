@@ -74,7 +74,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
   })
 
   test.each([204, 301, 302, 303, 307, 308, 404, 429, 500, 503])(
-    'guardedRequest returns a response with the redirect status %p, and does not follow its Location header',
+    'guardedRequest returns a response with the status %p, and does not follow its Location header',
     async (status) => {
       let elsewhere = 0
       const other = await serve((_request, response) => {
@@ -197,7 +197,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     })
   })
 
-  test('guardedRequest throws an error if a header contains line breaks that could start a second request', async () => {
+  test('guardedRequest throws an error if a header contains line breaks that would split the request', async () => {
     const headers = { 'x-a': 'b\r\nx-c: d' }
     await expect(getLocal(1, { headers })).rejects.toThrow()
   })

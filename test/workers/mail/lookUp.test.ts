@@ -45,7 +45,7 @@ test('the DNS cache does not store the failure of a name server', async () => {
   expect(server.asked.length).toBe(2 * before)
 })
 
-test('the DNS cache stores for a time that a name server did not answer', async () => {
+test('the DNS cache stores that a name server did not answer', async () => {
   await using server = await startNameServer([])
   const silent = { txt: () => Promise.reject(dnsError('ETIMEOUT')) }
   let asked = 0

@@ -142,7 +142,7 @@ describe('a buyer handles a seller that demands no payment', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('if the connection breaks after the request was sent, a purchase reports that the seller may have acted', async () => {
+  test('if the connection breaks after the request was sent, a purchase ends as unknown, because the seller may have acted', async () => {
     const port = await serveRaw((socket) => socket.on('data', () => socket.destroy()))
     const { state, reason, detail } = await bought({
       request: { url: `http://127.0.0.1:${port}/` },

@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const WEBHOOKS = 10
 
-test('webhooks of other projects are delivered while secrets in the response of a hostile server are masked', async () => {
+test('webhooks of another project are delivered while secrets in the response of a hostile server are masked', async () => {
   let answered = false
   const certificate = newCertificate('bank.example')
   const port = await serveTls(certificate, (_request, response) => {

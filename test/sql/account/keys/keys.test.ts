@@ -81,7 +81,7 @@ test('if a known platform key is stored again, nothing changes', async () => {
   expect(rows).toEqual([{ name: 'first' }])
 })
 
-test('a second revocation keeps the time of the first, and API keys of other projects stay valid', async () => {
+test('a second revocation of an API key keeps the time of the first, and API keys of other projects stay valid', async () => {
   const [{ projectId, keyId }, neighbour] = [await newKey(), await newKey()]
   await revokeProjectKey(pool, projectId)
   await pool.query(`update api_keys set revoked_at = '2020-01-01' where id = $1`, [keyId])

@@ -223,7 +223,7 @@ describe('the service checks an OAuth access token', () => {
     expect(await isValid((await tokensOf(grant)).access)).toBe(true)
   })
 
-  test('an owner’s access token is valid only while the project is in the owner’s list of projects', async () => {
+  test('an owner gets a valid access token only while the project is in the owner’s list of projects', async () => {
     const grant = await newGrant({ role: 'owner' })
     expect(await exchange(grant)).toBe('invalid_grant')
     await pool.query('insert into person_projects (person_id, project_id) values ($1, $2)', [

@@ -120,7 +120,7 @@ describe('the service changes a person', () => {
     expect(await signedIn(person.id)).toEqual([1, 2])
   })
 
-  test('a sign-in mail that was sent before the person’s email address changed does not work any more', async () => {
+  test('a sign-in mail that is under way when the person’s email address changes signs nobody in', async () => {
     const person = await add()
     const browserHash = hashSecret('browser')
     const store = (token: string, email: string | null) =>

@@ -151,7 +151,7 @@ describe('the service applies a calendar request of the organizer', () => {
     expect(await events()).toMatchObject([{ organizer: '', is_proven: false }])
   })
 
-  test('an organizer’s invitation in one project changes no event of another project', async () => {
+  test('an organizer’s cancellation in one project changes no event of another project', async () => {
     const [one, other] = [await newCalendar(), await newCalendar()]
     await one.take(invite())
     expect(await other.take(cancelled())).toBe('cancelled')
@@ -291,7 +291,7 @@ describe('the service applies an invite that leaves out the start of its event',
     expect(await answers()).toMatchObject([{ address: GUEST, state: 'accepted' }])
   })
 
-  test('an invitation without a start time is ignored if its event is unknown', async () => {
+  test('a cancellation or an answer without a start time is ignored if its event is unknown', async () => {
     const { shown, events } = await newCalendar()
     expect(await shown(cancelled(untimed))).toEqual([])
     expect(await shown(reply(untimed))).toEqual([])

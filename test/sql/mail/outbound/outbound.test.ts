@@ -53,7 +53,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, other)).due).toHaveLength(1)
   })
 
-  test('the first sending attempt covers all recipients, even before they are due', async () => {
+  test('the first sending attempt includes its recipients, even before they are due', async () => {
     const sent = await newSent(pool)
     await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
       sent.row,
@@ -62,7 +62,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, sent)).due).toHaveLength(1)
   })
 
-  test('a sending attempt skips the suppressed addresses of its own project only', async () => {
+  test('a sending attempt knows which of its recipients are suppressed, but only by its own project', async () => {
     const sent = await newSent(pool, { to: ['A@example.com', 'b@example.com'] })
     const neighbour = await newProject(pool)
     await pool.query(

@@ -229,7 +229,7 @@ test('a search for a prefix of very many words finds every message, although it 
   ])
 })
 
-test('if a search cannot read all words with a prefix, every message of the index segment is a possible match', async () => {
+test('if a search does not read all words with a prefix, every message of the index segment is a possible match', async () => {
   const projectId = await newInbox(pool)
   await store(projectId, [
     vectorOf(projectId, 'alone'),

@@ -106,7 +106,7 @@ describe('a payment gets a transaction of a gas wallet', () => {
     expect(await nextOf(wallet)).toBe(1n)
   })
 
-  test('no transaction is stored for a payment that has settled or failed', async () => {
+  test('no transaction is stored for a payment that has failed', async () => {
     const id = await newPayment(pool)
     await failPayment(pool, {
       paymentId: id,
@@ -117,7 +117,7 @@ describe('a payment gets a transaction of a gas wallet', () => {
     expect(await store([id])).toEqual([])
   })
 
-  test('a payment gets another transaction after its first transaction was displaced by a stranger’s transaction', async () => {
+  test('a payment gets another transaction after its first transaction was displaced', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id, wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })

@@ -38,7 +38,7 @@ async function oldPayment(changes: Partial<NewClaim> = {}): Promise<string> {
   return id
 }
 
-test('an old verified payment without a job and without a transaction counts as idle, and must be queued again', async () => {
+test('an old verified payment without a job and without a transaction counts as idle', async () => {
   expect(await isIdle(await oldPayment())).toBe(true)
   expect(await isIdle(await newPayment(pool))).toBe(false)
 })
@@ -59,7 +59,7 @@ test('a payment with a settlement job does not count as an idle payment', async 
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment whose settlement job has failed finally counts as idle, and must be queued again', async () => {
+test('a payment whose settlement job has failed finally counts as idle', async () => {
   const id = await oldPayment()
   await queueSettlement(pool, id, null)
   expect(await isIdle(id)).toBe(false)

@@ -177,7 +177,7 @@ describe('a payment gets a transaction of its own', () => {
     await pool.query('delete from lone_payers')
   })
 
-  test('all payments of a marked payer get separate transactions for a day, and each new mark begins the day again', async () => {
+  test('a payer stays marked for separate transactions for a day, and each new mark begins the day again', async () => {
     const until = async () => {
       const { rows } = await pool.query(
         `select payer, extract(epoch from until - clock_timestamp()) / 3600 as hours

@@ -320,7 +320,7 @@ test('each copy of a sent message has a different envelope sender, in the domain
   }
 })
 
-test('a bounce that another recipient of the message forged suppresses no recipient', async () => {
+test('a bounce that one recipient of a message forged suppresses no other recipient', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const { messageId, returnPaths } = await sent(agent, ['mallory@example.com', 'bob@example.com'])

@@ -42,7 +42,7 @@ const find = async (agent: Agent, q: string) =>
     ({ messageId }: { messageId: string }) => messageId,
   )
 
-test('a background job builds the search index of a growing inbox, and a search finds all messages', async () => {
+test('a background job builds the search index of a growing inbox, and a search finds the messages', async () => {
   const agent = await service.newAgent()
   await store(agent, 1_000)
   await waitFor('the leaves', async () => (await leaves(agent)) === 4)

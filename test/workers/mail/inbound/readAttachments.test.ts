@@ -57,7 +57,7 @@ async function waiting(filename: string, read: () => Promise<Buffer>) {
   }
 }
 
-test('an attachment that is missing in the object store is tried three times, and then counts as damaged', async () => {
+test('an attachment that is missing in the object store waits for three job runs, and then counts as damaged', async () => {
   const { run, state } = await waiting('a.pdf', async () => {
     throw new LostObjectError('the object is missing')
   })

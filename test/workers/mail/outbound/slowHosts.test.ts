@@ -38,7 +38,7 @@ beforeEach(async () => {
 })
 afterEach(() => service[Symbol.asyncDispose]())
 
-test('mail domains whose hosts hang do not delay other domains or local mail', async () => {
+test('mail domains whose hosts begin to hang delay neither other domains nor local mail', async () => {
   const [writer, other, inbox] = [
     await service.newAgent(),
     await service.newAgent(),

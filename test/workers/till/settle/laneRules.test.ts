@@ -175,7 +175,7 @@ describe('a settlement job', () => {
 })
 
 describe('a fault of the service', () => {
-  test('if a bug stops the settlement of one payment, the other payments are still settled', async () => {
+  test('if a bug stops the settlement of one payment, the settlement of the other payments is still tried', async () => {
     const lanes = createSettlementLanes(chain)
     const [broken, fine] = [await payment(), await payment()]
     await set(broken, `goes_alone = true`)
@@ -266,7 +266,7 @@ describe('the lanes limit how many payments run at once', () => {
     await lanes.drain()
   })
 
-  test('sixteen payments with separate transactions are settled at once, and further payments are postponed', async () => {
+  test('sixteen payments with separate transactions run at the same time, and further payments are postponed', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const ids: string[] = []

@@ -124,7 +124,7 @@ testWhole('a payment outlives a gas wallet without gas', async () => {
   await outlives(() => till.client.setBalance({ address: gasWallet, value: balance }))
 })
 
-test('the service does not start if the settings name an unsupported chain', async () => {
+test('the service does not start with an RPC node of an unsupported chain', async () => {
   proxy.answers.set('eth_chainId', () => '0x1')
   await expect(till.startWorker()).rejects.toThrow(
     'RPC_URL: its chain id must be 8453 (base) or 84532 (base-sepolia), not 1',

@@ -165,7 +165,7 @@ describe('a transaction without a receipt', () => {
     timing: { ...hand.chain.timing, displacedMs },
   })
 
-  test('a transaction counts as displaced by another transaction if its receipt is missing for too long', async () => {
+  test('a transaction counts as displaced if its receipt is missing for too long', async () => {
     const { ids, open } = await stored(1)
     const chain = patient(60_000)
     expect(await resolve([open], chain)).toBe(false)

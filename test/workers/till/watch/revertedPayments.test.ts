@@ -54,7 +54,7 @@ const find = async (...ids: string[]) => findReverted(hand.chain, await findPaym
 const isFound = async (id: string) => (await find(id)).size === 1
 const deploying = { deployment: DEPLOYMENT as NewClaim['deployment'] }
 
-test('a payment fails if its contract wallet made the transaction revert, and no other payment ends', async () => {
+test('a payment ends if its contract wallet made the transaction revert, and no other payment ends', async () => {
   const ids = [
     await newPayment(pool),
     await reverted(),
@@ -74,7 +74,7 @@ test('a payment is sent once more if the transaction reverted because another pa
   expect(await isFound(await reverted())).toBe(true)
 })
 
-test('if the transaction of a payment reverted, the payment fails and the payer’s wallet is suspended', async () => {
+test('if the transaction of a contract wallet’s payment reverted, the payment fails and the wallet is suspended', async () => {
   const id = await reverted()
   const [end] = (await find(id)).values()
   await end!()
