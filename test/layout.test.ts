@@ -136,7 +136,7 @@ test('each folder of tests has the same name as the source folder that it tests'
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
-test('HTTP routes are defined only in files named xRoutes.ts, each with the files x.ts and xDocs.ts in the same folder', () => {
+test('the routes xRoutes are exported only from xRoutes.ts, and no API file name ends with View, Views or Operations', () => {
   const inApi = sources.filter(
     ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
   )

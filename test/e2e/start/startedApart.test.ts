@@ -131,7 +131,7 @@ test('a worker process refuses an unknown pool and names the existing pools', as
   )
 })
 
-test('the commands migrate and keys:new create platform keys without a browser: the first ones and further ones', async () => {
+test('without a browser, the command migrate stores the first platform and project keys, and keys:new makes further ones', async () => {
   const [platformKey, projectKey] = [generateKey('platform'), generateKey('project')]
   const given = { BOOTSTRAP_PLATFORM_KEY: platformKey, BOOTSTRAP_PROJECT_KEY: projectKey }
   for (let twice = 0; twice < 2; twice++) {

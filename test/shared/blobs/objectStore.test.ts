@@ -139,7 +139,7 @@ describe('the service encrypts a blob (a large content)', () => {
 })
 
 describe('the service keeps large contents in an object store', () => {
-  test('contents above 64 KB move to the object store in encrypted form, and smaller contents stay in the database', async () => {
+  test('contents above 64 KB move to the object store in encrypted form, and contents of up to 64 KB are not moved there', async () => {
     const blobs = createBlobs(database.pool, bucket.store)
     expect(await blobs.keep(Buffer.alloc(64 * 1024))).toBeNull()
     const content = large('marker of the content ')

@@ -399,7 +399,7 @@ describe('the doctor command judges the mail relay', () => {
     )
   })
 
-  test('a mail relay should accept the login, use TLS, and state its size limit', () => {
+  test('for a mail relay, there are findings about its login, its TLS and its size limit, and a relay without TLS is a warning', () => {
     expect(judged({}).map(({ check, found }) => [check, found])).toEqual([
       ['relay relay.example', 'it takes our login'],
       ['TLS of the relay', 'mail goes out encrypted'],

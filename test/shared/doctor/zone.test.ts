@@ -156,7 +156,7 @@ describe('the service lists the DNS records of a domain', () => {
     ])
   })
 
-  test('the DNS records contain a separate SPF record for the mail host only for the service’s domain and another host name', () => {
+  test('a separate SPF record for the mail host is listed only for the service’s domain, and only if the host has another name', () => {
     expect(types('host.example')).toContain('mx.host.example TXT')
     expect(types('shop.example')).not.toContain('mx.host.example TXT')
     const same = types('host.example', { mailHostname: 'host.example' })

@@ -16,7 +16,7 @@ const mandate = (changes: Partial<MandateBounds> = {}): MandateBounds => ({
 })
 
 describe('the service decides at which places a mandate permits payments', () => {
-  test('a mandate (spending limit) permits payments at a place if it names the host or the resource of this place', () => {
+  test('a mandate (permission to pay) permits payments at a place if it names the host or the resource of this place', () => {
     expect(covers(mandate({ hosts: ['other.example', 'seller.example'] }), PLACE)).toBe(true)
     expect(covers(mandate({ resources: [RESOURCE] }), PLACE)).toBe(true)
     expect(covers(mandate({ hosts: ['seller.example'], resources: [RESOURCE] }), PLACE)).toBe(true)

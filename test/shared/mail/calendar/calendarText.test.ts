@@ -33,7 +33,7 @@ Method: REQUEST
 From: 2026-03-02T10:00:00
 Until: 2026-03-02T11:00:00`
 
-test('the text of a calendar event without details is one line with title, method, start and end', () => {
+test('the text of a calendar event without details has one line each for title, method, start and end', () => {
   expect(calendarText([BARE])).toBe(BARE_TEXT)
 })
 

@@ -142,7 +142,7 @@ test('an event’s status is its STATUS, or confirmed if STATUS is absent or unk
   expect(read().status).toBe('confirmed')
 })
 
-test('an event’s sequence is a whole number from 0 to 2147483647; any other value counts as 0', () => {
+test('an event’s sequence is a whole number from 0; a larger one than 2147483647 counts as 2147483647, any other value as 0', () => {
   expect(read('SEQUENCE:7').sequence).toBe(7)
   expect(read('SEQUENCE:0').sequence).toBe(0)
   expect(read('SEQUENCE:-1').sequence).toBe(0)
@@ -316,7 +316,7 @@ describe('the service reads a person of an event', () => {
     expect(organizer(`;CN=${'n'.repeat(201)}:mailto:mira@a.example`)!.name).toHaveLength(200)
   })
 
-  test('if an attendee’s value is no mailto URI, the address comes from the parameter EMAIL', () => {
+  test('if the value of a person is no mailto URI, the address comes from the parameter EMAIL', () => {
     expect(organizer(';EMAIL=mira@a.example:urn:uuid:1')!.address).toBe('mira@a.example')
     expect(organizer(';EMAIL=mira@a.example:mailto:cy@a.example')!.address).toBe('cy@a.example')
   })

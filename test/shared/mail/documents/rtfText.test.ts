@@ -11,7 +11,7 @@ const seen = (rtf: string): string[] => {
 }
 
 describe('the service reads the text of an RTF file', () => {
-  test('the text of an RTF file has one line for each paragraph, whatever line ends the file itself has', () => {
+  test('the text of an RTF file has one line for each paragraph, and ignores the line ends of the file itself', () => {
     expect(textOf('a\r\nb\\par c\\line d\\sect e\\page f')).toBe('ab\nc\nd\ne\nf')
   })
 

@@ -19,7 +19,7 @@ describe('the service finds the reply text of mails in public sets', () => {
   }
   for (const { name, items } of replyCorpora()) {
     const bound = bounds[name]
-    test(`the reply text of the ${items.length} ${name} mails meets the limits ${JSON.stringify(bound)}, equals the recorded text and is never empty`, async () => {
+    test(`the reply text of the ${items.length} ${name} mails meets the limits ${JSON.stringify(bound)}, equals the recorded text and is never wrongly empty`, async () => {
       const tally = await scoreReplies(items)
       expect(items.length).toBeGreaterThanOrEqual(135)
       expect(tally.accepted).toBeGreaterThanOrEqual(bound.accepted)

@@ -104,7 +104,7 @@ describe('an unlisted device ends the reply in a line of a usual form', () => {
     ],
     ['with three excuses', 'Sent from my Foo 12. a, b, c'],
     ['with "via" in the middle of a sentence', 'We flew via Tikker'],
-  ])('a line does not end the reply if the line is %s: %s', (_name, line) =>
+  ])('a line does not end the reply if it is one %s: %s', (_name, line) =>
     expect(closes(line)).toBe(false),
   )
 

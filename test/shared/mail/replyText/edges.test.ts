@@ -89,7 +89,7 @@ test.each([
   'I wrote to Ann at 9:14 on 3/5/2026:\n\nDear Ann, we agree.',
   'Hello,\n\nOn 5 June 2026 at 14:00 we wrote to bob@x.test:\n\nThe offer stands.',
 ])(
-  'a line that the writer wrote stays in the reply text, although it looks like the start of a quote: %s',
+  'the writer’s own line stays in the reply text, although it resembles a separator, a device line or an attribution: %s',
   (text) => {
     expect(replyText(text)).toBe(text)
   },

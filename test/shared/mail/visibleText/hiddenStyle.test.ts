@@ -30,7 +30,7 @@ test('an HTML element without a style is visible', () => {
 })
 
 describe('the service detects a hidden HTML element by its kind or its attributes', () => {
-  test('an HTML element of a kind that browsers do not show (such as script) is hidden', () => {
+  test('an HTML element of a kind that browsers do not show (such as template) is hidden', () => {
     for (const name of ['template', 'noscript', 'iframe', 'noembed', 'noframes', 'datalist'])
       expect([name, isUnseen(name), seen('', { name, attributes: { open: '' } })]).toEqual([
         name,

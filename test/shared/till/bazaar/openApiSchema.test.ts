@@ -96,7 +96,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
     expect(read(five(wrap(wrap({ type: 'string' }))))).toEqual(five(wrap(wrap({}))))
   })
 
-  test('at most 200 schemas of an OpenAPI document are kept, nested schemas included', () => {
+  test('from one OpenAPI schema, at most 200 schemas are kept in total, nested schemas included', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 300 }, (_, n) => [`p${n}`, { type: 'string' }]),
     )
