@@ -162,7 +162,7 @@ describe('an event reader continues after an event that its caller has received'
     }
   })
 
-  test('an event reader reports missed events only if the event right after its known event was deleted', async () => {
+  test('an event reader reports missed events if the event right after its known event was deleted, but not if only earlier events were', async () => {
     const projectId = await projectWith(4)
     await pool.query('delete from events where project_id = $1 and seq <= 2', [projectId])
     expect(await open(projectId, after(1))).toEqual({ begin: after(1), missed: true })
@@ -221,7 +221,7 @@ describe('the event readers of one project share their work', () => {
     expect(lists()).toBe(2)
   })
 
-  test('event readers notice a new event, and the closing of another reader, even while a database read is in progress', async () => {
+  test('event readers notice a new event, and their own closing, even while a database read is in progress', async () => {
     let meanwhile = async () => {}
     const deaf = await deafFeed(undefined, async (name) => {
       if (name !== 'list-events') return

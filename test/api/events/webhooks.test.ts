@@ -202,7 +202,7 @@ test('the API lists webhooks without their secrets, changes them, and deletes th
   expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
 })
 
-test('an API key can register, list and replay webhooks only for event types that its scopes allow', async () => {
+test('an API key can register webhooks, and list and replay deliveries, only for event types that its scopes allow', async () => {
   await using receiver = await startReceiver()
   const seller = await service.newAgent({ scopes: ['payments:accept'] })
   const mail = { url: receiver.url, events: ['message.received'] }
@@ -258,7 +258,7 @@ test('the API refuses a webhook with invalid input or a private address, and ref
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(5)
 })
 
-test('after a project is deleted, the audit log is the only place that still mentions its webhooks', async () => {
+test('after a project is deleted, the tables with a project id keep only its API keys', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   await register(agent, receiver, ['message.received'])

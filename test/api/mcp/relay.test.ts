@@ -301,7 +301,7 @@ describe('the relay names the agreed version of MCP', () => {
     ])
   })
 
-  test('the MCP host gets the error of a failed handshake unchanged, and the relay records no agreed MCP version', async () => {
+  test('the MCP host gets the error of a failed handshake unchanged, and an error if the service gives no answer to the handshake', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
     expect(await answerTo(initialize, { body: JSON.stringify(error) })).toEqual([error])
     const [absent] = await answerTo(initialize, { status: 202, body: '' })

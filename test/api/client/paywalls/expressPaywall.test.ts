@@ -60,7 +60,7 @@ test('a preflight request gets status 204 and no body', async () => {
   expect(response.headers.get('access-control-allow-origin')).toBe('*')
 })
 
-test('if a request line contains a whole URL, the paywall asks the payment for the URL’s path only', async () => {
+test('the paid resource is the same if a request line contains the whole URL or only its path', async () => {
   const { service, port } = await open((_request, response) => void response.send('ha'))
   const heads = ['http://shop.example/joke?a=1', '/joke?a=1'].map(async (target) => {
     const head = Promise.withResolvers<string>()

@@ -175,7 +175,7 @@ test('the paid resource is the URL that the seller sets, or the request’s own 
   }
 })
 
-test('the seller keeps the payment for a response unless the response status is 500 or above', () => {
+test('a response counts as sold (its payment is used up) unless the response status is 500 or above', () => {
   for (const [status, sold] of [
     [200, true],
     [404, true],

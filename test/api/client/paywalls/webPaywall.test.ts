@@ -81,7 +81,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(served).toBe(bodies.length)
     })
 
-    test('if the handler fails, the payer may repeat the request with the same payment until a response succeeds', async () => {
+    test('if the handler fails, the payer may repeat the request with the same payment until a response has a status below 500', async () => {
       let served = 0
       const { ask } = open(() => {
         served++

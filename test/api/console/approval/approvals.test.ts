@@ -204,7 +204,7 @@ const decideBy = (link: string, fields: Record<string, string>) =>
   fetch(link, { method: 'POST', body: new URLSearchParams(fields) })
 
 describe('the link in a notification mail opens the approval page', () => {
-  test('mail scanners may open an approval link any number of times, but its form can be submitted only once', async () => {
+  test('mail scanners may open an approval link any number of times, but its form decides about the mail only once', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Scanned'))
     const link = await linkOf(agent, messageId)

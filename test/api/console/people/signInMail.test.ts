@@ -165,7 +165,7 @@ test('the /64 networks of one /48 network together begin at most sixty sign-ins 
   expect([await askFrom('2001:db8:2::1'), await askFrom('192.0.2.1')]).toEqual([202, 202])
 })
 
-test('if the service itself receives the mail for an email address, it sends no sign-in link to this address', async () => {
+test('if the domain of an email address is a mail domain of the service, the service sends no sign-in link to this address', async () => {
   const person = await signInAs(service, 'operator')
   const email = `eve@agents-${crypto.randomUUID()}.example`
   const { pool } = service.database

@@ -141,7 +141,7 @@ test.each([
   expect(answer.body.message).toStartWith(said)
 })
 
-test('a draft is visible only in its project, can be changed only with mail:send, and the number of drafts is limited', async () => {
+test('a draft is visible only in its project, can be created only with mail:send, and the number of drafts is limited', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const { draftId } = await create(agent, {})

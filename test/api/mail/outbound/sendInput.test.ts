@@ -152,7 +152,7 @@ describe('the service reads the time at which a mail is sent', () => {
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
   const RANGE = [400, 'sendAt must lie in the future, at most 366 days ahead']
 
-  test('a mail without a time of sending is sent at once', () => {
+  test('a mail whose request has no sendAt has no time of sending', () => {
     expect(readSendAt(undefined)).toBeNull()
   })
 

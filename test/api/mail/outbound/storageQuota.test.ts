@@ -98,7 +98,7 @@ test('while the recipient’s storage is full, mail from another project of the 
   expect((await other.get('/v0/messages?labels=received')).body.count).toBe(1)
 })
 
-test('if one recipient of an HTTP send call has a full inbox, the others get the mail, and the full inbox gets it when it has room', async () => {
+test('if one recipient of a mail that comes over HTTP has a full inbox, the others get the mail, and the full inbox later, when it has room', async () => {
   const [full, other] = [await service.newAgent(), await service.newAgent()]
   expect((await send(full)).status).toBe(201)
   await setLimit(full, 1)
