@@ -6,7 +6,7 @@ import '../support/whole.ts'
 
 const SECONDS = 45
 
-test(`after ${SECONDS} s of load with injected faults, every operation was done exactly once, and no job is left`, async () => {
+test(`after ${SECONDS} s of load with injected faults, every operation was done exactly once, and no work is left`, async () => {
   const seed = crypto.getRandomValues(new Uint32Array(1))[0]!
   const lines: string[] = []
   const report = await runChaos({

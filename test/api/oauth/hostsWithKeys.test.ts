@@ -127,7 +127,7 @@ test.each(Object.entries(HOSTS))(
   },
 )
 
-test('an MCP host that first looks for OAuth metadata can still connect with its API key', async () => {
+test('a request for OAuth metadata that do not exist gets no status 200, so that an MCP host can connect with its API key', async () => {
   for (const path of [
     '/.well-known/oauth-protected-resource/mcp',
     '/.well-known/oauth-protected-resource',

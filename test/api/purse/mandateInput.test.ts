@@ -172,7 +172,7 @@ describe('an owner changes a mandate', () => {
     expect(Math.abs(validFrom!.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('a change of a mandate is refused unless the end time is later than the start time', () => {
+  test('a change of a mandate’s times is refused unless the end time is later than the start time', () => {
     const faultOfChange = (given: Parameters<typeof change>[0]) => {
       try {
         return change(given) && 'read'
@@ -189,7 +189,7 @@ describe('an owner changes a mandate', () => {
     expect(changedTerms(reversed, { state: 'stopped' }, RULES).state).toBe('frozen')
   })
 
-  test('an owner stops a mandate, and later makes the mandate active again', () => {
+  test('an owner can stop a mandate, and can make a stopped mandate active again', () => {
     expect(change({ state: 'active' }).state).toBe('active')
     expect(change({ state: 'stopped' }).state).toBe('frozen')
     expect(change({}).state).toBe('frozen')

@@ -157,7 +157,7 @@ describe('a purse refuses unacceptable payments', () => {
     await refused('not_in_mandate')
   })
 
-  test('a purse refuses a new payee address at a known host, unless the mandate names this address', async () => {
+  test('a purse does not pay a new payee address at a known host before its owner decides, unless the mandate names this address', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.payTo = `0x${'ab'.repeat(20)}`
     const { body } = await buyer.pay(seller.url)
@@ -165,7 +165,7 @@ describe('a purse refuses unacceptable payments', () => {
     expect(seller.received.length).toBe(1)
   })
 
-  test('a purse refuses a price that rose by more than the mandate allows, even if the price rose in small steps', async () => {
+  test('a purse does not pay a price that rose by more than the mandate allows before its owner decides, even if it rose in small steps', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.amount = '12001'
     const { body } = await buyer.pay(seller.url)

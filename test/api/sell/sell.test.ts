@@ -291,7 +291,7 @@ test('the paywall refuses a WebSocket request and states the reason', async () =
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
 })
 
-test('the paywall ignores a request to upgrade to HTTP/2, and sells the response over HTTP/1.1', async () => {
+test('the paywall ignores a request to upgrade to HTTP/2 and answers over HTTP/1.1, but refuses an upgrade to WebSocket', async () => {
   // The clients of Java and curl ask for this upgrade. A server may ignore the upgrade (RFC 9110 §7.8).
   const headers =
     'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'

@@ -89,7 +89,7 @@ testWhole('four addresses with unfinished messages leave room for a fifth', asyn
   await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
 })
 
-test('idle SMTP connections from ten IP addresses are closed if a new connection needs room', async () => {
+test('idle SMTP connections from four IP addresses are closed if a new connection needs room', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MAX_CONNECTIONS: '20', SMTP_MAX_CONNECTIONS_PER_IP: '10' },

@@ -181,7 +181,7 @@ test('if private networks are allowed, a request with a secret may use plain htt
   local.close()
 })
 
-test('without ALLOW_PRIVATE_NETWORKS, a request with a secret over plain http is refused for every host', () => {
+test('without ALLOW_PRIVATE_NETWORKS, a request with a secret over plain http is refused even for the same machine', () => {
   const request = { method: 'GET', url: 'http://127.0.0.1/', headers: {}, body: null } as const
   expect(() => checkUseRequest(request, { allowLoopback: false })).toThrow('must be an https URL')
 })

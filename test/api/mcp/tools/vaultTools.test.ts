@@ -125,7 +125,7 @@ test('the errors of vault tools say how to fix a call and never contain a secret
   }
 })
 
-test('an API key with only the vault’s read scope or only its write scope sees only the vault tools of this scope', async () => {
+test('an API key with only the scope vault:read sees only the reading vault tools, and reads no secret of another project', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()

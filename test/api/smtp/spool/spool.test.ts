@@ -59,7 +59,7 @@ describe('the service copies its spool of accepted mail', () => {
   })
 })
 
-test('the spool stores complete mails of many concurrent connections, and one failed mail does not damage the next', async () => {
+test('the spool stores complete mails of many concurrent connections, and failed mails do not damage the next mail', async () => {
   const spool = new Spool(folder)
   const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
   await Promise.all(texts.map((text) => spool.accept(mail(text))))

@@ -254,7 +254,7 @@ describe('a project cannot sell', () => {
     })
   })
 
-  test('until a payment worker has reported its chain, the facilitator answers every payment with an unexpected error', async () => {
+  test('until a payment worker has reported its chain, the facilitator answers a payment with an unexpected error', async () => {
     await pool.query('delete from chain_status')
     const answer = await ask('verify', faceV1(await pay()))
     expect(answer).toMatchObject({

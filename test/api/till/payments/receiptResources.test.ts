@@ -130,7 +130,7 @@ describe('two projects want to sell the same resource', () => {
   }
   const REFUSED = /^resource must not be that of another project/
 
-  test('if a project does not prove that it sells a resource, it gets no challenge, redeems nothing and settles nothing for the resource', async () => {
+  test('if another project proved that it sells a resource, a project without proof gets no challenge, redeem or settlement for it', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()

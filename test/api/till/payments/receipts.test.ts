@@ -94,7 +94,7 @@ test('the DID documents of the service contain each key as a JWK with its algori
   expect((await published('/identities/prj_none/did.json')).error).toBe('not_found')
 })
 
-test('web pages of every origin may read the public key documents, but no other response of the service', async () => {
+test('web pages of every origin may read public documents such as the public keys, but no other response of the service', async () => {
   const open = async (path: string) => {
     const { headers } = await fetch(till.service.url + path)
     return [path, headers.get('access-control-allow-origin')]

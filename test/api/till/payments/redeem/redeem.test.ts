@@ -32,7 +32,7 @@ const balance = (address: `0x${string}`) =>
     args: [address],
   })
 
-test('redeem (taking a payment) reports a payment as settled only after the USDC has moved on the chain', async () => {
+test('redeem (taking a payment) reports a payment as settled after the USDC has moved on the chain', async () => {
   const before = await balance(payTo)
   const { header, authorization } = await pay()
   const { status, headers, body } = await redeem(seller, header)
