@@ -67,7 +67,6 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
     ),
   )
   const signed = ended.filter(({ payment }) => payment !== null)
-  expect(signed.length).toBe(33)
   for (const one of ended.filter(({ payment }) => payment === null)) {
     expect(one).toMatchObject({ state: 'refused', reason: 'mandate_exceeded' })
   }
@@ -88,6 +87,11 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   expect(reserved).toBe(spent + released + open)
   expect(spent).toBe(paid)
   expect(spent + open).toBeLessThanOrEqual(100_000n)
+  expect(reserved).toBe(BigInt(signed.length) * 3_000n)
+  // The limit allows 33 payments. On a slow machine, refused payments expire in the meantime, and their money pays for
+  // more.
+  expect(signed.length).toBeGreaterThanOrEqual(33)
+  if (released === 0n) expect(signed.length).toBe(33)
   const { reservedUsdc, spentUsdc } = await buyer.mandate(wide)
   expect([reservedUsdc, spentUsdc]).toEqual([sums.reservedUsdc, sums.spentUsdc])
 })
