@@ -115,8 +115,8 @@ function setLate(
 }
 
 /**
- * Returns the headers that a handler passed to `writeHead` as an object, as a list of pairs, or as a list that
- * alternates names and values.
+ * Returns the headers that a handler passed to `writeHead`. A handler may pass an object, a list of pairs, or a list
+ * in which names and values alternate.
  */
 function headersIn(given: unknown): Map<string, string[]> {
   const list: unknown[] = Array.isArray(given) ? given : Object.entries(given ?? {})

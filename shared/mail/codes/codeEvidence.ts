@@ -84,7 +84,7 @@ const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
 /** Names the evidence that a mail has few lines. */
-export const SHORT = 'mail:short'
+export const SHORT_MAIL = 'mail:short'
 /** Names the evidence that no word of a mail tells the purpose of a one-time code. */
 export const NO_PURPOSE = 'mail:noPurpose'
 
@@ -106,7 +106,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   // The mails of shops, trackers and machines name many other numbers.
   const others = lines.filter((line) => line.has('other')).length
   if (others >= 2) evidence.push(others >= 5 ? 'mail:manyOthers' : 'mail:someOthers')
-  if (lines.length <= SHORT_LINES) evidence.push(SHORT)
+  if (lines.length <= SHORT_LINES) evidence.push(SHORT_MAIL)
   if (startsReply(subject.lower)) evidence.push('mail:reply')
   if (namesTrade(subject.text)) evidence.push('mail:trade')
   if (namesMeeting(subject.text) || some(namesMeeting)) evidence.push('mail:meeting')

@@ -3,7 +3,7 @@
  * the lines above, and the kind of the mail. The function reads only the first characters of each mail part and a few
  * dozen candidates, so that the search takes limited time.
  */
-import { CodeLine, evidenceOf, evidenceOfMail, NO_PURPOSE, SHORT } from './codeEvidence.ts'
+import { CodeLine, evidenceOf, evidenceOfMail, NO_PURPOSE, SHORT_MAIL } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
 import {
   type Candidate,
@@ -64,7 +64,7 @@ const LIKELY_IN_NOTICE = 0.9
 /** Tells whether a mail has several lines, and neither its text tells a purpose nor its subject names a code. */
 const isNotice = (evidence: readonly string[]): boolean =>
   evidence.includes(NO_PURPOSE) &&
-  ![SHORT, 'subject:code'].some((exempt) => evidence.includes(exempt))
+  ![SHORT_MAIL, 'subject:code'].some((exempt) => evidence.includes(exempt))
 
 type Mail = {
   subject: string
@@ -114,7 +114,7 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
 /** Matches a number that stands before a list item of one word, as in `3. X8PB31LT`. */
 const ITEM = /^\d{1,2}[.)] {1,3}(?=\S+$)/
 
-/** Matches a line of three or more codes of equal shape, as backup codes stand in some HTML: `4F9A-71CE B208-6D3F …`. */
+/** Matches a line of three or more words with the shape of backup codes, such as `4F9A-71CE B208-6D3F 9E51-0A7B`. */
 const LISTED =
   /^(?:(?:[A-Z0-9]{4,6}-[A-Z0-9]{4,6}(?: +|$)){3,20}|(?:(?=\S*\d)[A-Za-z0-9]{8,12}(?: +|$)){3,20})$/
 
@@ -263,10 +263,9 @@ function withCompany(
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
   const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
-  // Letters with as many vowels as an ordinary word, and names such as Wifi6Router, are a code only if a link of the
-  // mail contains the same letters. A
-  // text that is also a part of a host name in the mail is the name of a company, and no code. The text `PIN1` is no
-  // code if the mail also contains `PIN1: 41907385`.
+  // A candidate of letters can have as many vowels as an ordinary word, and a text such as Wifi6Router is a name. An
+  // ordinary word or a name counts as a code only if a link of the mail contains the same text. A part of a host name in
+  // the mail is the name of a company. The text `PIN1` is no code if the mail also contains `PIN1: 41907385`.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
       ((!isWord && !NAME.test(value)) || linked.has(value)) &&

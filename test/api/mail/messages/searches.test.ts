@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { listLogs } from '../../../../api/account/logRoutes.ts'
 import { createSearches } from '../../../../api/mail/messages/searches.ts'
 import { createPool } from '../../../../sql/db.ts'
 import { SearchTimeoutError } from '../../../../sql/mail/search/hits.ts'
@@ -31,24 +30,4 @@ test('if a search failed because the database stood still for a time, the servic
   const found = await searches.run('prj_1', (db) => db.query(statements.shift()!))
   expect(found.rows).toEqual([{ found: 1 }])
   await pool.end()
-})
-
-test('a text search of the audit log waits for another search of the project, and a plain page of the audit log does not wait', async () => {
-  await using database = await createTestDatabase()
-  const { pool } = database
-  const searches = createSearches(pool, 1)
-  const services = { pool, searches }
-  const { promise: released, resolve: release } = Promise.withResolvers<void>()
-  const ended: string[] = []
-  const running = searches.run('prj_1', () => released).then(() => ended.push('search of mail'))
-  const textSearch = listLogs(services, 'prj_1', { q: 'vault' }).then((page) => {
-    ended.push('text search')
-    return page
-  })
-  expect(await listLogs(services, 'prj_1', {})).toEqual({ logs: [], count: 0 })
-  ended.push('plain page')
-  release()
-  expect(await textSearch).toEqual({ logs: [], count: 0 })
-  await running
-  expect(ended).toEqual(['plain page', 'search of mail', 'text search'])
 })

@@ -17,6 +17,7 @@ import {
 import { emphasisOf } from '../../../../shared/mail/codes/emphasis.ts'
 import * as linkPhrases from '../../../../shared/mail/codes/linkPhrases.ts'
 import { shownTokens, tokensInLinks } from '../../../../shared/mail/codes/linkTokens.ts'
+import { hasSecret, isGuide, urlParts } from '../../../../shared/mail/codes/linkUrls.ts'
 import {
   explains,
   isVague,
@@ -175,6 +176,15 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     (html) => findLinks({ subject: '', text: '', html }),
     // A mail has up to 500 links of 2,000 characters each.
     { budget: 2_000_000 },
+  ),
+  ...Object.entries({
+    urlParts,
+    hasSecret,
+    isGuide: (path: string) => isGuide(path, path),
+  }).map(([name, read]) =>
+    mailReader(`codes/linkUrls.ts ${name}`, 4_000, URL_TEXT, (text) =>
+      read(`https://a.example/${text}`),
+    ),
   ),
   mailReader('codes/linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),
   ...Object.entries({ explains, isVague }).map(([name, read]) =>
