@@ -68,8 +68,11 @@ export type HandChain = Disposable & {
    * Holds the balance of each address, with the address in lower case. An address that has no entry has the balance 0.
    */
   balances: Map<string, bigint>
-  /** Holds the contract code of each address, with the address in lower case. Other addresses have no code. */
-  codes: Map<string, Hex>
+  /**
+   * Holds the contract code of each address, with the address in lower case. Other addresses have no code. A function
+   * returns the code at the given block, or an error of the node.
+   */
+  codes: Map<string, Hex | ((block: bigint) => Hex | { error: { code: number; message: string } })>
   /** Puts a transaction into a block of the fake chain. */
   mine(txHash: Hex, block: Place, transfers: readonly Moved[], status?: 0 | 1): void
   /** Removes a transaction from the fake chain. */
@@ -103,6 +106,10 @@ export function startHandChain(pool: Pool): HandChain {
       hand.asked.length = 0
     },
     [Symbol.dispose]: () => node[Symbol.dispose](),
+  }
+  const codeOf = (address: string, tag: string) => {
+    const code = hand.codes.get(address) ?? '0x'
+    return typeof code === 'string' ? code : code(BigInt(tag))
   }
   const newest = () =>
     [...hand.blocks.values()].toSorted((one, other) => Number(other.number - one.number))[0]
@@ -151,7 +158,7 @@ export function startHandChain(pool: Pool): HandChain {
     if (method === 'eth_getTransactionReceipt') return receipts.get(params[0]) ?? null
     if (method === 'eth_call') return callOf(params[0].data, params[1])
     if (method === 'eth_getLogs') return eventsOf(params[0])
-    if (method === 'eth_getCode') return hand.codes.get(params[0].toLowerCase()) ?? '0x'
+    if (method === 'eth_getCode') return codeOf(params[0].toLowerCase(), params[1])
     return { error: { code: -32601, message: `no ${method}` } }
   })
   const view = newChainView({

@@ -11,6 +11,7 @@ import type { OpenTransaction } from '../../../sql/till/watch/openTransactions.t
 import { feeOf, type Receipt, readCode, readReceipts } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
 /** Limits for how many payments one database transaction records the outcome. */
@@ -88,7 +89,9 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
     const mined = { hash: transaction.hash, succeeded, blockNumber, blockHash, gasUsed, feeWei }
     const isGroup = transaction.paymentIds.length > 1
     if (isGroup && succeeded) apart.push(...missed.map(({ id }) => id))
-    if (isGroup && missed.length > 0) suspects.push({ payments: missed, hasReverted: !succeeded })
+    if (isGroup && missed.length > 0) {
+      suspects.push({ payments: missed, blockNumber, hasReverted: !succeeded })
+    }
     if (missed.length === 0 || (isGroup && succeeded)) done.push(mined)
     else reverted.push(mined)
   }
@@ -121,12 +124,12 @@ function matchTransfers(
 }
 
 /** Describes the payments of a group that failed although the transaction of the group is in a block. */
-type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
+type Suspects = { payments: readonly Payment[]; blockNumber: bigint; hasReverted: boolean }
 
 /**
  * Returns the payers that make the transactions of payment groups revert with their contract code. No payer of a group
  * had contract code when the transaction of the group was signed. Contract code that a payer has added since then can
- * use up the gas of the whole group. If no payer of a reverted group still has code, every payer of the group is under
+ * use up the gas of the whole group. If no payer of a reverted group has code, every payer of the group is under
  * suspicion.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
@@ -135,12 +138,8 @@ async function findSpoilers(
   groups: readonly Suspects[],
 ): Promise<{ chainId: number; payer: string }[]> {
   const spoilers: Payment[] = []
-  for (const { payments, hasReverted } of groups) {
-    const codes = await readCode(
-      chain.rpc,
-      payments.map(({ payer }) => payer),
-      chain.head.number,
-    )
+  for (const { payments, blockNumber, hasReverted } of groups) {
+    const codes = await codesAt(chain, payments, blockNumber)
     const coded = payments.filter((_, n) => codes[n] !== '0x')
     if (hasReverted) {
       chain.log.warn({ payments: payments.length, coded: coded.length }, 'a group reverted')
@@ -148,6 +147,26 @@ async function findSpoilers(
     spoilers.push(...(hasReverted && coded.length === 0 ? payments : coded))
   }
   return spoilers.map(({ chainId, payer }) => ({ chainId, payer }))
+}
+
+/**
+ * Returns the contract code of each payer at the block of the group transaction. The head of this process may be older
+ * than this block. The head may also be newer, and a payer may have removed the code meanwhile. If the node has deleted
+ * the state of an old block, the code at the head counts.
+ * @throws {RpcTrouble} if the chain node does not respond.
+ */
+async function codesAt(
+  chain: KnownChain,
+  payments: readonly Payment[],
+  block: bigint,
+): Promise<Hex[]> {
+  const payers = payments.map(({ payer }) => payer)
+  try {
+    return await readCode(chain.rpc, payers, block)
+  } catch (error) {
+    if (!(error instanceof RpcTrouble) || block >= chain.head.number) throw error
+    return readCode(chain.rpc, payers, chain.head.number)
+  }
 }
 
 /**

@@ -132,6 +132,35 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([coded!])
   })
 
+  test('if a group reverts in a block that the watcher has not read yet, only payers with code in this block get separate transactions', async () => {
+    const { ids, open } = await stored(3)
+    const [, coded] = await payersOf(ids)
+    const unread = hand.chain.head.number + 1n
+    hand.codes.set(coded!, (block) => (block < unread ? '0x' : '0x60'))
+    hand.mine(open.hash, blockAt(unread), [], 0)
+    expect(await resolve([open])).toBe(true)
+    expect(await loners()).toEqual([coded!])
+  })
+
+  test('if a payer removes the contract code after its group reverted, only this payer gets separate transactions', async () => {
+    const { ids, open } = await stored(3)
+    const [, coded] = await payersOf(ids)
+    hand.codes.set(coded!, (block) => (block === BLOCK.number ? '0x60' : '0x'))
+    await mine(open, [], 0)
+    expect(await resolve([open])).toBe(true)
+    expect(await loners()).toEqual([coded!])
+  })
+
+  test('if the node no longer has the contract code at the block of a reverted group, the code at the newest block counts', async () => {
+    const { ids, open } = await stored(3)
+    const [, coded] = await payersOf(ids)
+    const pruned = { error: { code: -32000, message: 'missing trie node' } }
+    hand.codes.set(coded!, (block) => (block === BLOCK.number ? pruned : '0x60'))
+    await mine(open, [], 0)
+    expect(await resolve([open])).toBe(true)
+    expect(await loners()).toEqual([coded!])
+  })
+
   test('if a group without contract code reverts, all its payers also get separate transactions for later payments', async () => {
     const { ids, open } = await stored(2)
     await mine(open, [], 0)
