@@ -4,7 +4,7 @@
  */
 import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../shared/retention.ts'
 import { ORGANIZATION } from '../account/audit.ts'
-import { daysOf, retentionJoins } from '../account/projects/retention.ts'
+import { daysOf, isExpired, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
 
@@ -18,9 +18,12 @@ export type DueRows = { projectId: string; name: RetentionClass; before: Date }
  * Writes SQL that deletes the old rows of a table that fulfil a condition. The SQL parameter $1 is the project, and $2
  * is the time. The SQL skips locked rows, which the next batch deletes.
  */
-const deletion = (table: string, age: string, condition = ''): string =>
+const deletion = (
+  name: RetentionClass,
+  { table, age, condition = '' }: { table: string; age: string; condition?: string },
+): string =>
   `delete from ${table} where ctid = any (array(
-     select ctid from ${table} where project_id = $1 and ${age} < $2::timestamptz ${condition}
+     select ctid from ${table} where project_id = $1 and ${isExpired(name, age)} ${condition}
      order by ${age} limit ${BATCH} for update skip locked))`
 
 /**
@@ -41,7 +44,7 @@ const REMOVE_DETAILS = `
   update payments set details_removed_at = clock_timestamp(), signature = '', factory = null, factory_data = null,
     description = null, failure_detail = null, trouble = null, resource_url = regexp_replace(resource_url, '[?#].*$', '')
   where id = any (array(
-    select id from payments where project_id = $1 and created_at < $2::timestamptz and ${FINAL}
+    select id from payments where project_id = $1 and ${isExpired('paymentDetails', 'created_at')} and ${FINAL}
     order by created_at limit ${BATCH} for no key update skip locked))`
 
 const statement =
@@ -61,10 +64,17 @@ const REMOVE: Record<
   rawMail: expireRawMail,
   deliveries: statement(
     'expired-deliveries',
-    deletion('webhook_deliveries', 'created_at', "and status <> 'pending'"),
+    deletion('deliveries', {
+      table: 'webhook_deliveries',
+      age: 'created_at',
+      condition: "and status <> 'pending'",
+    }),
   ),
-  logs: statement('expired-logs', deletion('audit_log', 'at')),
-  idempotencyKeys: statement('expired-keys', deletion('idempotency_keys', 'created_at')),
+  logs: statement('expired-logs', deletion('logs', { table: 'audit_log', age: 'at' })),
+  idempotencyKeys: statement(
+    'expired-keys',
+    deletion('idempotencyKeys', { table: 'idempotency_keys', age: 'created_at' }),
+  ),
   paymentDetails: statement('expired-payment-details', REMOVE_DETAILS),
 }
 

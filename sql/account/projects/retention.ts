@@ -35,6 +35,14 @@ export const lifetimeOf = (name: RetentionClass, project: string): string =>
   `(select ${daysOf(name)} * interval '1 day' from (select 1) one ${retentionJoins(project)})`
 
 /**
+ * Writes an SQL condition for the expired rows of a retention class in project $1. An expired row is older than the time
+ * $2, and older than the retention days of the project allow at the time of the statement. An owner may raise the
+ * retention days while the batches of an earlier, shorter time still run.
+ */
+export const isExpired = (name: RetentionClass, age: string): string =>
+  `${age} < $2::timestamptz and ${age} < now() - ${lifetimeOf(name, '$1')}`
+
+/**
  * Holds changes of a project's own retention days. The value null restores the service's retention days for the
  * project.
  */

@@ -1,3 +1,5 @@
+import type { RetentionClass } from '../../../shared/retention.ts'
+import { isExpired } from '../../account/projects/retention.ts'
 import { type Pool, transaction } from '../../db.ts'
 import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
@@ -20,14 +22,13 @@ const ENDED = `(m.direction = 'received' or exists (
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
 /**
- * Selects, under the name `due`, the oldest messages of project $1 that are older than $2 and that the service may
- * delete. The selection holds at least one message, and takes further messages only while the total size is below
- * BATCH_BYTES.
+ * Selects, under the name `due`, the oldest expired messages of project $1 that the service may delete. The selection
+ * holds at least one message, and takes further messages only while the total size is below BATCH_BYTES.
  */
-const due = (condition: string): string => `
+const due = (name: RetentionClass, condition = ''): string => `
   held as (
     select m.row, m.thread_row, m.raw_id, m.stored_bytes, m.created_at from messages m
-    where m.project_id = $1 and m.created_at < $2::timestamptz and ${ENDED} ${condition}
+    where m.project_id = $1 and ${isExpired(name, 'm.created_at')} and ${ENDED} ${condition}
     order by m.created_at limit ${BATCH} for update of m skip locked
   ), due as (
     select row, thread_row, raw_id from (
@@ -50,7 +51,7 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
     if (rowCount === 0) return 0
     const { rows } = await db.query<{ row: string; thread_row: string }>({
       name: 'expired-mail',
-      text: `with ${due('')} select row, thread_row from due`,
+      text: `with ${due('mail')} select row, thread_row from due`,
       values: [projectId, before],
     })
     if (rows.length > 0) {
@@ -70,7 +71,7 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
       name: 'expired-inbound',
       text: `delete from inbound_mails where id = any (array(
                select id from inbound_mails
-               where project_id = $1 and received_at < $2::timestamptz and ${REPEATED_OR_REFUSED}
+               where project_id = $1 and ${isExpired('mail', 'received_at')} and ${REPEATED_OR_REFUSED}
                order by received_at limit ${BATCH} for update skip locked))
              returning raw_id`,
       values: [projectId, before],
@@ -92,7 +93,7 @@ export async function expireRawMail(pool: Pool, projectId: string, before: Date)
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string }>({
       name: 'expired-originals',
-      text: `with ${due('and m.raw_id is not null')}
+      text: `with ${due('rawMail', 'and m.raw_id is not null')}
              update messages m set raw_id = null, raw_expired = true from due where m.row = due.row
              returning due.raw_id`,
       values: [projectId, before],

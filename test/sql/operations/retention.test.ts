@@ -1,10 +1,10 @@
 /** Tests that old rows are removed in bounded batches, and that rows of unfinished work stay. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { RetentionClass } from '../../../shared/retention.ts'
+import { RETENTION_NAMES, type RetentionClass } from '../../../shared/retention.ts'
 import { beginIdempotent, findIdempotent } from '../../../sql/account/idempotency.ts'
 import { storeServiceRetention, updateRetention } from '../../../sql/account/projects/retention.ts'
 import { deleteMessage } from '../../../sql/mail/messages/deleteMail.ts'
-import { removeExpired } from '../../../sql/operations/retention.ts'
+import { findDue, removeExpired, WALK_START } from '../../../sql/operations/retention.ts'
 import { recordFinal } from '../../../sql/till/watch/finality.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { newDelivery } from '../../support/events/eventRows.ts'
@@ -243,6 +243,8 @@ test('after its retention, a final payment loses its details but no amount; a pa
 
 test('a row of exactly the limit of age stays, and a row that is a millisecond older is removed', async () => {
   const projectId = await newProject(pool)
+  for (const name of RETENTION_NAMES) await keeping(name, 30, projectId)
+  await pool.query('delete from audit_log where project_id = $1', [projectId])
   const LIMIT = new Date('2020-01-02T03:04:05.678Z')
   const older = new Date(LIMIT.getTime() - 1)
   const at = async (table: string, column: string, time: Date) => {
@@ -275,6 +277,32 @@ test('a row of exactly the limit of age stays, and a row that is a millisecond o
     counts.push(await removeExpired(pool, { projectId, name: 'mail', before: LIMIT }))
   }
   expect(counts).toEqual([0, 1])
+})
+
+test('if an owner raises the retention days, the batches of the shorter time remove nothing more', async () => {
+  const projectId = await newProject(pool)
+  for (const name of RETENTION_NAMES) await keeping(name, 10, projectId)
+  await endedDelivery(projectId)
+  await keptKey(projectId)
+  await finalPayment(projectId)
+  await receive(pool, projectId)
+  for (const table of ['messages', 'webhook_deliveries', 'idempotency_keys', 'payments']) {
+    await age(table, projectId, 11)
+  }
+  await age('audit_log', projectId, 11, 'at')
+  const found = (await findDue(pool, WALK_START, 1_000)).due
+  const due = found.filter((one) => one.projectId === projectId)
+  expect(due.map(({ name }) => name).toSorted()).toEqual(RETENTION_NAMES.toSorted())
+  for (const name of RETENTION_NAMES) await keeping(name, 365, projectId)
+  for (const one of due) expect([one.name, await removeExpired(pool, one)]).toEqual([one.name, 0])
+  const mail = due.find(({ name }) => name === 'mail')!
+  // Null days mean that the rows stay for ever.
+  await pool.query('update project_retention set mail_days = null where project_id = $1', [
+    projectId,
+  ])
+  expect(await removeExpired(pool, mail)).toBe(0)
+  await keeping('mail', 10, projectId)
+  expect(await removeExpired(pool, mail)).toBe(1)
 })
 
 async function endedDelivery(projectId: string): Promise<void> {
