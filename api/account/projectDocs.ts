@@ -305,5 +305,5 @@ export const deleteOperation = operation({
   description:
     'Its key is dead at once and its mail is removed. Its address is never given out again.',
   success: { status: 204, description: 'The project is gone.' },
-  errors: { ...NOT_FOUND, 409: 'Its purse holds money' },
+  errors: { ...NOT_FOUND, 409: 'Its purse holds or awaits money' },
 })

@@ -185,6 +185,12 @@ async function remove({ pool }: Services, projectId: string) {
     const held = formatUsdc(deleted.amountAtomic)
     throw conflict(`The purse holds ${held} USDC: sweep it first with \`bun run purse:sweep\``)
   }
+  if (deleted.kind === 'purse_awaits') {
+    const awaited = formatUsdc(deleted.amountAtomic)
+    throw conflict(
+      `The purse awaits ${awaited} USDC of pending payments: try again after their end`,
+    )
+  }
   return new Response(null, { status: 204 })
 }
 

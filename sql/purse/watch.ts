@@ -295,7 +295,8 @@ const IDLE_AGE = '10 seconds'
 
 /**
  * Sets how long the service waits between two readings of the balance of a retired address. On the first day, and while
- * a payment of the retired address is open, the service reads the balance more often.
+ * a payment of the retired address is open, the service reads the balance more often. After the deletion of the project,
+ * the service reads the balance at once, because the purge waits for this reading.
  */
 const RETIRED_AGE = '1 hour'
 
@@ -312,6 +313,7 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
            select address, balance_at from purse_keys k
            where retired_at is not null and (balance_at is null
              or balance_at < clock_timestamp() - interval '${RETIRED_AGE}'
+             or exists (select from projects j where j.id = k.project_id and j.deleted_at >= k.balance_at)
              or balance_at < clock_timestamp() - interval '${BUSY_AGE}'
                and (retired_at > clock_timestamp() - interval '1 day' or exists (
                  select from purchases u where u.project_id = k.project_id and u.money = 'open' and u.payer = k.address)))

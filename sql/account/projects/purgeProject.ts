@@ -1,5 +1,6 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
+import { isPurseEmpty } from '../../purse/purseMoney.ts'
 import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
@@ -13,10 +14,14 @@ const PURGE_BATCH = 1_000
  */
 const PURGE_BATCH_BYTES = 32 * 1024 * 1024
 
+/** Sets after how many milliseconds the purge looks again at a purse that may have money. */
+const PURSE_DELAY_MS = 30_000
+
 /**
  * Deletes the rows of a deleted project in batches, with one transaction for each batch. If a crash stops the purge
  * (data deletion) of a project, the purge can run again. The service keeps the payments of a deleted project for audit,
- * with their endpoints and their retention days.
+ * with their endpoints and their retention days. While the purse of the project may have money, the service keeps its
+ * private keys and purchases, and the purge runs again later.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string, bytes: string) =>
@@ -43,7 +48,9 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
       })
     }
   }
+  const isEmpty = await isPurseEmpty(pool, projectId)
   for (const [table, key] of OWN_TABLES) {
+    if (!isEmpty && PURSE_TABLES.has(table)) continue
     for (let removed = PURGE_BATCH; removed === PURGE_BATCH; ) {
       const { rowCount } = await pool.query(
         `delete from ${table} where ${key} = any (array(
@@ -55,6 +62,7 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
     }
   }
   await endErasure(pool, projectId)
+  if (!isEmpty) await queuePurge(pool, projectId, new Date(Date.now() + PURSE_DELAY_MS))
 }
 
 /**
@@ -111,9 +119,12 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
   return rows.length
 }
 
-/** Queues the purge of a deleted project. */
-export const queuePurge = (db: Queryable, projectId: string): Promise<void> =>
-  addJob(db, { task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` })
+/** Queues the purge of a deleted project, for now or for the given time. */
+export const queuePurge = (db: Queryable, projectId: string, runAt?: Date): Promise<void> =>
+  addJob(db, {
+    ...{ task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` },
+    ...(runAt === undefined ? {} : { runAt }),
+  })
 
 /**
  * Lists the tables that hold a project's references to raw mails, each table with its primary key column and an SQL
@@ -169,3 +180,6 @@ export const OWN_TABLES = [
   ['oauth_grants', 'id'],
   ['person_projects', 'ctid'],
 ] as const
+
+/** Lists the tables whose rows the purge keeps while the purse of the project may have money. */
+const PURSE_TABLES: ReadonlySet<string> = new Set(['purchases', 'mandates', 'purse_keys', 'purses'])

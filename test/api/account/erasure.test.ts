@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { newPayment } from '../../support/till/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService
@@ -89,4 +90,21 @@ test('only a platform key reads the erasure report of a project, and only if the
   expect((await agent.get(pathOf(agent, '/erasure'))).status).toBe(403)
   const unknown = await service.platform.get('/v0/platform/projects/prj_0/erasure')
   expect([unknown.status, unknown.body.message]).toEqual([404, 'Project not found'])
+})
+
+test('a project whose purse awaits a payment is not deleted, and the error states the awaited amount', async () => {
+  const agent = await service.newAgent()
+  const { pool } = service.database
+  const address = `0x${'5a'.repeat(20)}` as const
+  await pool.query('insert into purses (project_id, address, balance_atomic) values ($1, $2, 0)', [
+    agent.project.id,
+    address,
+  ])
+  await newPayment(pool, { recipient: address, amountAtomic: 25_000n })
+  const refused = await service.platform.delete(pathOf(agent))
+  expect([refused.status, (refused.body as { message: string }).message]).toEqual([
+    409,
+    'The purse awaits 0.025 USDC of pending payments: try again after their end',
+  ])
+  expect((await agent.get('/v0/messages')).status).toBe(200)
 })

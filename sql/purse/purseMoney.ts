@@ -1,0 +1,70 @@
+/** Tells whether a purse (the wallet of a project) has money, or may still get money. */
+import type { Queryable } from '../db.ts'
+
+/**
+ * Sets the smallest amount that counts as money of a purse: one cent. A smaller amount does not count, because anybody
+ * could send it to prevent the deletion of a project.
+ */
+const KEPT_ATOMIC = 10_000n
+
+/**
+ * Selects the present address and the retired addresses of the purse of project $1, each with its last known balance.
+ */
+const ADDRESSES = `
+  addresses as materialized (
+    select address, balance_atomic, balance_block, balance_at from purses where project_id = $1
+    union all
+    select address, balance_atomic, balance_block, balance_at from purse_keys
+    where project_id = $1 and retired_at is not null)`
+
+/**
+ * Selects the payments to an address of the purse that are under way: The service may still settle a verified payment,
+ * and a chain reorganisation may undo the settlement of a payment until its block is final.
+ */
+const UNDER_WAY = `
+  under_way as materialized (
+    select lower(recipient) as address, amount_atomic, null::bigint as block_number
+    from payments where state = 'verified' and lower(recipient) in (select address from addresses)
+    union all
+    select lower(recipient), amount_atomic, block_number
+    from payments
+    where state = 'settled' and finalized_at is null and lower(recipient) in (select address from addresses))`
+
+/**
+ * Returns the money of a purse in atomic units: the last known balances, and the payments that these balances do not
+ * contain yet. An amount below one cent counts as 0.
+ */
+export async function purseMoney(
+  db: Queryable,
+  projectId: string,
+): Promise<{ heldAtomic: bigint; awaitedAtomic: bigint }> {
+  const { rows } = await db.query<{ held: string; awaited: string }>(
+    `with ${ADDRESSES}, ${UNDER_WAY}
+     select (select coalesce(sum(balance_atomic), 0) from addresses) as held,
+       (select coalesce(sum(w.amount_atomic), 0) from under_way w join addresses a using (address)
+        where w.block_number is null or a.balance_block is null or w.block_number > a.balance_block) as awaited`,
+    [projectId],
+  )
+  const worth = (atomic: string) => (BigInt(atomic) < KEPT_ATOMIC ? 0n : BigInt(atomic))
+  return { heldAtomic: worth(rows[0]!.held), awaitedAtomic: worth(rows[0]!.awaited) }
+}
+
+/**
+ * Tells whether the purse of a deleted project has no money and will get none from a payment that the service knows.
+ * Each balance must have been read after the deletion, because only the chain knows the money that a stranger sent. The
+ * result is also true if the project has no purse.
+ */
+export async function isPurseEmpty(db: Queryable, projectId: string): Promise<boolean> {
+  const { rows } = await db.query<{ empty: boolean }>(
+    `with ${ADDRESSES}, ${UNDER_WAY}
+     select not exists (
+         select from addresses a, projects p
+         where p.id = $1 and (a.balance_at is null or a.balance_at <= p.deleted_at or a.balance_atomic >= $2))
+       and not exists (select from under_way)
+       and not exists (
+         select from purchases
+         where project_id = $1 and (money = 'open' or (money = 'spent' and final_at is null))) as empty`,
+    [projectId, String(KEPT_ATOMIC)],
+  )
+  return rows[0]!.empty
+}

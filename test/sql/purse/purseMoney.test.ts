@@ -1,0 +1,146 @@
+/** Tests that no deletion of a project loses money that a purse has or may still get. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Address } from 'viem'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
+import { findErasure } from '../../../sql/account/projects/erasure.ts'
+import { purgeProject } from '../../../sql/account/projects/purgeProject.ts'
+import { findPurse } from '../../../sql/purse/purses.ts'
+import { findStaleBalances, recordBalances } from '../../../sql/purse/watch.ts'
+import { recordFinal } from '../../../sql/till/watch/finality.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { newKeyring, newPurse } from '../../support/purse/purseRows.ts'
+import { BLOCK, dropJobs, newPayment, newSettled } from '../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  keyring = await newKeyring(pool)
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const CENT = 10_000n
+let block = 1_000n
+
+/** Records the balance of an address as read at the next block of the chain, or at the given block. */
+async function read(address: string, balanceAtomic: bigint, at = ++block): Promise<void> {
+  await recordBalances(pool, at, [{ address: address as Address, balanceAtomic }])
+}
+
+/** Makes a project with a purse that has no money. */
+async function emptyPurse(): Promise<{ projectId: string; address: Address }> {
+  const { projectId } = await newPurse(pool, keyring)
+  const { address } = (await findPurse(pool, projectId))!
+  await read(address, 0n)
+  return { projectId, address: address as Address }
+}
+
+/** Runs the purge of a deleted project. @returns whether the erasure is complete, and how many purse keys remain. */
+async function purge(projectId: string): Promise<[boolean, number]> {
+  await dropJobs(pool)
+  await purgeProject(pool, projectId)
+  const { rowCount } = await pool.query('select from purse_keys where project_id = $1', [projectId])
+  return [(await findErasure(pool, projectId))!.completedAt !== null, rowCount!]
+}
+
+/** Counts the queued purges of a project. */
+const queuedPurges = async (projectId: string) =>
+  (
+    await pool.query('select from graphile_worker.jobs where key = $1', [
+      `purge_project:${projectId}`,
+    ])
+  ).rowCount
+
+test.each([
+  ['is verified', (recipient: Address) => newPayment(pool, { recipient, amountAtomic: CENT })],
+  [
+    'settled after the last reading of the balance',
+    async (recipient: Address) => {
+      await pool.query('update purses set balance_block = $1', [String(BLOCK.blockNumber - 1n)])
+      await newSettled(pool, { recipient, amountAtomic: CENT })
+    },
+  ],
+] as const)('a project is not deleted while a payment to its purse %s', async (_, pay) => {
+  const { projectId, address } = await emptyPurse()
+  await pay(address)
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'purse_awaits', amountAtomic: CENT })
+})
+
+test('a project is deleted although somebody pays less than a cent to its purse, and the purge waits for the end of the payment', async () => {
+  const { projectId, address } = await emptyPurse()
+  const id = await newPayment(pool, { recipient: address, amountAtomic: CENT - 1n })
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  await read(address, 0n)
+  expect(await purge(projectId)).toEqual([false, 1])
+  await pool.query(`update payments set state = 'failed', failure_reason = 'x' where id = $1`, [id])
+  expect(await purge(projectId)).toEqual([true, 0])
+})
+
+test('a settled payment that the known balance contains does not prevent the deletion, and the purge waits until its block is final', async () => {
+  const { projectId, address } = await emptyPurse()
+  const { id } = await newSettled(pool, { recipient: address, amountAtomic: CENT })
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  await read(address, 0n)
+  expect(await purge(projectId)).toEqual([false, 1])
+  await recordFinal(pool, [id])
+  expect(await purge(projectId)).toEqual([true, 0])
+})
+
+test('the purge keeps the keys of a purse until a balance that was read after the deletion shows no money', async () => {
+  const { projectId, address } = await emptyPurse()
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await purge(projectId)).toEqual([false, 1])
+  expect(await queuedPurges(projectId)).toBe(1)
+  await read(address, CENT)
+  expect(await purge(projectId)).toEqual([false, 1])
+  await read(address, CENT - 1n)
+  expect(await purge(projectId)).toEqual([true, 0])
+  expect(await queuedPurges(projectId)).toBe(0)
+})
+
+test('the purge keeps the keys of a purse whose balance nobody has read', async () => {
+  const { projectId, address } = await emptyPurse()
+  await pool.query(
+    'update purses set balance_atomic = null, balance_block = null, balance_at = null where project_id = $1',
+    [projectId],
+  )
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await purge(projectId)).toEqual([false, 1])
+  await read(address, 0n)
+  expect(await purge(projectId)).toEqual([true, 0])
+})
+
+test('the purge keeps the keys of a purse while a signed payment is open or its transfer is not final', async () => {
+  const purse = await newPurse(pool, keyring)
+  const { projectId } = purse
+  const { address } = (await findPurse(pool, projectId))!
+  expect(await purse.reserve([await purse.wanted(CENT)])).toEqual(['signed'])
+  await read(address, 0n)
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  await read(address, 0n)
+  expect(await purge(projectId)).toEqual([false, 1])
+  const set = (change: string) =>
+    pool.query(`update purchases set ${change} where project_id = $1`, [projectId])
+  await set(`money = 'spent'`)
+  expect(await purge(projectId)).toEqual([false, 1])
+  await set('final_at = clock_timestamp()')
+  expect(await purge(projectId)).toEqual([true, 0])
+})
+
+test('after the deletion of a project, the balance of a retired address is read at once', async () => {
+  const { projectId } = await emptyPurse()
+  const retired: Address = `0x${'7e'.repeat(20)}`
+  await pool.query(
+    `insert into purse_keys (address, project_id, key_id, wrapped_key, ciphertext, retired_at, balance_atomic, balance_at)
+     select $2, project_id, key_id, wrapped_key, ciphertext, clock_timestamp() - interval '2 days', 0,
+       clock_timestamp() - interval '1 minute'
+     from purse_keys where project_id = $1`,
+    [projectId, retired],
+  )
+  expect(await findStaleBalances(pool, 100)).not.toContain(retired)
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await findStaleBalances(pool, 100)).toContain(retired)
+})
