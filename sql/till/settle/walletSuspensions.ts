@@ -63,18 +63,24 @@ export async function findUnprovenUnderWay(
   }
 }
 
-/** Returns the code hash of the contract wallet for each payment with a reverted transaction on the chain. */
+/**
+ * Returns, for each payment with a reverted transaction on the chain, the code hash of the contract wallet and the number
+ * of the newest block with such a transaction.
+ */
 export async function findRevertedCodes(
   db: Queryable,
   paymentIds: readonly string[],
-): Promise<Map<string, Hex>> {
-  const { rows } = await db.query<{ payment_id: string; payer_code: Hex }>({
+): Promise<Map<string, { code: Hex; block: bigint }>> {
+  const { rows } = await db.query<{ payment_id: string; payer_code: Hex; block_number: string }>({
     name: 'find-reverted-codes',
-    text: `select payment_id, payer_code from chain_transactions
-           where payment_id = any ($1) and state = 'mined' and not succeeded and payer_code is not null`,
+    text: `select payment_id, payer_code, block_number from chain_transactions
+           where payment_id = any ($1) and state = 'mined' and not succeeded and payer_code is not null
+           order by block_number`,
     values: [paymentIds],
   })
-  return new Map(rows.map((row) => [row.payment_id, row.payer_code]))
+  return new Map(
+    rows.map((row) => [row.payment_id, { code: row.payer_code, block: BigInt(row.block_number) }]),
+  )
 }
 
 /** Ends a payment that its contract wallet reverted on the chain, and suspends the contract wallet. */

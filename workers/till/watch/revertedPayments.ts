@@ -1,11 +1,15 @@
 /**
  * Handles payments of contract wallets if their transactions reverted on the chain although their simulation succeeded.
  */
+import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { failAndSuspend, findRevertedCodes } from '../../../sql/till/settle/walletSuspensions.ts'
 import { hasCode, isUsed } from '../chain/chain.ts'
 import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { examineUsed } from './usedAuthorization.ts'
+
+/** Holds the hash of a wallet's code, and the newest block in which this wallet made a transaction revert. */
+type Revert = { code: Hex; block: bigint }
 
 /**
  * Finds the payments that reverted on the chain because of their wallet contract. @returns a function for each reverted
@@ -23,9 +27,9 @@ export async function findReverted(
   )
   const found = new Map<Payment, () => Promise<void>>()
   for (const payment of suspects) {
-    const code = codes.get(payment.id)
-    if (code !== undefined && !(await wasDeployedByAnother(chain, payment)))
-      found.set(payment, () => endReverted(chain, payment, code))
+    const revert = codes.get(payment.id)
+    if (revert !== undefined && !(await wasDeployedByAnother(chain, payment, revert)))
+      found.set(payment, () => endReverted(chain, payment, revert))
   }
   return found
 }
@@ -35,10 +39,13 @@ export async function findReverted(
  * its gas, although the wallet did nothing wrong. If another party deployed the wallet first, the payment is sent once
  * more, without the deployment of the wallet.
  */
-async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promise<boolean> {
+async function wasDeployedByAnother(
+  chain: KnownChain,
+  payment: Payment,
+  revert: Revert,
+): Promise<boolean> {
   if (payment.deployment === null || payment.revertCount > 1) return false
-  await refreshHead(chain)
-  return hasCode(chain.rpc, payment.payer, chain.head.number)
+  return hasCode(chain.rpc, payment.payer, await blockAfter(chain, revert))
 }
 
 /**
@@ -46,15 +53,25 @@ async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promis
  * does. If another party settled the payment authorization first, the transaction of this service reverts, although the
  * wallet of the payer did nothing wrong.
  */
-async function endReverted(chain: KnownChain, payment: Payment, code: `0x${string}`) {
-  await refreshHead(chain)
-  if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
+async function endReverted(chain: KnownChain, payment: Payment, revert: Revert) {
+  const block = await blockAfter(chain, revert)
+  if (await isUsed(chain.rpc, payment, block)) return examineUsed(chain, payment)
   await failAndSuspend(chain.pool, {
     paymentId: payment.id,
     chainId: payment.chainId,
     payer: payment.payer,
-    code,
+    code: revert.code,
     reason: 'invalid_transaction_state',
     detail: 'the contract wallet reverted on chain, and is not tried again',
   })
+}
+
+/**
+ * Returns the number of the newest block, or of the block with the revert if this block is newer. A chain node that lags
+ * behind may not know the block with the revert. At an older block, the transfer or deployment that caused the revert is
+ * missing, so the wallet would seem guilty.
+ */
+async function blockAfter(chain: KnownChain, { block }: Revert): Promise<bigint> {
+  await refreshHead(chain)
+  return chain.head.number > block ? chain.head.number : block
 }

@@ -163,5 +163,7 @@ test('a payment counts as reverted only if its transaction reverted and the paye
   }
   const reverted = await ended(false, code)
   const ids = [reverted, await ended(true, code), await ended(false, null), (await open(PAYER)).id]
-  expect(await findRevertedCodes(pool, ids)).toEqual(new Map([[reverted, code]]))
+  expect(await findRevertedCodes(pool, ids)).toEqual(
+    new Map([[reverted, { code, block: BLOCK.blockNumber }]]),
+  )
 })

@@ -6,6 +6,7 @@ import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import { storeSigned, syncWallet } from '../../../../sql/till/settle/gasWallets.ts'
 import { findSuspended } from '../../../../sql/till/settle/walletSuspensions.ts'
 import { recordMisses } from '../../../../sql/till/watch/misses.ts'
+import { RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
 import { findReverted } from '../../../../workers/till/watch/revertedPayments.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { blockAt, type HandChain, startHandChain } from '../../../support/till/handChain.ts'
@@ -37,15 +38,20 @@ afterAll(async () => {
 async function reverted({
   code = CODE,
   times = 1,
+  inBlock = BLOCK,
   ...changes
-}: Partial<NewClaim> & { code?: Hex | null; times?: number } = {}): Promise<string> {
+}: Partial<NewClaim> & {
+  code?: Hex | null
+  times?: number
+  inBlock?: { blockNumber: bigint; blockHash: Hex }
+} = {}): Promise<string> {
   const id = await newPayment(pool, { payer: WALLET_PAYER, ...changes })
   for (let n = 0; n < times; n++) {
     const [signed] = await storeSigned(pool, WALLET, [[id]], new Map(), async (ids, nonce) => ({
       ...signedFor(ids, nonce),
       payerCode: code,
     }))
-    const mined = { hash: signed!.hash, succeeded: false, gasUsed: 1n, feeWei: 1n, ...BLOCK }
+    const mined = { hash: signed!.hash, succeeded: false, gasUsed: 1n, feeWei: 1n, ...inBlock }
     await recordMisses(pool, { reverted: [mined], displaced: [] })
   }
   return id
@@ -100,4 +106,27 @@ test('a reverted payment is settled if another party’s transaction used its au
   expect(await findPayment(pool, id)).toMatchObject({ state: 'settled', txHash })
   const payers = [{ payer: WALLET_PAYER, code: CODE }]
   expect(await findSuspended(pool, WALLET.chainId, payers)).toEqual([false])
+})
+
+test('if the node does not know the block of the revert yet, the payment waits, and the wallet is not suspended', async () => {
+  const revertBlock = 11n
+  const inBlock = { blockNumber: revertBlock, blockHash: pad('0xb11') }
+  const ids = [await reverted({ inBlock }), await reverted({ ...deploying, inBlock })]
+  // The head is block 10. In block 11, another party settled the first payment and deployed the wallet of the second.
+  const payment = (await findPayment(pool, ids[0]!))!
+  const txHash = pad('0xabd')
+  hand.mine(txHash, blockAt(revertBlock), [payment])
+  hand.events.set(payment.nonce, { kind: 'used', payer: payment.payer, txHash, block: revertBlock })
+  const unknown = { error: { code: -32000, message: 'header not found' } }
+  hand.codes.set(WALLET_PAYER.toLowerCase(), (block) => (hand.blocks.has(block) ? '0x60' : unknown))
+  const [end] = (await find(ids[0]!)).values()
+  await expect(end!()).rejects.toThrow(RpcTrouble)
+  await expect(find(ids[1]!)).rejects.toThrow(RpcTrouble)
+  expect(await findPayment(pool, ids[0]!)).toMatchObject({ state: 'verified' })
+  const payers = [{ payer: WALLET_PAYER, code: CODE }]
+  expect(await findSuspended(pool, WALLET.chainId, payers)).toEqual([false])
+  hand.blocks.set(revertBlock, blockAt(revertBlock))
+  await end!()
+  expect(await findPayment(pool, ids[0]!)).toMatchObject({ state: 'settled', txHash })
+  expect(await isFound(ids[1]!)).toBe(false)
 })
