@@ -63,6 +63,12 @@ const READERS_MAX = 1_000
  */
 const RECENT_MAX = 500
 
+/**
+ * Limits how many milliseconds a new reader waits for the first connection of the event listener. This connection ends
+ * all readers that are already open.
+ */
+const CONNECT_WAIT_MS = 5_000
+
 type Reader = { position: bigint; ended: boolean; pause: Pause }
 
 /** Holds the event readers of one project, and the project's newest events. */
@@ -89,7 +95,8 @@ type Feed = { pool: Pool; channels: Map<string, Channel>; released: boolean }
 export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): EventFeed {
   const feed: Feed = { pool, channels: new Map(), released: false }
   const { channels } = feed
-  let isFirst = true
+  const connected = Promise.withResolvers<void>()
+  let isConnected = false
   const subscription = subscribe({
     databaseUrl,
     channel: EVENTS_CHANNEL,
@@ -100,24 +107,31 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // The API key of a client may have changed while the event listener was disconnected. Therefore every client must
-      // authenticate again after the event listener has reconnected.
-      for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
+      // The API key of a client may have changed while the event listener was not connected. Therefore every client must
+      // authenticate again after the event listener has connected.
+      for (const channel of channels.values()) end(channel)
       // After a reconnect the event listener may be connected to a restored or promoted database. A restored database
       // may lack events that the process keeps in memory, so the process forgets the events in its memory.
-      if (!isFirst) channels.clear()
-      isFirst = false
+      channels.clear()
+      isConnected = true
+      connected.resolve()
     },
     onError: (error) => log.warn({ err: error }, 'the event listener lost its connection'),
   })
   return {
-    open: (projectId, after) => open(feed, projectId, after),
+    async open(projectId, after) {
+      if (!isConnected) await Promise.race([connected.promise, Bun.sleep(CONNECT_WAIT_MS)])
+      return open(feed, projectId, after)
+    },
     size: () => [...channels.values()].reduce((sum, { readers }) => sum + readers.size, 0),
     release() {
       feed.released = true
       for (const channel of channels.values()) end(channel)
     },
-    stop: () => subscription.stop(),
+    stop() {
+      connected.resolve()
+      return subscription.stop()
+    },
   }
 }
 

@@ -6,12 +6,13 @@ import { findMessage } from '../../../sql/mail/messages/messages.ts'
 import { type Awaited, findFirstReceived } from '../../../sql/mail/search/findFirstReceived.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
-import { type Caller, callerOf } from '../../http/requestState.ts'
+import { type Caller, callerOf, stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { CODES_SCOPE, SingleMessageSchema } from './messageDocs.ts'
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
 import { answerSingle, EXAMPLE_SINGLE } from './messageRoutes.ts'
 
+const READ_SCOPE = 'mail:read'
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
 
@@ -56,7 +57,7 @@ export function messageWaitRoutes(services: Services) {
       if (timeoutS > TIMEOUT_MAX_S) {
         throw badRequest(`timeout must be a whole number of seconds, at most ${TIMEOUT_MAX_S}`)
       }
-      const message = await waitForMessage(services, callerOf(request), {
+      const message = await waitForMessage(services, request, {
         filter: query,
         has: query.has ?? null,
         timeoutMs: timeoutS * 1_000,
@@ -105,7 +106,7 @@ const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
  */
 export async function waitForMessage(
   services: Services,
-  caller: Caller,
+  request: Request,
   wait: {
     filter: Static<typeof WaitFilter>
     has?: Awaited
@@ -114,11 +115,8 @@ export async function waitForMessage(
   },
 ) {
   const { pool, events, searches } = services
-  const { projectId } = caller
   const { has = null } = wait
-  if (has === 'code' && !caller.scopes.includes(CODES_SCOPE)) {
-    throw new ApiError(403, 'forbidden', `Missing required scope: ${CODES_SCOPE}`)
-  }
+  const { projectId } = allowedCaller(request, has)
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
   // The event reader opens before the inbox is read, so that the wait does not miss a message that arrives between
@@ -129,6 +127,10 @@ export async function waitForMessage(
   wait.signal.addEventListener('abort', leave)
   if (wait.signal.aborted) leave()
   try {
+    // The owner may have changed the key after its check and before the event reader was open. From now on, such a
+    // change ends the event reader.
+    await stateOf(request).admitAgain?.()
+    const caller = allowedCaller(request, has)
     if (filter.after !== null) {
       const { after } = filter
       const there = await searches.run(projectId, (db) =>
@@ -151,6 +153,15 @@ export async function waitForMessage(
     wait.signal.removeEventListener('abort', leave)
     reader.close()
   }
+}
+
+/** Returns the caller of a wait. @throws {ApiError} 403 if the caller lacks a scope. */
+function allowedCaller(request: Request, has: Awaited | null): Caller {
+  const caller = callerOf(request)
+  const wanted = has === 'code' ? [READ_SCOPE, CODES_SCOPE] : [READ_SCOPE]
+  const missing = wanted.find((scope) => !caller.scopes.includes(scope))
+  if (missing === undefined) return caller
+  throw new ApiError(403, 'forbidden', `Missing required scope: ${missing}`)
 }
 
 const fits = (message: MessageEventData, { labels, queries }: MessageFilter): boolean =>

@@ -1,6 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
 import { LABELS_MAX } from '../../../sql/mail/messages/messageLabels.ts'
-import { ApiError } from '../../http/errors.ts'
 import { AttachmentTextSchema, answerText } from '../../mail/messages/attachmentTextRoutes.ts'
 import { Label } from '../../mail/messages/labels.ts'
 import { readAttachment } from '../../mail/messages/messageContentRoutes.ts'
@@ -82,8 +81,8 @@ const wait = defineTool({
     UntrustedMark,
   ]),
   hints: READS,
-  async run({ services, caller, signal }, { timeout = TIMEOUT_DEFAULT_S, ...filter }) {
-    const message = await waitForMessage(services, caller, {
+  async run({ services, request, signal }, { timeout = TIMEOUT_DEFAULT_S, ...filter }) {
+    const message = await waitForMessage(services, request, {
       filter: withLabels(filter),
       timeoutMs: timeout * 1_000,
       signal,
@@ -111,11 +110,8 @@ const waitForCode = defineTool({
     UntrustedMark,
   ]),
   hints: READS,
-  async run({ services, caller, signal }, { timeout = TIMEOUT_DEFAULT_S, ...filter }) {
-    if (!caller.scopes.includes('mail:read')) {
-      throw new ApiError(403, 'forbidden', 'Missing required scope: mail:read')
-    }
-    const message = await waitForMessage(services, caller, {
+  async run({ services, request, signal }, { timeout = TIMEOUT_DEFAULT_S, ...filter }) {
+    const message = await waitForMessage(services, request, {
       filter: withLabels(filter),
       has: 'code',
       timeoutMs: timeout * 1_000,

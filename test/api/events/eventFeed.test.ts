@@ -8,6 +8,7 @@ import type { EventPosition } from '../../../shared/events/eventId.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { type NewEvent, notifyKeysChanged, recordEvents } from '../../../sql/events/events.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { startPostgresProxy } from '../../support/database/postgresProxy.ts'
 import { silentLog } from '../../support/service.ts'
 import { newProject } from '../../support/till/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -304,6 +305,26 @@ describe('an event reader ends', () => {
     expect(await seqs(nowOf(again))).toEqual([1])
     again.close()
     reader.close()
+  })
+
+  test('a key change before the first connection of the event listener also ends an event reader', async () => {
+    const projectId = await projectWith(1)
+    await using proxy = await startPostgresProxy(database.url)
+    proxy.refuse()
+    const late = startEventFeed(proxy.url, pool, silentLog)
+    try {
+      const { reader } = await late.open(projectId, after(0))
+      expect(reader.ended).toBe(false)
+      await notifyKeysChanged(pool, projectId)
+      proxy.accept()
+      await waitFor('the end of the reader', () => reader.ended)
+      const { reader: again } = await late.open(projectId, after(0))
+      expect([again.ended, await seqs(nowOf(again))]).toEqual([false, [1]])
+      again.close()
+      reader.close()
+    } finally {
+      await late.stop()
+    }
   })
 
   test('when the process stops, its event readers end and no new reader can open', async () => {
