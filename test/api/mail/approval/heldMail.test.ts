@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import type { Services } from '../../../../api/http/services.ts'
+import { readHeldRequest } from '../../../../api/mail/approval/held.ts'
 import { startPool } from '../../../../workers/queue/pool.ts'
 import { outboundRunner } from '../../../../workers/runners/outbound.ts'
+import { noBlobs } from '../../../support/database/blobs.ts'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
@@ -315,6 +318,37 @@ test('an owner edits a held mail, and both the agent and the recipient get the e
   expect(await audit(agent, 'approval.edit')).toMatchObject([
     { subject: messageId, detail: `sha256:${held.sha256} sha256:${edited.sha256}` },
   ])
+})
+
+test('if an owner edits a held mail while another owner reads it, the answer has no hash of unread text', async () => {
+  const agent = await heldAgent(service)
+  const { messageId } = await sendMail(agent, { text: 'First words' })
+  const held = await requestOf(service, agent, messageId)
+  const { pool } = service.database
+  // The first query about the mail runs before the edit, and all later queries run after the edit.
+  let edited: Promise<{ body: any }> | null = null
+  const edit = () =>
+    service.platform.patch(heldPath(agent, held.approvalId), {
+      sha256: held.sha256,
+      text: 'Second words',
+    })
+  const query = async (statement: any, values: unknown[]) => {
+    const text = typeof statement === 'string' ? statement : statement.text
+    if (text.includes('from approvals')) return pool.query(statement, values)
+    await edited
+    const result = await pool.query(statement, values)
+    edited ??= edit()
+    await edited
+    return result
+  }
+  const read = await readHeldRequest({ pool: { query }, blobs: noBlobs } as unknown as Services, {
+    projectId: agent.project.id,
+    approvalId: held.approvalId,
+  })
+  const { body } = await edited!
+  expect(body.message.text).toBe('Second words')
+  if (read.sha256 === body.sha256) expect(read.message?.text).toBe('Second words')
+  else expect(read.sha256).toBe(held.sha256)
 })
 
 test('if nobody decides about a held mail, it expires and is never sent', async () => {
