@@ -64,14 +64,23 @@ export const createBuy = (
   const keysOf = createSellerKeys(policy)
   const reserve = createReservations(pool, source)
 
-  async function finish({ id, projectId }: DuePurchase, end: PurchaseEnd): Promise<void> {
-    await outcomes.record(async () =>
-      endPurchase(pool, { id, projectId, keyring: await source(pool), end }),
-    )
-  }
+  const endFrom =
+    (from: 'unsigned' | 'signed') =>
+    async ({ id, projectId }: DuePurchase, end: PurchaseEnd): Promise<void> => {
+      await outcomes.record(async () =>
+        endPurchase(pool, { id, projectId, keyring: await source(pool), from, end }),
+      )
+    }
+  const endUnsigned = endFrom('unsigned')
+  const endSigned = endFrom('signed')
 
   const refuse = (due: DuePurchase, reason: RefusalReason, offer: Offer | null = null) =>
-    finish(due, { state: 'refused', reason, detail: refusalText(reason), offer: shown(due, offer) })
+    endUnsigned(due, {
+      state: 'refused',
+      reason,
+      detail: refusalText(reason),
+      offer: shown(due, offer),
+    })
 
   async function ask(due: DuePurchase): Promise<void> {
     const chain = await readChainStatus(pool)
@@ -92,10 +101,13 @@ export const createBuy = (
   /** Ends a purchase for which the seller demanded no payment. */
   async function unpaid(due: DuePurchase, call: Call): Promise<void> {
     if (call.kind === 'unfilled') {
-      return finish(due, { state: 'refused', reason: 'credential', detail: call.detail })
+      return endUnsigned(due, { state: 'refused', reason: 'credential', detail: call.detail })
     }
     const { exchange, secrets } = call
-    return finish(due, exchange.ok ? await answered(due, exchange, secrets) : unasked(exchange))
+    return endUnsigned(
+      due,
+      exchange.ok ? await answered(due, exchange, secrets) : unasked(exchange),
+    )
   }
 
   /**
@@ -129,7 +141,7 @@ export const createBuy = (
     { url, offer }: { url: string; offer: Offer },
   ): Promise<void> {
     if (deniedPayees.has(offer.payTo)) return refuse(due, 'payee_denied', offer)
-    if (due.kind === 'quote') return finish(due, { state: 'quoted', offer: shown(due, offer) })
+    if (due.kind === 'quote') return endUnsigned(due, { state: 'quoted', offer: shown(due, offer) })
     const hash = termsHash(offer)
     if (due.approvedHash !== null && !due.approvedHash.equals(hash)) {
       return refuse(due, 'terms_changed', offer)
@@ -161,8 +173,8 @@ export const createBuy = (
   async function resume(due: DuePurchase | null): Promise<void> {
     if (due?.state !== 'signed') return
     const started = await startSend(pool, due.id, await source(pool))
-    if (started === null) return finish(due, EXPIRED)
-    if (started === 'stopped') return finish(due, STOPPED)
+    if (started === null) return endSigned(due, EXPIRED)
+    if (started === 'stopped') return endSigned(due, STOPPED)
     await send(due, started)
   }
 
@@ -175,7 +187,7 @@ export const createBuy = (
     const call = await sellers.call(due, content.request, content.header)
     if (call.kind === 'unfilled') {
       const detail = `${call.detail}; the payment was signed before`
-      return finish(due, { state: 'unknown', reason: 'credential', detail })
+      return endSigned(due, { state: 'unknown', reason: 'credential', detail })
     }
     const { exchange: answer, secrets } = call
     const settlement = answer.ok
@@ -196,9 +208,9 @@ export const createBuy = (
     }
     if (!answer.ok) {
       const detail = `${answer.detail}; the seller may have taken the payment`
-      return finish(due, { state: 'unknown', reason: 'no_answer', detail, ...said })
+      return endSigned(due, { state: 'unknown', reason: 'no_answer', detail, ...said })
     }
-    await finish(due, { ...(await answered(due, answer, secrets)), ...said })
+    await endSigned(due, { ...(await answered(due, answer, secrets)), ...said })
   }
 
   /**
@@ -246,7 +258,7 @@ export const createBuy = (
     // After the owner has approved a purchase, the buyer may ask the seller again. The first response of the seller was
     // a 402, so the seller has done nothing yet.
     if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
-      return finish(due, CUT_OFF)
+      return endUnsigned(due, CUT_OFF)
     if (due.state !== 'queued' && due.state !== 'asking') return
     await ask(due)
   }

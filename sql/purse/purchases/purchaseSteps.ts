@@ -138,33 +138,40 @@ export type StartedSend = { content: SignedRequest; sends: number; validBefore: 
  * @returns null if the purchase has ended, or if the payment can no longer be settled. Returns 'stopped' if the owner
  * has stopped the payment.
  */
-export async function startSend(
-  db: Queryable,
+export function startSend(
+  pool: Pool,
   id: string,
   keyring: Keyring,
 ): Promise<StartedSend | null | 'stopped'> {
-  const { rows } = await db.query<PurchaseRow>({
-    name: 'start-purchase-send',
-    text: `update purchases u set sends = u.sends + 1
-           where u.id = $1 and u.state = 'signed'
-             and (u.money = 'spent' or u.money = 'open' and u.cancel_signature is null)
-           returning ${PURCHASE_COLUMNS}`,
-    values: [id],
+  return transaction(pool, async (db) => {
+    // The row lock comes first, because the watcher may record meanwhile that the seller has taken the money.
+    const { rows: locked } = await db.query<{ money: string; stopped: boolean }>({
+      name: 'lock-purchase-send',
+      text: `select money, cancel_signature is not null as stopped from purchases
+             where id = $1 and state = 'signed' for update`,
+      values: [id],
+    })
+    const [purchase] = locked
+    if (purchase === undefined) return null
+    if (purchase.money === 'open' && purchase.stopped) return 'stopped'
+    if (purchase.money !== 'open' && purchase.money !== 'spent') return null
+    const { rows } = await db.query<PurchaseRow>({
+      name: 'start-purchase-send',
+      text: `update purchases u set sends = u.sends + 1 where u.id = $1 returning ${PURCHASE_COLUMNS}`,
+      values: [id],
+    })
+    const row = rows[0]!
+    const content = openContent<SignedRequest>(keyring, row, CONTENT.signed)
+    if (content === null) return null
+    return { content, sends: row.sends, validBefore: BigInt(row.valid_before!) }
   })
-  const row = rows[0]
-  if (row === undefined) return (await isOpen(db, id)) ? 'stopped' : null
-  const content = openContent<SignedRequest>(keyring, row, CONTENT.signed)
-  if (content === null) return null
-  return { content, sends: row.sends, validBefore: BigInt(row.valid_before!) }
 }
 
-async function isOpen(db: Queryable, id: string): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `select from purchases where id = $1 and state = 'signed' and money = 'open'`,
-    [id],
-  )
-  return rowCount === 1
-}
+/**
+ * Lists the states from which a purchase may end: before its payment is signed, and after. Two runs of one purchase may
+ * overlap. The end that one run decided before the signature must not end a purchase that the other run has signed.
+ */
+const ENDED_FROM = { unsigned: ['queued', 'asking'], signed: ['signed'] } as const
 
 /** Describes the end of a purchase. */
 export type PurchaseEnd = {
@@ -184,24 +191,26 @@ export type PurchaseEnd = {
 /**
  * Ends a purchase, and deletes the stored purchase request. If the seller has responded, the seller's response replaces
  * the purchase request. If the purchase has already ended, the function changes nothing.
+ * @param from tells whether the caller decided the end before or after the signature of the payment. If another run has
+ * signed the payment since then, the function changes nothing.
  */
-export function endPurchase(
-  pool: Pool,
-  given: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
-): Promise<void> {
+export function endPurchase(pool: Pool, given: EndedPurchase): Promise<void> {
   const { end } = given
   const hasFurtherStatements = end.state === 'refused' || (end.offer ?? null) !== null
   return hasFurtherStatements ? transaction(pool, (db) => endIn(db, given)) : endIn(pool, given)
 }
 
+type EndedPurchase = {
+  id: string
+  projectId: string
+  keyring: Keyring
+  from: keyof typeof ENDED_FROM
+  end: PurchaseEnd
+}
+
 async function endIn(
   db: Queryable,
-  {
-    id,
-    projectId,
-    keyring,
-    end,
-  }: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
+  { id, projectId, keyring, from, end }: EndedPurchase,
 ): Promise<void> {
   const sealed =
     end.answer === undefined
@@ -215,14 +224,14 @@ async function endIn(
           seller_receipt = $7, content_version = ${CONTENT.answer}, key_id = $8, wrapped_key = $9, ciphertext = $10,
           content_until = clock_timestamp() + interval '${ANSWER_KEPT}', ended_at = clock_timestamp(),
           receipt_verdict = $11, offer_verdict = $12
-        where u.id = $1 and u.ended_at is null returning ${PURCHASE_COLUMNS}
+        where u.id = $1 and u.ended_at is null and u.state = any ($13::text[]) returning ${PURCHASE_COLUMNS}
       )
       select ended.*, pg_notify('${CHANGES_CHANNEL}', id) from ended`,
     values: [
       ...[id, end.state, end.reason ?? null, end.detail?.slice(0, 500) ?? null],
       ...[end.answer?.status ?? null, end.claimedTx ?? null, end.sellerReceipt ?? null],
       ...[sealed?.keyId ?? null, sealed?.wrappedKey ?? null, sealed?.ciphertext ?? null],
-      ...[end.receiptVerdict ?? null, end.offerVerdict ?? null],
+      ...[end.receiptVerdict ?? null, end.offerVerdict ?? null, ENDED_FROM[from]],
     ],
   })
   const [ended] = rows
