@@ -41,9 +41,10 @@ export const createVerifyDomain =
     const wantingMs = since === null ? 0 : now.getTime() - since.getTime()
     const { status, recheckMs } = afterCheck(claim.status, verdict, wantingMs)
     const recheckAt = recheckMs === null ? null : new Date(now.getTime() + recheckMs)
-    await recordCheck(pool, {
+    const isRecorded = await recordCheck(pool, {
       domain,
       token: claim.token,
+      checkedBefore: claim.checkedAt,
       status,
       findings,
       // If the name server does not answer, a verified domain stays verified for the same time as a domain with missing
@@ -51,7 +52,8 @@ export const createVerifyDomain =
       wantingSince: verdict === 'unknown' ? claim.wantingSince : wantingSince,
       recheckAt,
     })
-    if (status !== claim.status) log.info({ domain, status }, 'a mail domain changed its status')
+    if (isRecorded && status !== claim.status)
+      log.info({ domain, status }, 'a mail domain changed its status')
   }
 
 async function check(dns: Dns, record: DomainRecord): Promise<Finding> {

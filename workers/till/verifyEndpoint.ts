@@ -44,16 +44,21 @@ export const createVerifyEndpoint =
       return queueAt(pool, endpointId, turn.returnInMs)
     }
     try {
-      await startEndpointCheck(pool, endpointId)
+      const startedAt = await startEndpointCheck(pool, endpointId)
+      if (startedAt === null) return
       const { answer } = await askUnpaid((call) =>
         guardedRequest({ ...policy, url, timeoutMs: VERIFY_TIMEOUT_MS, ...call }),
       )
       const payees = answer.ok ? challengePayees(answer.bodyPrefix, answer.paymentRequired) : []
       const judgement = judge(answer)
       const seen = readSeen(answer.ok && answer.status === 402 ? answer.paymentRequired : undefined)
-      await recordVerification(pool, { id: endpointId, url, ...judgement, payees, seen })
+      const verdict = { id: endpointId, url, startedAt, ...judgement, payees, seen }
+      const checkedAt = await recordVerification(pool, verdict)
+      // The endpoint has another URL, or a later check has begun, because the seller asked for it. The later check sees
+      // a newer state of the seller's server.
+      if (checkedAt === null) return
       if (openApiUrl !== null) {
-        await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl })
+        await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl, checkedAt })
       }
       // The service makes no x402 challenge for an unreachable endpoint, so it checks the endpoint repeatedly until the
       // endpoint responds. A seller may change the payTo address at this service before it changes the 402 response of
@@ -79,7 +84,13 @@ const queueAt = (db: Queryable, endpointId: string, inMs: number) =>
 async function readDocument(
   db: Queryable,
   policy: OutboundPolicy,
-  { id, url, metadata, openApiUrl }: UrlToVerify & { id: string; openApiUrl: string },
+  {
+    id,
+    url,
+    metadata,
+    openApiUrl,
+    checkedAt,
+  }: UrlToVerify & { id: string; openApiUrl: string; checkedAt: Date },
 ): Promise<void> {
   const answer = await guardedRequest({
     ...policy,
@@ -96,7 +107,7 @@ async function readDocument(
       : smallerForms(read.metadata).find((form) => fitsChallenge(url, { ...form, ...metadata }))
   const fault = 'fault' in read ? read.fault : 'it does not fit in a challenge'
   const found = fitting === undefined ? { fault, metadata: {} } : { fault: null, metadata: fitting }
-  await recordOpenApi(db, { id, url: openApiUrl, ...found })
+  await recordOpenApi(db, { id, url: openApiUrl, checkedAt, ...found })
 }
 
 function readAnswer(answer: GuardedResponse, url: string): OpenApiRead {

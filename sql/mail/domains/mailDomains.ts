@@ -142,15 +142,18 @@ export async function listMailDomains(
 }
 
 /**
- * Records the result of a mail domain's check and queues the next check.
- * @returns false if the mail domain was removed while the check ran. The function also returns false if somebody has
- * added the same mail domain again.
+ * Records the result of a mail domain's check and queues the next check. If another check has recorded its result since
+ * `checkedBefore`, the function records nothing and queues a new check, because nobody knows which result is newer.
+ * @returns false if nothing was recorded. The function also records nothing if the mail domain was removed while the
+ * check ran, or if somebody has added the same mail domain again.
  */
 export async function recordCheck(
   pool: Pool,
   check: {
     domain: string
     token: string
+    /** Holds the time of the last recorded check when this check began. */
+    checkedBefore: Date | null
     status: DomainStatus
     findings: Findings
     wantingSince: Date | null
@@ -158,13 +161,21 @@ export async function recordCheck(
   },
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
-    const { rowCount } = await db.query(
+    const { rows } = await db.query<{ checked_at: Date | null }>(
+      'select checked_at from mail_domains where domain = $1 and token = $2 for no key update',
+      [check.domain, check.token],
+    )
+    if (rows[0] === undefined) return false
+    if (rows[0].checked_at?.getTime() !== check.checkedBefore?.getTime()) {
+      await queueCheck(db, check.domain)
+      return false
+    }
+    await db.query(
       `update mail_domains set status = $3, findings = $4, wanting_since = $5, checked_at = clock_timestamp(),
          verified_at = case when $3 = 'verified' then coalesce(verified_at, clock_timestamp()) else verified_at end
        where domain = $1 and token = $2`,
       [check.domain, check.token, check.status, JSON.stringify(check.findings), check.wantingSince],
     )
-    if (rowCount === 0) return false
     if (check.recheckAt !== null) await queueCheck(db, check.domain, check.recheckAt)
     return true
   })

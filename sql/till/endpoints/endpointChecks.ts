@@ -139,10 +139,16 @@ export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): P
   })
 }
 
-/** Records that a worker process begins to request the URL of an endpoint. */
-export async function startEndpointCheck(db: Queryable, id: string): Promise<void> {
-  await db.query(
-    'update seller_endpoints set check_started_at = clock_timestamp(), check_queued_at = coalesce(check_queued_at, clock_timestamp()) where id = $1',
+/**
+ * Records that a worker process begins to request the URL of an endpoint. @returns the time of the beginning, which
+ * differs from the beginning of every other check of this endpoint. Returns null if the endpoint does not exist.
+ */
+export async function startEndpointCheck(db: Queryable, id: string): Promise<Date | null> {
+  const { rows } = await db.query<{ started_at: Date }>(
+    `update seller_endpoints set check_queued_at = coalesce(check_queued_at, clock_timestamp()),
+       check_started_at = greatest(clock_timestamp(), check_started_at + interval '1 millisecond')
+     where id = $1 returning check_started_at as started_at`,
     [id],
   )
+  return rows[0]?.started_at ?? null
 }

@@ -205,12 +205,18 @@ export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToV
   return rows[0] ?? null
 }
 
-/** Records the result of an endpoint's verification, unless the URL of the endpoint has changed in the meantime. */
+/**
+ * Records the result of an endpoint's verification, unless the URL of the endpoint has changed in the meantime, or a
+ * later check has begun.
+ * @returns the time of the record, or null if nothing was recorded.
+ */
 export async function recordVerification(
   db: Queryable,
   verdict: {
     id: string
     url: string
+    /** Holds the beginning of the check. If it is absent, no check ran, and the result is always recorded. */
+    startedAt?: Date
     status: VerificationStatus
     detail: string
     /** Lists the versions of x402 that the check found in the endpoint's challenge. */
@@ -220,23 +226,26 @@ export async function recordVerification(
     /** Holds the metadata that the endpoint's challenge declares. */
     seen: SeenMetadata
   },
-): Promise<void> {
-  await db.query(
+): Promise<Date | null> {
+  const { rows } = await db.query<{ checked_at: Date }>(
     `update seller_endpoints set
        verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp(),
        check_queued_at = null, check_started_at = null,
        challenge_versions = $5, challenge_pay_to = $6, seen_metadata = $7
-     where id = $1 and url_pattern = $2`,
+     where id = $1 and url_pattern = $2 and ($8::timestamptz is null or check_started_at = $8)
+     returning verification_checked_at as checked_at`,
     [
       ...[verdict.id, verdict.url, verdict.status, verdict.detail, verdict.versions],
-      ...[verdict.payees, verdict.seen],
+      ...[verdict.payees, verdict.seen, verdict.startedAt ?? null],
     ],
   )
+  return rows[0]?.checked_at ?? null
 }
 
 /**
  * Records the metadata that a worker process read from an endpoint's OpenAPI document. The function records nothing if
- * the endpoint now names another OpenAPI document.
+ * the endpoint now names another OpenAPI document, or if a later check has recorded its verification.
+ * @param checkedAt is the time at which the check recorded its verification.
  */
 export async function recordOpenApi(
   db: Queryable,
@@ -245,11 +254,12 @@ export async function recordOpenApi(
     url,
     fault,
     metadata,
-  }: { id: string; url: string; fault: string | null; metadata: Metadata },
+    checkedAt,
+  }: { id: string; url: string; fault: string | null; metadata: Metadata; checkedAt: Date },
 ): Promise<void> {
   await db.query(
     `update seller_endpoints set open_api_status = $3, open_api_detail = $4, open_api_metadata = $5
-     where id = $1 and open_api_url = $2`,
-    [id, url, fault === null ? 'read' : 'failed', fault, metadata],
+     where id = $1 and open_api_url = $2 and verification_checked_at = $6`,
+    [id, url, fault === null ? 'read' : 'failed', fault, metadata, checkedAt],
   )
 }

@@ -34,10 +34,11 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const add = async (domain: string) => (await addMailDomain(pool, KEYRING, domain))!
-const check = (domain: string, token: string, more: object = {}) =>
+const check = async (domain: string, token: string, more: object = {}) =>
   recordCheck(pool, {
     domain,
     token,
+    checkedBefore: (await findMailDomain(pool, domain))?.checkedAt ?? null,
     status: 'verified',
     findings: {},
     wantingSince: null,
@@ -150,4 +151,15 @@ test('a mail domain signs with its two newest DKIM keys, and DKIM keys can be de
   await deleteDkimKeys(pool, 'sign.example')
   expect(await selectors('sign.example')).toEqual([])
   expect(await selectors('other.example')).toHaveLength(1)
+})
+
+test('if two checks of a mail domain overlap, the second result is not recorded, and a new check is queued', async () => {
+  const { token } = await add('overlap.example')
+  await dropJobs(pool)
+  expect(await check('overlap.example', token, { recheckAt: null })).toBe(true)
+  expect(await jobsOf('overlap.example')).toBe(0)
+  const late = { status: 'failed', recheckAt: null, checkedBefore: null }
+  expect(await check('overlap.example', token, late)).toBe(false)
+  expect((await findMailDomain(pool, 'overlap.example'))?.status).toBe('verified')
+  expect(await jobsOf('overlap.example')).toBe(1)
 })

@@ -8,6 +8,11 @@ import {
   provokeEndpointCheck,
   startEndpointCheck,
 } from '../../../../sql/till/endpoints/endpointChecks.ts'
+import {
+  findEndpoint,
+  recordOpenApi,
+  recordVerification,
+} from '../../../../sql/till/endpoints/endpoints.ts'
 import { changeProject } from '../../../support/changeProject.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newProject, row, whileHeld } from '../../../support/till/tillRows.ts'
@@ -125,4 +130,34 @@ test('a new payment address (payTo) of a project queues new checks of its endpoi
     `verify_endpoint:${id}`,
   ])
   expect(rows).toHaveLength(1)
+})
+
+test('of two checks of an endpoint that overlap, only the check that began later records its results', async () => {
+  const { id, projectId } = await newEndpoint()
+  const url = `https://a.example/${id}`
+  const openApiUrl = `${url}/openapi.json`
+  await change(id, `open_api_url = '${openApiUrl}'`)
+  const record = (status: 'verified' | 'failed', startedAt: Date) => {
+    const found = { detail: '', versions: [], payees: [], seen: {} }
+    return recordVerification(pool, { id, url, status, startedAt, ...found })
+  }
+  const document = (checkedAt: Date, fault: string | null) =>
+    recordOpenApi(pool, { id, url: openApiUrl, checkedAt, fault, metadata: {} })
+  const first = (await startEndpointCheck(pool, id))!
+  const firstAt = (await record('failed', first))!
+  const [slow, quick] = [
+    (await startEndpointCheck(pool, id))!,
+    (await startEndpointCheck(pool, id))!,
+  ]
+  const quickAt = (await record('verified', quick))!
+  expect(await record('failed', slow)).toBeNull()
+  await document(quickAt, null)
+  await document(firstAt, 'answered 500, expected 200')
+  expect(await findEndpoint(pool, { projectId, id })).toMatchObject({
+    verification: { status: 'verified' },
+    openApi: { status: 'read' },
+  })
+  const [slower, last] = [await startEndpointCheck(pool, id), await startEndpointCheck(pool, id)]
+  expect(await record('failed', slower!)).toBeNull()
+  expect(await record('verified', last!)).toBeInstanceOf(Date)
 })

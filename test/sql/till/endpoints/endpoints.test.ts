@@ -191,11 +191,12 @@ describe('the service finds and changes an endpoint', () => {
       const challenge = JSON.stringify({ resource: { tags: ['tides'] }, extensions: { bazaar } })
       const seen = readSeen(Buffer.from(challenge).toString('base64'))
       const verdict = { status: 'verified', detail: '', versions: [2], payees: [] } as const
-      await recordVerification(pool, { id, url, ...verdict, seen })
+      const checkedAt = (await recordVerification(pool, { id, url, ...verdict, seen }))!
       const parameters = [{ in: 'query', name: 'city', schema: { type: 'string', enum: [text] } }]
       const openApi = { openapi: '3.1.0', paths: { '/a': { get: { parameters } } } }
       const read = readOpenApi(JSON.stringify(openApi), url)
-      await recordOpenApi(pool, { id, url: openApiUrl, fault: null, metadata: {}, ...read })
+      const found = { fault: null, metadata: {}, ...read }
+      await recordOpenApi(pool, { id, url: openApiUrl, checkedAt, ...found })
       expect(await findEndpoint(pool, { projectId, id })).toMatchObject({
         verification: { status: 'verified' },
         seen: { tags: ['tides'] },
