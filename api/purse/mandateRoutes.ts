@@ -124,7 +124,8 @@ export const mandateRoutes = (services: Services) =>
         const changed = await changeMandate(services.pool, actor, mandateId, {
           change: (present) => changedTerms(present, body, rulesOf(services)),
           within: async (db, { state }) => {
-            if (state === 'frozen') await cancelOpen(db, keyring, projectId, mandateId)
+            if (state !== 'frozen') return
+            await cancelOpen(db, keyring, projectId, { kind: 'mandate', mandateId })
           },
         })
         if (changed === null) throw notFound('Mandate not found, or ended')

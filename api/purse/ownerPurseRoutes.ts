@@ -71,7 +71,7 @@ const atomicOf = (usdc: string | null): bigint | null => (usdc === null ? null :
 
 /** Changes the limits and the payout address of a purse. @throws {ApiError} 400 for an invalid change. */
 async function changePurse(
-  { pool }: Services,
+  { pool, keyring }: Services,
   actor: Actor,
   { low, max, payoutAddress }: Static<typeof PurseChange>,
 ): Promise<void> {
@@ -82,7 +82,7 @@ async function changePurse(
   if (payoutAddress != null && (await isPurseAddress(pool, actor.projectId, payoutAddress))) {
     throw badRequest('payoutAddress must not be the purse itself')
   }
-  await setPurseLimits(pool, actor, {
+  await setPurseLimits(pool, await keyring(pool), actor, {
     ...(low === undefined ? {} : { lowAtomic: atomicOf(low) }),
     ...(max === undefined ? {} : { maxAtomic: atomicOf(max) }),
     ...(payoutAddress === undefined ? {} : { payoutAddress: payoutAddress?.toLowerCase() ?? null }),

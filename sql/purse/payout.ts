@@ -11,6 +11,7 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
 import { lockPurse } from './purchases/reserve.ts'
 import { openSum, storePurseKey } from './purses.ts'
+import { cancelOpen, PAYS_OUT } from './stop.ts'
 import { chainOf, order } from './transferOut.ts'
 
 /** Sets the time after which a new payout address of the owner becomes valid. */
@@ -42,11 +43,13 @@ const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_ne
 /**
  * Sets three limits of a purse: the low-balance limit, the maximum balance, and the payout address for money above the
  * maximum. The removal of a payout address takes effect at once. A new payout address becomes valid after 24 hours, and
- * the previous payout address stays valid in these 24 hours.
+ * the previous payout address stays valid in these 24 hours. Without a payout address or a maximum balance, the service
+ * also cancels the payouts that are signed but not yet on the chain.
  * @returns false if the project has no purse.
  */
 export function setPurseLimits(
   pool: Pool,
+  keyring: Keyring,
   actor: Actor,
   { lowAtomic, maxAtomic, payoutAddress }: PurseLimits,
 ): Promise<boolean> {
@@ -67,6 +70,9 @@ export function setPurseLimits(
       })
     }
     if (payoutAddress !== undefined) await setAddress(db, actor, payoutAddress)
+    if (payoutAddress === null || maxAtomic === null) {
+      await cancelOpen(db, keyring, actor.projectId, { kind: 'payouts' })
+    }
     return true
   })
 }
@@ -199,7 +205,7 @@ export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise
   return transaction(pool, async (db) => {
     const purse = await lockPurse(db, projectId)
     if (purse === null || purse.isFrozen) return
-    const actor = { projectId, keyPrefix: 'service', requestId: `pay_out:${projectId}` }
+    const actor = { projectId, keyPrefix: PAYS_OUT, requestId: `pay_out:${projectId}` }
     const retired = await db.query<{ address: string; free: string }>(
       `select k.address, ${FREE('k')} as free from purse_keys k
        where k.project_id = $1 and k.retired_at is not null order by k.address`,

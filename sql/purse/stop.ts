@@ -10,6 +10,9 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { purseSigner } from './purses.ts'
 
+/** Names the service as the actor of the automatic transfers out of a purse. */
+export const PAYS_OUT = 'service'
+
 /** Stops a purse, and signs a cancellation of each of its open payments. @returns false if the project has no purse. */
 export function stopPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -22,7 +25,7 @@ export function stopPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<b
       await writeAudit(db, actor, { action: 'purse.stop', subject: null, outcome: 'not_found' })
       return false
     }
-    const cancelled = await cancelOpen(db, keyring, actor.projectId, null)
+    const cancelled = await cancelOpen(db, keyring, actor.projectId, { kind: 'all' })
     const detail = `cancels ${cancelled} open payments`
     await writeAudit(db, actor, { action: 'purse.stop', subject: null, detail, outcome: 'ok' })
     return true
@@ -43,25 +46,42 @@ export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
 }
 
 /**
- * Signs the cancellations of the open payments of one mandate (spending limit) or of all mandates. Each payment stays
- * open until the chain shows whether the payment or its cancellation came first.
+ * Names the open payments of a purse that the service cancels: all payments, the payments of one mandate (spending
+ * limit), or the automatic payouts to the owner.
+ */
+export type Cancelled =
+  | { kind: 'all' }
+  | { kind: 'mandate'; mandateId: string }
+  | { kind: 'payouts' }
+
+const IS_CANCELLED: Record<Cancelled['kind'], string> = {
+  all: '$2::text is null',
+  mandate: `exists (
+    select from purchase_mandates pm join mandates m on m.row = pm.mandate_row
+    where pm.purchase_row = u.row and m.id = $2)`,
+  // A transfer from a retired address to the purse itself is no payout.
+  payouts: `$2::text is null and u.kind = 'sweep' and u.asked_by = '${PAYS_OUT}' and not exists (
+    select from purse_keys k where k.project_id = u.project_id and k.address = lower(u.pay_to))`,
+}
+
+/**
+ * Signs the cancellations of open payments of a purse. Each payment stays open until the chain shows whether the payment
+ * or its cancellation came first.
  * @returns the number of signed cancellations.
  */
 export async function cancelOpen(
   db: Client,
   keyring: Keyring,
   projectId: string,
-  mandateId: string | null,
+  which: Cancelled,
 ): Promise<number> {
   await db.query('select from purses where project_id = $1 for update', [projectId])
   const { rows } = await db.query<{ id: string; payer: Address; nonce: Hex; network: string }>(
     `select u.id, u.payer, u.nonce, u.network from purchases u
      where u.project_id = $1 and u.money = 'open' and u.cancel_signature is null
-       and ($2::text is null or exists (
-         select from purchase_mandates pm join mandates m on m.row = pm.mandate_row
-         where pm.purchase_row = u.row and m.id = $2))
+       and ${IS_CANCELLED[which.kind]}
      order by u.row`,
-    [projectId, mandateId],
+    [projectId, which.kind === 'mandate' ? which.mandateId : null],
   )
   const signatures: Hex[] = []
   for (const { payer, nonce, network } of rows) {

@@ -1,5 +1,6 @@
 /** Tests the limits of a purse (a project's wallet), and when the money above its maximum balance is paid out. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { Address } from 'viem'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import {
   type PurseLimits,
@@ -8,7 +9,8 @@ import {
   rotatePurseKey,
   setPurseLimits,
 } from '../../../sql/purse/payout.ts'
-import { stopPurse } from '../../../sql/purse/stop.ts'
+import { stopPurse, takeCancellations } from '../../../sql/purse/stop.ts'
+import { sweepPurse, takeTransfers } from '../../../sql/purse/transferOut.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { BALANCE, newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
@@ -35,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const set = (projectId: string, limits: PurseLimits) =>
-  setPurseLimits(pool, ownerOf(projectId), limits)
+  setPurseLimits(pool, keyring, ownerOf(projectId), limits)
 
 async function stored(projectId: string) {
   const { rows } = await pool.query(
@@ -130,6 +132,56 @@ describe('a payout address', () => {
     await set(projectId, { payoutAddress: OTHER })
     await set(projectId, { payoutAddress: null })
     expect(await stored(projectId)).toMatchObject({ payout: null, next: null, hours: null })
+  })
+})
+
+describe('a payout that is signed but not on the chain', () => {
+  /** Lists the receivers of the transfers that the service would send now, and counts the cancellations. */
+  async function sent(): Promise<[to: string[], cancellations: number]> {
+    await pool.query('update purchases set transfer_sent_at = null, cancel_sent_at = null')
+    const out = await takeTransfers(pool, HEAD.network, 100)
+    const cancellations = await takeCancellations(pool, HEAD.network, 100)
+    return [out.map(({ recipient }) => recipient), cancellations.length]
+  }
+  beforeEach(async () => {
+    await pool.query(`update purchases set money = 'released' where money = 'open'`)
+    await recordHead(pool, HEAD)
+  })
+
+  test.each<[string, PurseLimits]>([
+    ['the payout address', { payoutAddress: null }],
+    ['the maximum balance', { maxAtomic: null }],
+  ])('is cancelled if the owner removes %s', async (_, change) => {
+    const projectId = await full(LEAST)
+    await payOut(pool, keyring, projectId)
+    expect(await sent()).toEqual([[ONE], 0])
+    await set(projectId, change)
+    expect(await sent()).toEqual([[], 1])
+  })
+
+  test('stays if the owner names another address or another maximum', async () => {
+    const projectId = await full(LEAST)
+    await payOut(pool, keyring, projectId)
+    await set(projectId, { payoutAddress: OTHER, maxAtomic: BALANCE, lowAtomic: null })
+    expect(await sent()).toEqual([[ONE], 0])
+  })
+
+  test('is the only payment that the removal of the payout address cancels', async () => {
+    const purse = await newPurse(pool, keyring)
+    const { projectId } = purse
+    await purse.reserve([await purse.wanted(1n)])
+    await sweepPurse(pool, keyring, ownerOf(projectId), OTHER as Address)
+    await rotatePurseKey(pool, keyring, ownerOf(projectId))
+    await pool.query(
+      `update purse_keys set balance_atomic = 10 * balance_atomic where retired_at is not null and project_id = $1`,
+      [projectId],
+    )
+    await payOut(pool, keyring, projectId)
+    const { address } = await stored(projectId)
+    const [to] = await sent()
+    expect(to.toSorted()).toEqual([OTHER, address].toSorted())
+    await set(projectId, { payoutAddress: null })
+    expect(await sent()).toEqual([expect.any(Array), 0])
   })
 })
 

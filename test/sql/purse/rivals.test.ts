@@ -133,7 +133,8 @@ test('the outcome of a payment is recorded only after another transaction has re
 test('the open payments of a purse are cancelled only after another transaction has released the purse', async () => {
   const { wanted, reserve, projectId } = await newScene()
   await reserve([wanted])
-  const cancel = () => transaction(pool, (db) => cancelOpen(db, keyring, projectId, null))
+  const cancel = () =>
+    transaction(pool, (db) => cancelOpen(db, keyring, projectId, { kind: 'all' }))
   expect(await behind(HOLD_PURSE, projectId, cancel)).toBe(1)
   expect((await row(pool, 'purchases', wanted.id)).cancel_signature).toBeString()
 })
