@@ -191,6 +191,7 @@ create table calendar_events (
   expand_claim uuid,
   message_row bigint,
   updated_at timestamp(3) with time zone default clock_timestamp() not null,
+  answer_stamp timestamp with time zone,
   constraint calendar_events_answer_check CHECK ((answer = ANY (ARRAY['needs-action'::text, 'accepted'::text, 'declined'::text, 'tentative'::text]))),
   constraint calendar_events_organizer_check CHECK ((length(organizer) <= 320)),
   constraint calendar_events_sequence_check CHECK ((sequence >= 0)),

@@ -304,16 +304,30 @@ async function cancelInstances(
 
 /**
  * Records this project's own answer to an invite. An answer to a whole series also applies to the changed instances of
- * the series.
+ * the series. An answer does not count if a newer answer is recorded, or if the organizer has moved the event since. An
+ * answer that waited for approval may be sent after a newer answer, and the organizer ignores the older answer (RFC 5546
+ * §2.1.5).
  */
-async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Place) {
+async function ownAnswer(db: Queryable, { message, invite, uid, instance, isTimed }: Place) {
   const state = invite.attendees[0]?.state ?? 'needs-action'
   const { rows } = await db.query<{ row: string }>({
     name: 'answer-event',
-    text: `update calendar_events set answer = $5, updated_at = clock_timestamp()
-           where project_id = $1 and uid_hash = $2 and organizer = $3 and $4::timestamptz in (instance, '-infinity')
-           returning row`,
-    values: [message.projectId, uid, organizerOf(invite), instance, state],
+    text: `
+      with events as (
+        select row, instance, answer_stamp > $6::timestamptz as is_answered,
+          sequence > $7 and invite -> 'start' ->> 'at' is distinct from $8 as is_moved
+        from calendar_events
+        where project_id = $1 and uid_hash = $2 and organizer = $3 and $4::timestamptz in (instance, '-infinity')
+      )
+      update calendar_events e set answer = $5, answer_stamp = $6, updated_at = clock_timestamp()
+      from events v
+      where e.row = v.row and v.is_answered is not true
+        and not exists (select from events where instance = $4 and (is_answered or is_moved))
+      returning e.row`,
+    values: [
+      ...[message.projectId, uid, organizerOf(invite), instance, state, invite.stamp],
+      ...[invite.sequence, isTimed ? startOf(invite) : null],
+    ],
   })
   await placeInstances(
     db,
@@ -355,8 +369,10 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   return rowCount === 1 ? 'answered' : 'outdated'
 }
 
-const isSameStart = (event: Invite, answer: Invite): boolean =>
-  event.start.at === (answer.recurrenceId ?? answer.start.at)
+/** Returns the start of the instance to which an answer belongs. */
+const startOf = (answer: Invite): string => answer.recurrenceId ?? answer.start.at
+
+const isSameStart = (event: Invite, answer: Invite): boolean => event.start.at === startOf(answer)
 
 const isInvited = ({ attendees }: Invite, { address }: Attendee): boolean =>
   attendees.some((one) => addressKey(one.address) === addressKey(address))

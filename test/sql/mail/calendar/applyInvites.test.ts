@@ -212,6 +212,49 @@ describe('the service keeps the response of the project to an invitation', () =>
   })
 })
 
+describe('the project’s own answers arrive in another order', () => {
+  const own = (state: 'accepted' | 'declined' | 'tentative', changes: Partial<ReadInvite> = {}) =>
+    invite({ method: 'REPLY', attendees: guest(state, INBOX), ...changes })
+  const at = (second: number) => `2031-01-01T00:00:0${second}.000Z`
+
+  test('an older answer does not replace a newer answer, and a newer answer replaces it', async () => {
+    const { take, send, events, instances } = await newCalendar()
+    await take(invite())
+    expect(await send(own('declined', { stamp: at(2) }))).toBe('answered')
+    expect(await send(own('accepted', { stamp: at(1) }))).toBe('outdated')
+    expect([(await events())[0].answer, await instances()]).toEqual(['declined', []])
+    expect(await send(own('tentative', { stamp: at(2) }))).toBe('answered')
+    expect(await send(own('accepted', { stamp: at(3) }))).toBe('answered')
+    expect((await events())[0].answer).toBe('accepted')
+  })
+
+  test('an answer to the earlier time of a moved event does not count, and an answer to the same time counts', async () => {
+    const { take, send, events } = await newCalendar()
+    await take(invite())
+    await take(later({ start: time(15), end: time(16) }))
+    expect(await send(own('accepted'))).toBe('outdated')
+    expect((await events())[0].answer).toBe('needs-action')
+    expect(await send(own('accepted', { sequence: 1, start: time(15) }))).toBe('answered')
+    await take(later({ sequence: 2, start: time(15), end: time(16), summary: 'Renamed' }))
+    expect(await send(own('declined', { sequence: 1, start: time(15) }))).toBe('answered')
+    expect((await events())[0].answer).toBe('declined')
+  })
+
+  test('an answer to a series applies to a later changed instance, unless this instance has a newer answer', async () => {
+    const { take, send, events } = await newCalendar()
+    await take(invite())
+    for (const day of [3, 4]) {
+      const moved = { recurrenceId: time(9, day).at, start: time(12, day), end: time(13, day) }
+      await take(invite({ ...moved, sequence: 2 }))
+    }
+    const fourth = { recurrenceId: time(9, 4).at, start: time(12, 4), sequence: 2 }
+    expect(await send(own('declined', { ...fourth, stamp: at(5) }))).toBe('answered')
+    expect(await send(own('accepted', { stamp: at(4) }))).toBe('answered')
+    const states = (await events()).map(({ answer: state }) => state)
+    expect(states).toEqual(['accepted', 'accepted', 'declined'])
+  })
+})
+
 describe('the service applies a cancellation of a calendar event', () => {
   test('a cancellation ends the event and its changed instances, and the calendar is empty afterwards', async () => {
     const { take, answer, events, instances } = await newCalendar()
