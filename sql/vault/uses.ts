@@ -203,10 +203,11 @@ async function auditEnd(
 }
 
 /**
- * Deletes expired uses of secrets, together with their responses. A use in the state `sending` stays until its job has
- * recorded the end of the use, because the service may have been down for longer than USE_KEPT.
+ * Deletes expired uses of secrets, together with their responses. A use without an end stays as long as it has a job,
+ * because only the job records the end of the use. The job may begin late, because no worker for secrets may have run for
+ * longer than USE_KEPT.
  */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
-  const isOver = `(state <> 'sending' or ${hasNoJob("'use_secret:' || vault_uses.id")})`
+  const isOver = `(ended_at is not null or ${hasNoJob("'use_secret:' || vault_uses.id")})`
   await deleteInBatches(db, 'vault_uses', `expires_at <= clock_timestamp() and ${isOver}`)
 }

@@ -63,6 +63,16 @@ test('the stored use of a secret is deleted after its expiry, and other stored u
     `update vault_uses set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
     [gone.id],
   )
+  // The job of the use still waits for a worker, and records the end of the use.
+  await deleteExpiredUses(pool)
+  const { rowCount } = await pool.query('select from vault_uses where id = $1', [gone.id])
+  expect(rowCount).toBe(1)
+  const keyring = new Keyring(masterKeys(service.config))
+  await endUse(pool, { id: gone.id, keyring, end: { state: 'failed', error: 'late' } })
+  await pool.query(
+    `update vault_uses set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+    [gone.id],
+  )
   await deleteExpiredUses(pool)
   const { rows } = await pool.query('select id from vault_uses where id = any ($1)', [
     [gone.id, kept.id],
