@@ -333,6 +333,16 @@ const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance
   or ${row}.balance_at < clock_timestamp() - interval '1 minute')`
 
 /**
+ * Writes an SQL expression for the money that is on the way from a retired address of a purse to the present address. A
+ * purse that got a new key is empty until this money arrives, but it is not low. The SQL parameter $3 is the block of
+ * the balance.
+ */
+const arriving = (purse: string) => `(
+  select coalesce(sum(o.amount_atomic), 0) from purchases o
+  where o.project_id = ${purse}.project_id and o.kind = 'sweep' and lower(o.pay_to) = ${purse}.address
+    and (o.money = 'open' or o.money = 'spent' and o.block_number > $3))`
+
+/**
  * Stores the balances of purses in the state of a given block. A balance that falls below the owner's low-balance limit
  * causes one event.
  */
@@ -352,13 +362,15 @@ export function recordBalances(
       text: `with given as (
                select * from unnest($1::text[], $2::numeric[]) g (address, balance)
              ), before as (
-               select p.project_id, p.address, g.balance, p.low_atomic, p.low_told_at from purses p
+               select p.project_id, p.address, g.balance, p.low_atomic, p.low_told_at,
+                 g.balance + ${arriving('p')} < p.low_atomic as is_low
+               from purses p
                join given g using (address)
                where ${counts('p')}
                order by p.project_id for update of p
              ), stored as (
                update purses p set balance_atomic = b.balance, balance_block = $3, balance_at = clock_timestamp(),
-                 low_told_at = case when b.balance < b.low_atomic then coalesce(b.low_told_at, clock_timestamp()) end
+                 low_told_at = case when b.is_low then coalesce(b.low_told_at, clock_timestamp()) end
                from before b where p.project_id = b.project_id
              )
              , retired as (
@@ -367,7 +379,7 @@ export function recordBalances(
                where k.address = g.address and k.retired_at is not null and ${counts('k')}
              )
              select project_id, address, balance, low_atomic as low from before
-             where balance < low_atomic and low_told_at is null`,
+             where is_low and low_told_at is null`,
       values: [
         balances.map(({ address }) => address),
         balances.map(({ balanceAtomic }) => String(balanceAtomic)),

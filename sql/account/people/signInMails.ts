@@ -85,14 +85,15 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
 /**
  * Records an attempt to send a sign-in mail.
  * @param isDeferred tells that the recipient's mail host asked for another attempt later. After a sign-in link has
- * expired, the service does not try again to send the mail with this link.
+ * expired, the service does not try again to send the mail with this link. If another run of the job has ended the
+ * request meanwhile, the function changes nothing.
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {
     const again = new Date(Date.now() + RETRY_SECONDS * 1000)
     const { rows } = await db.query<{ done: boolean }>(
       `update sign_in_mails set done_at = case when $2 and expires_at > $3 then null else clock_timestamp() end
-       where id = $1 returning done_at is not null as done`,
+       where id = $1 and done_at is null returning done_at is not null as done`,
       [id, isDeferred, again],
     )
     if (rows[0]?.done === false) await addMailJob(db, id, again)

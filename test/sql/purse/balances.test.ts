@@ -2,11 +2,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
-import { rotatePurseKey } from '../../../sql/purse/payout.ts'
+import { rotatePurseKey, setPurseLimits } from '../../../sql/purse/payout.ts'
 import { findPurse } from '../../../sql/purse/purses.ts'
 import { recordBalances } from '../../../sql/purse/watch.ts'
+import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
+import { BALANCE, newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -53,4 +54,34 @@ test('after a minute, the balance from a chain that has become shorter replaces 
     [old],
   )
   expect(rows).toEqual([{ balance: 6 }])
+})
+
+test('a purse with a new key is not low while the money is on the way to its new address', async () => {
+  await recordHead(pool, {
+    ...{ chainId: 84532, network: 'base-sepolia', number: 100n, hash: `0x${'64'.repeat(32)}` },
+  })
+  const { projectId } = await newPurse(pool, keyring)
+  const owner = ownerOf(projectId)
+  const lowEvents = async () =>
+    (
+      await pool.query(
+        `select data ->> 'balanceUsdcRaw' as balance from events where project_id = $1 and type = 'purse.low'`,
+        [projectId],
+      )
+    ).rows
+  await setPurseLimits(pool, keyring, owner, { lowAtomic: BALANCE })
+  expect((await rotatePurseKey(pool, keyring, owner))?.movedAtomic).toBe(BALANCE)
+  const { address } = (await findPurse(pool, projectId))!
+  await read(address, 101n, 0n)
+  await pool.query(
+    `update purchases set money = 'spent', block_number = 103 where project_id = $1`,
+    [projectId],
+  )
+  await read(address, 102n, 0n)
+  expect(await lowEvents()).toEqual([])
+  await read(address, 103n, BALANCE)
+  expect(await lowEvents()).toEqual([])
+  await read(address, 104n, BALANCE - 1n)
+  await read(address, 105n, BALANCE - 2n)
+  expect(await lowEvents()).toEqual([{ balance: String(BALANCE - 1n) }])
 })
