@@ -6,6 +6,7 @@
  * does not prove that a payment can no longer be used. The statements of the seller do not prove it either.
  */
 import type { Address, Hex } from 'viem'
+import { findStaleBalances, recordBalances } from '../../../sql/purse/balances.ts'
 import {
   checkAnew,
   findUnfinalRefunds,
@@ -14,11 +15,9 @@ import {
 import {
   findOpen,
   findSpent,
-  findStaleBalances,
   findTransferBlocks,
   forgetCancels,
   type Open,
-  recordBalances,
   recordCancelSeen,
   recordFinalSpent,
   recordReleased,

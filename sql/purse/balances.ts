@@ -1,0 +1,120 @@
+/** Stores the balances of purses as the chain shows them, and tells the owner of a low balance. */
+import type { Address } from 'viem'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { recordEvents } from '../events/events.ts'
+import { queuePayouts } from './payout.ts'
+
+/**
+ * Limits the age of the known balance of a purse with open payments, or of a new purse without money. IDLE_AGE limits
+ * the age of the known balance of all other purses. If a known balance is older, the service reads the balance again.
+ */
+const BUSY_AGE = '500 milliseconds'
+const IDLE_AGE = '10 seconds'
+
+/**
+ * Sets how long the service waits between two readings of the balance of a retired address. On the first day, and while
+ * a payment of the retired address is open, the service reads the balance more often. After the deletion of the project,
+ * the service reads the balance at once, because the purge waits for this reading.
+ */
+const RETIRED_AGE = '1 hour'
+
+/** Returns the purse addresses with an outdated balance, in the order of their last reading. */
+export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
+  const { rows } = await db.query<{ address: Address }>({
+    name: 'find-stale-balances',
+    text: `select address, balance_at from purses p
+           where p.balance_at is null or p.balance_at < clock_timestamp() - interval '${IDLE_AGE}'
+             or (balance_at < clock_timestamp() - interval '${BUSY_AGE}'
+               and ((balance_atomic = 0 and created_at > clock_timestamp() - interval '1 hour') or exists (
+                 select from purchases u where u.project_id = p.project_id and u.money = 'open')))
+           union all
+           select address, balance_at from purse_keys k
+           where retired_at is not null and (balance_at is null
+             or balance_at < clock_timestamp() - interval '${RETIRED_AGE}'
+             or exists (select from projects j where j.id = k.project_id and j.deleted_at >= k.balance_at)
+             or balance_at < clock_timestamp() - interval '${BUSY_AGE}'
+               and (retired_at > clock_timestamp() - interval '1 day' or exists (
+                 select from purchases u where u.project_id = k.project_id and u.money = 'open' and u.payer = k.address)))
+           order by balance_at nulls first limit $1`,
+    values: [limit],
+  })
+  return rows.map(({ address }) => address)
+}
+
+/**
+ * Writes the SQL condition under which the service accepts a balance that was read at the block $3. For a minute, the
+ * service ignores a balance from an older block, because the chain node may lag behind. After a minute, the service
+ * accepts a balance from an older block, because the chain itself must have become shorter.
+ * @param row is the SQL alias of a row of the table purses or purse_keys.
+ */
+const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance_block <= $3
+  or ${row}.balance_at < clock_timestamp() - interval '1 minute')`
+
+/**
+ * Writes an SQL expression for the money that is on the way from a retired address of a purse to the present address. A
+ * purse that got a new key is empty until this money arrives, but it is not low. The SQL parameter $3 is the block of
+ * the balance.
+ */
+const arriving = (purse: string) => `(
+  select coalesce(sum(o.amount_atomic), 0) from purchases o
+  where o.project_id = ${purse}.project_id and o.kind = 'sweep' and lower(o.pay_to) = ${purse}.address
+    and (o.money = 'open' or o.money = 'spent' and o.block_number > $3))`
+
+/**
+ * Stores the balances of purses in the state of a given block. A balance that falls below the owner's low-balance limit
+ * causes one event.
+ */
+export function recordBalances(
+  pool: Pool,
+  block: bigint,
+  balances: readonly { address: Address; balanceAtomic: bigint }[],
+): Promise<void> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{
+      project_id: string
+      address: string
+      balance: string
+      low: string
+    }>({
+      name: 'record-balances',
+      text: `with given as (
+               select * from unnest($1::text[], $2::numeric[]) g (address, balance)
+             ), before as (
+               select p.project_id, p.address, g.balance, p.low_atomic, p.low_told_at,
+                 g.balance + ${arriving('p')} < p.low_atomic as is_low
+               from purses p
+               join given g using (address)
+               where ${counts('p')}
+               order by p.project_id for update of p
+             ), stored as (
+               update purses p set balance_atomic = b.balance, balance_block = $3, balance_at = clock_timestamp(),
+                 low_told_at = case when b.is_low then coalesce(b.low_told_at, clock_timestamp()) end
+               from before b where p.project_id = b.project_id
+             )
+             , retired as (
+               update purse_keys k set balance_atomic = g.balance, balance_block = $3, balance_at = clock_timestamp()
+               from given g
+               where k.address = g.address and k.retired_at is not null and ${counts('k')}
+             )
+             select project_id, address, balance, low_atomic as low from before
+             where is_low and low_told_at is null`,
+      values: [
+        balances.map(({ address }) => address),
+        balances.map(({ balanceAtomic }) => String(balanceAtomic)),
+        block,
+      ],
+    })
+    await queuePayouts(
+      db,
+      balances.map(({ address }) => address),
+    )
+    await recordEvents(
+      db,
+      rows.map(({ project_id: projectId, address, balance, low }) => ({
+        projectId,
+        type: 'purse.low',
+        data: { address, balanceUsdcRaw: balance, lowUsdcRaw: low },
+      })),
+    )
+  })
+}
