@@ -46,10 +46,13 @@ export class ChildError extends Error {
    * request may succeed later, for example when the machine has memory again.
    */
   readonly isAccident: boolean
-  constructor(message: string, cpuMs: number, { isAccident = false } = {}) {
+  /** Tells whether the operating system could not start the child process, so that no request reached a process. */
+  readonly isUnstarted: boolean
+  constructor(message: string, cpuMs: number, { isAccident = false, isUnstarted = false } = {}) {
     super(message)
     this.cpuMs = cpuMs
     this.isAccident = isAccident
+    this.isUnstarted = isUnstarted
   }
 }
 
@@ -82,8 +85,9 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
   return {
     async run(request) {
       const startedMs = performance.now()
+      let child: Child<Request, Result> | undefined
       try {
-        const child = idle.pop() ?? startChild<Request, Result>(program, leave)
+        child = idle.pop() ?? startChild<Request, Result>(program, leave)
         const answer = await child.ask(request)
         child.rest()
         idle.push(child)
@@ -93,7 +97,11 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
         // Either the operating system could not start the child process, or the request did not reach the child
         // process.
         const spentMs = performance.now() - startedMs
-        throw new ChildError(`${program.name}: ${error}`, spentMs, { isAccident: true })
+        const isUnstarted = child === undefined
+        throw new ChildError(`${program.name}: ${error}`, spentMs, {
+          isAccident: true,
+          isUnstarted,
+        })
       }
     },
   }

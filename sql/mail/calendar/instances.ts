@@ -173,6 +173,32 @@ export async function storeInstances(
   })
 }
 
+/** Gives back the try of a run whose child process could not be started. */
+export async function returnExpansionTry(db: Queryable, row: string, claim: string): Promise<void> {
+  await db.query({
+    name: 'return-expansion-try',
+    text: `update calendar_events set expand_tries = greatest(0, expand_tries - 1)
+           where row = $1 and expand_claim = $2`,
+    values: [row, claim],
+  })
+}
+
+/**
+ * Keeps the stored instances of a calendar event whose new instances nobody could compute, and tries again after a day.
+ */
+export async function postponeExpansion(
+  db: Queryable,
+  { row, source }: DueExpansion,
+): Promise<void> {
+  await db.query({
+    name: 'postpone-expansion',
+    text: `update calendar_events set expand_tries = 0, expand_claim = null,
+             expand_at = clock_timestamp() + interval '1 day'
+           where row = $1 and source = $2 and ${IN_CALENDAR}`,
+    values: [row, source],
+  })
+}
+
 const LOST_BATCH = 100
 
 /** Queues missing jobs for calendar events that need their instances computed. @returns the number of queued jobs. */

@@ -89,6 +89,19 @@ export async function takePendingText(
 }
 
 /**
+ * Gives back the try of a run that could not begin to read its attachment, because the object store was away or no child
+ * process started. Only runs that read the attachment count, because an outage says nothing about the attachment.
+ */
+export async function returnTry(db: Queryable, projectId: string, claim: string): Promise<void> {
+  await db.query({
+    name: 'return-text-try',
+    text: `update attachment_texts set tries = greatest(0, tries - 1)
+           where project_id = $1 and claim = $2 and state = 'pending'`,
+    values: [projectId, claim],
+  })
+}
+
+/**
  * Limits how many attachments {@link nextTextAt} looks at. A project reads far fewer attachments at once, so at least
  * one of the looked-at attachments is free.
  */

@@ -7,7 +7,9 @@ import {
   INSTANCES_MAX,
   isGivenUp,
   nextExpansionAt,
+  postponeExpansion,
   queueExpansion,
+  returnExpansionTry,
   storeInstances,
   takeExpansion,
 } from '../../../sql/mail/calendar/instances.ts'
@@ -24,15 +26,18 @@ export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_eve
   const turns = new CostTurns(new Costs(), 1)
   const children = createCalendarChildren()
 
-  const instancesOf = async (due: DueExpansion): Promise<Instance[]> => {
+  /** Returns the instances of an event, or `null` if several runs have failed to compute them. */
+  const instancesOf = async (due: DueExpansion, claim: string): Promise<Instance[] | null> => {
     const { row, source, fromMs, nowMs, untilMs } = due
-    if (isGivenUp(due)) return []
+    if (isGivenUp(due)) return null
     try {
       const window = { fromMs, nowMs, untilMs, max: INSTANCES_MAX }
       const { result } = await children.run({ source, window })
       return 'instances' in result ? result.instances : []
     } catch (error) {
-      if (!(error instanceof ChildError) || error.isAccident) throw error
+      if (!(error instanceof ChildError)) throw error
+      if (error.isUnstarted) await patiently(() => returnExpansionTry(pool, row, claim))
+      if (error.isAccident) throw error
       log.info({ eventRow: row, reason: error.message }, 'event not expanded')
       return []
     }
@@ -47,8 +52,10 @@ export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_eve
         if (next !== null) await queueExpansion(pool, projectId, next)
         return
       }
-      const instances = await instancesOf(due)
-      await patiently(() => storeInstances(pool, due, instances))
+      const instances = await instancesOf(due, claim)
+      await patiently(() =>
+        instances === null ? postponeExpansion(pool, due) : storeInstances(pool, due, instances),
+      )
       await queueExpansion(pool, projectId)
     })
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 import { CONCEALED, FILE_MAX_BYTES } from '../../../shared/mail/documents/document.ts'
@@ -17,6 +18,7 @@ import {
   findSearched,
   nextTextAt,
   type PendingText,
+  returnTry,
   storeSearched,
   type TextLimits,
   takePendingText,
@@ -136,7 +138,10 @@ export function createReadAttachments(
         const claim = randomUUID()
         const pending = await patiently(() => takePendingText(pool, projectId, claim))
         if (pending === null) return
-        const outcome = await read(projectId, pending)
+        const outcome = await read(projectId, pending).catch(async (error: unknown) => {
+          if (isOutage(error)) await patiently(() => returnTry(pool, projectId, claim))
+          throw error
+        })
         const isLast = await patiently(() => recordText(pool, projectId, outcome))
         if (isLast) {
           await makeSearchable(projectId, pending.messageRow)
@@ -164,6 +169,10 @@ async function orLost(read: () => Promise<Buffer>, tries: number): Promise<Buffe
     throw error
   }
 }
+
+/** Tells whether an error says nothing about the attachment, because the attachment was not read at all. */
+const isOutage = (error: unknown): boolean =>
+  error instanceof BlobsAwayError || (error instanceof ChildError && error.isUnstarted)
 
 const NOTHING = {
   ...{

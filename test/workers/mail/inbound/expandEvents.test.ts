@@ -38,13 +38,30 @@ test('a recurring calendar event keeps its computed dates while the system canno
   const spawn = spyOn(Bun, 'spawn').mockImplementation(() => {
     throw new Error('EAGAIN')
   })
+  const makeDue = () =>
+    pool.query('update calendar_events set expand_at = clock_timestamp() where row = $1', [row])
   try {
-    await expect(run()).rejects.toThrow('EAGAIN')
+    for (let n = 0; n < 5; n++) {
+      await expect(run()).rejects.toThrow('EAGAIN')
+      await makeDue()
+    }
   } finally {
     spawn.mockRestore()
   }
   expect(await startsOf()).toEqual(['2031-03-02T07'])
-  await pool.query('update calendar_events set expand_at = clock_timestamp() where row = $1', [row])
   await run()
   expect(await startsOf()).toEqual(['2031-03-02T09', '2031-03-09T09', '2031-03-16T09'])
+  // Three runs ended without a result. The event keeps its dates, and a run of the next day computes them again.
+  await pool.query('update calendar_events set expand_tries = 3 where row = $1', [row])
+  await makeDue()
+  await run()
+  const { rows } = await pool.query(
+    `select expand_tries, round(extract(epoch from expand_at - clock_timestamp()) / 3600)::int as hours
+     from calendar_events where row = $1`,
+    [row],
+  )
+  expect([await startsOf(), rows[0]]).toEqual([
+    ['2031-03-02T09', '2031-03-09T09', '2031-03-16T09'],
+    { expand_tries: 0, hours: 24 },
+  ])
 })

@@ -1,5 +1,6 @@
 /** Tests that the reading job brings the reading of every attachment to an end. */
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { BlobsAwayError } from '../../../../shared/blobs/objectStore.ts'
 import type { Blobs } from '../../../../sql/blobs/blobs.ts'
 import { LostObjectError } from '../../../../sql/blobs/sealedBlob.ts'
 import { insertPendingTexts } from '../../../../sql/mail/messages/attachmentTexts.ts'
@@ -43,6 +44,8 @@ async function waiting(filename: string, read: () => Promise<Buffer>) {
       )
       for (const { payload } of rows) await task(payload, { attempt: 1 })
     },
+    setTries: (tries: number) =>
+      pool.query('update attachment_texts set tries = $2 where message_row = $1', [row, tries]),
     async searched() {
       const { rows } = await pool.query('select search::text from messages where row = $1', [row])
       return rows[0].search
@@ -69,19 +72,41 @@ test('an attachment that is missing in the object store waits for three job runs
   expect(await state()).toMatchObject({ state: 'failed', reason: 'malformed' })
 })
 
-test('an attachment job waits for up to three runs while the system cannot start the process that reads attachments', async () => {
+test('an attachment waits while the system cannot start the process that reads attachments, and is read later', async () => {
   const { run, state } = await waiting('a.txt', async () => Buffer.from('Lorem ipsum'))
   const spawn = spyOn(Bun, 'spawn').mockImplementation(() => {
     throw new Error('EAGAIN')
   })
   try {
-    for (let n = 0; n < 3; n++) {
+    for (let n = 0; n < 5; n++) {
       await expect(run()).rejects.toThrow('EAGAIN')
       expect(await state()).toMatchObject({ state: 'pending' })
     }
   } finally {
     spawn.mockRestore()
   }
+  await run()
+  expect(await state()).toEqual({ state: 'ready', reason: null, content: 'Lorem ipsum' })
+})
+
+test('an attachment waits while the object store is unreachable, and is read later', async () => {
+  let isAway = true
+  const { run, state } = await waiting('a.txt', async () => {
+    if (isAway) throw new BlobsAwayError('the object store is away')
+    return Buffer.from('Lorem ipsum')
+  })
+  for (let n = 0; n < 5; n++) {
+    await expect(run()).rejects.toThrow('the object store is away')
+    expect(await state()).toMatchObject({ state: 'pending' })
+  }
+  isAway = false
+  await run()
+  expect(await state()).toEqual({ state: 'ready', reason: null, content: 'Lorem ipsum' })
+})
+
+test('an attachment counts as failed after three runs that killed the worker', async () => {
+  const { run, state, setTries } = await waiting('a.txt', async () => Buffer.from('Lorem ipsum'))
+  await setTries(3)
   await run()
   expect(await state()).toMatchObject({ state: 'failed', reason: 'too_slow' })
 })
