@@ -18,7 +18,11 @@ import {
 } from '../../../shared/mail/calendar/writeCalendar.ts'
 import { ianaName, localOf } from '../../../shared/mail/calendar/zones.ts'
 import { calendarType, type SentAttachment } from '../../../shared/mail/compose/sentAttachment.ts'
-import { reviseOwnEvent, startOwnEvent } from '../../../sql/mail/calendar/calendarEvents.ts'
+import {
+  reviseOwnEvent,
+  startOwnEvent,
+  undoOwnEvent,
+} from '../../../sql/mail/calendar/calendarEvents.ts'
 import { badRequest, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
@@ -110,6 +114,8 @@ type Announced = Pick<
 export type Invitation = {
   attachment: SentAttachment
   shown: { uid: string; sequence: number }
+  /** Takes back the change of the event, because the service has refused the mail. */
+  undo(): Promise<void>
 }
 
 type Mail = {
@@ -135,6 +141,7 @@ export async function invitationOf(
   const uid = known ?? `${randomBytes(16).toString('hex')}@${domainOf(mail.from)}`
   const isInstance = input.recurrenceId !== undefined
   let sequence = 0
+  let before: object | null = null
   let series = announced
   if (known === undefined) {
     if (announced === null || isInstance) {
@@ -145,10 +152,13 @@ export async function invitationOf(
     const event = isInstance ? null : announced
     const revised = await reviseOwnEvent(pool, projectId, { uid, event })
     if (revised === null) throw notFound('Event not found')
-    sequence = revised.sequence
+    ;({ sequence, before } = revised)
     series = revised.event as Announced
   }
-  const recurrenceId = isInstance ? instanceOf(input.recurrenceId!, series!) : null
+  const undo = () => undoOwnEvent(pool, projectId, { uid, sequence, before })
+  const recurrenceId = isInstance
+    ? await orUndo(() => instanceOf(input.recurrenceId!, series!), undo)
+    : null
   const event: WrittenEvent = {
     ...(announced ?? cancelled(series!, recurrenceId)),
     uid,
@@ -170,6 +180,17 @@ export async function invitationOf(
       content: Buffer.from(content),
     },
     shown: { uid, sequence },
+    undo,
+  }
+}
+
+/** Runs a check of a request. If the check fails, takes back the change that the service has recorded before. */
+async function orUndo<Result>(check: () => Result, undo: () => Promise<void>): Promise<Result> {
+  try {
+    return check()
+  } catch (error) {
+    await undo()
+    throw error
   }
 }
 

@@ -58,6 +58,8 @@ export type Prepared<Answer> = Omit<
   'projectId' | 'key' | 'refused' | 'answer' | 'draft' | 'held'
 > & {
   answer: Answer
+  /** Takes back what `prepare` has recorded. It runs if the service refuses the mail. */
+  undo?: () => Promise<void>
 }
 
 /**
@@ -138,6 +140,7 @@ export async function sendMessage(
       inReplyTo: [],
       references: [],
       answer,
+      ...(invitation === null ? {} : { undo: invitation.undo }),
     }
   })
   return { ...answer, ...textIfFull(services, body) }
@@ -229,10 +232,17 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
         : { name: key, requestHash: requestHash(request) }
   const repeated = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (repeated !== null) return repeated
-  const { answer: drafted, ...intent } = await prepare()
-  const refused = await refusals(services, projectId, intent)
+  const { answer: drafted, undo = async () => {}, ...intent } = await prepare()
+  const undone = async (error: unknown) => {
+    await undo()
+    throw error
+  }
+  const refused = await refusals(services, projectId, intent).catch(undone)
   const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
-  const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments)
+  const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments).catch(
+    undone,
+  )
+  // If this call throws, the database may nevertheless have stored the mail, so nothing is taken back.
   const outcome = await services.sendBatcher.submit({
     ...intent,
     attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),
@@ -244,9 +254,10 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
     answer,
     traceparent: traceparent(),
   })
+  if (outcome.kind === 'accepted') return answered(answer, outcome)
+  await undo()
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
-  if (outcome.kind === 'accepted') return answered(answer, outcome)
   // In the meantime, a parallel call with the same idempotency key may have stored its response and used up the
   // project's daily limit of mails.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)

@@ -120,19 +120,43 @@ export async function startOwnEvent(
 
 /**
  * Raises the SEQUENCE (RFC 5545) of a calendar event that this project organizes, and returns the new SEQUENCE.
- * @returns null if the project organizes no event with the UID.
+ * @returns null if the project organizes no event with the UID. The field `before` holds the earlier state of the event.
  * @param event is the new state of the calendar event. Null means that the calendar event does not change.
  */
 export async function reviseOwnEvent(
   db: Queryable,
   projectId: string,
   { uid, event }: { uid: string; event: object | null },
-): Promise<{ sequence: number; event: unknown } | null> {
-  const { rows } = await db.query<{ sequence: number; event: unknown }>({
+): Promise<{ sequence: number; event: unknown; before: object } | null> {
+  const { rows } = await db.query<{ sequence: number; event: unknown; before: object }>({
     name: 'revise-own-event',
-    text: `update own_events set sequence = sequence + 1, event = coalesce($3::jsonb, event)
-           where project_id = $1 and uid_hash = $2 returning sequence, event`,
+    text: `update own_events o set sequence = b.sequence + 1, event = coalesce($3::jsonb, b.event)
+           from (select project_id, uid_hash, sequence, event from own_events
+                 where project_id = $1 and uid_hash = $2 for update) b
+           where o.project_id = b.project_id and o.uid_hash = b.uid_hash
+           returning o.sequence, o.event, b.event as before`,
     values: [projectId, uidHash(uid), event === null ? null : JSON.stringify(event)],
   })
   return rows[0] ?? null
+}
+
+/**
+ * Takes back a change of a calendar event that this project organizes, because the service has refused the mail with the
+ * change. The function changes nothing if the event has changed again since.
+ * @param before is the state before the change. Null means that the change made the event.
+ */
+export async function undoOwnEvent(
+  db: Queryable,
+  projectId: string,
+  { uid, sequence, before }: { uid: string; sequence: number; before: object | null },
+): Promise<void> {
+  const where = 'where project_id = $1 and uid_hash = $2 and sequence = $3'
+  const key = [projectId, uidHash(uid), sequence]
+  if (before === null) await db.query(`delete from own_events ${where}`, key)
+  else {
+    await db.query(`update own_events set sequence = sequence - 1, event = $4::jsonb ${where}`, [
+      ...key,
+      JSON.stringify(before),
+    ])
+  }
 }

@@ -259,6 +259,34 @@ test('if a mail with an event is refused because of another field, the event doe
   expect((await sendMail(host, mail)).event).toEqual({ uid, sequence: 1 })
 })
 
+test('if a mail with an event is refused because of its recipients or a limit, the event neither changes nor begins', async () => {
+  const host = await service.newAgent()
+  const { pool } = service.database
+  const series = { ...EVENT, rule: 'FREQ=WEEKLY;COUNT=5' }
+  const { uid } = (await sendMail(host, { event: series })).event
+  const ownEvents = async () =>
+    (
+      await pool.query('select sequence, event from own_events where project_id = $1', [
+        host.project.id,
+      ])
+    ).rows
+  const before = await ownEvents()
+  const mail = { to: ['ada@example.com'], subject: 'S', text: 'T' }
+  const refusedAs = async (status: number) => {
+    for (const event of [{ ...EVENT, uid }, { uid, cancel: true }, EVENT]) {
+      expect((await host.post('/v0/messages/send', { ...mail, event })).status).toBe(status)
+      expect(await ownEvents()).toEqual(before)
+    }
+  }
+  const wrongInstance = { ...EVENT, uid, recurrenceId: 'never' }
+  expect((await host.post('/v0/messages/send', { ...mail, event: wrongInstance })).status).toBe(400)
+  expect(await ownEvents()).toEqual(before)
+  await pool.query('update send_quotas set used = allowed where project_id = $1', [host.project.id])
+  await refusedAs(429)
+  await host.post('/v0/email-rules', { type: 'BLOCK', scope: 'SEND', value: 'ada@example.com' })
+  await refusedAs(422)
+})
+
 test('line breaks in an event’s text add no line to the calendar file', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const evil = 'x"\\,;:\r\nATTENDEE:mailto:victim@example.com'

@@ -8,6 +8,7 @@ import {
   listCalendar,
   reviseOwnEvent,
   startOwnEvent,
+  undoOwnEvent,
 } from '../../../../sql/mail/calendar/calendarEvents.ts'
 import { uidHash } from '../../../../sql/mail/calendar/uidHash.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -195,6 +196,7 @@ test('each new version of a project’s own event raises its sequence number, an
   expect(await revise(projectId, 'uid', { summary: 'Second' })).toEqual({
     sequence: first!.sequence + 1,
     event: { summary: 'Second' },
+    before: { summary: 'First' },
   })
   for (const [owner, uid] of [
     [projectId, 'another'],
@@ -202,4 +204,25 @@ test('each new version of a project’s own event raises its sequence number, an
   ] as const)
     expect(await revise(owner, uid, null)).toEqual(first)
   expect(await revise(projectId, 'unknown', null)).toBeNull()
+})
+
+test('a refused version of a project’s own event is taken back, unless a later version exists', async () => {
+  const projectId = await newProject(pool)
+  const uid = 'undone'
+  const stored = async () =>
+    (await pool.query('select sequence, event from own_events where project_id = $1', [projectId]))
+      .rows
+  await startOwnEvent(pool, projectId, { uid, event: { summary: 'First' } })
+  const [started] = await stored()
+  const second = (await reviseOwnEvent(pool, projectId, { uid, event: { summary: 'Second' } }))!
+  await undoOwnEvent(pool, projectId, { uid, ...second })
+  expect(await stored()).toEqual([started])
+  await reviseOwnEvent(pool, projectId, { uid, event: { summary: 'Second' } })
+  const third = (await reviseOwnEvent(pool, projectId, { uid, event: null }))!
+  await undoOwnEvent(pool, projectId, { uid, ...second })
+  expect(await stored()).toEqual([{ sequence: third.sequence, event: { summary: 'Second' } }])
+  await undoOwnEvent(pool, projectId, { uid, sequence: 0, before: null })
+  expect(await stored()).toHaveLength(1)
+  await undoOwnEvent(pool, projectId, { uid, sequence: third.sequence, before: null })
+  expect(await stored()).toEqual([])
 })
