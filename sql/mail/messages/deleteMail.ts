@@ -27,8 +27,10 @@ export async function deleteMessage(
       [projectId, messageIdHash(messageId)],
     )
     if (rows[0] === undefined) return false
+    const unsent = await countUnsent(db, [rows[0].row])
     await deleteRows(db, projectId, [rows[0].row])
     await shrinkThreads(db, [rows[0].thread_row])
+    await giveBack(db, projectId, unsent)
     return true
   })
 }
@@ -47,8 +49,10 @@ export async function deleteThread(
       [projectId, threadId],
     )
     if (rows[0] === undefined) return false
+    const unsent = await countUnsent(db, rows[0].messages)
     await deleteRows(db, projectId, rows[0].messages)
     await db.query('delete from threads where row = $1', [rows[0].row])
+    await giveBack(db, projectId, unsent)
     return true
   })
 }
@@ -81,6 +85,41 @@ export async function shrinkThreads(db: Queryable, removed: readonly string[]): 
       from rest where t.row = rest.row and rest.last is not null`,
     values: [removed],
   })
+}
+
+/** Counts recipients of mail that nobody has tried to send, by the UTC day on which the API accepted the mail. */
+type Unsent = { day: string; recipients: number }
+
+/**
+ * Counts the recipients of those messages that are scheduled or held. The function locks the outbound mails, so that no
+ * worker process begins to send them.
+ */
+async function countUnsent(db: Client, rows: readonly string[]): Promise<Unsent[]> {
+  await db.query(
+    'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
+    [rows],
+  )
+  const counted = await db.query<Unsent>(
+    `select (m.created_at at time zone 'UTC')::date::text as day, count(*)::int as recipients
+     from messages m join outbound_recipients r on r.message_row = m.row
+     where m.row = any ($1::bigint[]) and m.delivery_status in ('scheduled', 'held') and r.state = 'queued'
+     group by 1`,
+    [rows],
+  )
+  return counted.rows
+}
+
+/**
+ * Takes the recipients of deleted, unsent mail off the daily quota, as a cancellation does. The function runs after the
+ * changes of the threads, because a batch of new mail locks the threads before the quotas.
+ */
+async function giveBack(db: Client, projectId: string, unsent: readonly Unsent[]): Promise<void> {
+  for (const { day, recipients } of unsent) {
+    await db.query(
+      `update send_quotas set used = greatest(0, used - $3) where project_id = $1 and day = $2::date`,
+      [projectId, day, recipients],
+    )
+  }
 }
 
 /**

@@ -6,10 +6,12 @@ import {
   deleteThread,
   forgetDeletedMessages,
 } from '../../../../sql/mail/messages/deleteMail.ts'
+import { acceptIntents } from '../../../../sql/mail/outbound/acceptIntents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   begin,
   messageOf,
+  newIntent,
   newSent,
   rawMail,
   readInboundMail,
@@ -128,4 +130,49 @@ test('the hash of a deleted message, which prevents a redelivery, is kept for a 
   )
   await forgetDeletedMessages(pool)
   expect(await remembered(projectId)).toBe(1)
+})
+
+test('a deleted message counts towards the quota of the day only if the service has begun to send it', async () => {
+  const projectId = await newProject(pool)
+  const intents = [
+    newIntent(projectId, {
+      to: ['a@b.example', 'c@b.example'],
+      sendAt: new Date(Date.now() + 3_600_000),
+    }),
+    newIntent(projectId, {
+      held: true,
+      refused: [{ address: 'd@b.example', reason: 'rule' }],
+      cc: ['d@b.example'],
+    }),
+    newIntent(projectId),
+    newIntent(projectId, { sendAt: new Date(Date.now() + 3_600_000) }),
+  ]
+  const outcomes = await acceptIntents(pool, intents, 100)
+  expect(outcomes.map(({ kind }) => kind)).toEqual(intents.map(() => 'accepted'))
+  const used = async () =>
+    (await pool.query('select used from send_quotas where project_id = $1', [projectId])).rows[0]
+      .used
+  const counts = [await used()]
+  for (const { messageId } of intents.slice(0, 3)) {
+    expect(await deleteMessage(pool, projectId, messageId)).toBe(true)
+    counts.push(await used())
+  }
+  const { threadRow } = (await messageOf(pool, projectId, intents[3]!.messageId))!
+  expect(await deleteThread(pool, projectId, (await threadOf(threadRow)).id)).toBe(true)
+  expect([...counts, await used()]).toEqual([5, 3, 2, 2, 1])
+})
+
+test('the deletion of a message that was scheduled on an earlier day frees nothing today', async () => {
+  const sent = await newSent(pool, { sendAt: new Date(Date.now() + 3_600_000) })
+  await acceptIntents(pool, [newIntent(sent.projectId)], 100)
+  await pool.query(
+    `update messages set created_at = created_at - interval '1 day' where row = $1`,
+    [sent.row],
+  )
+  const used = async () =>
+    (await pool.query('select used from send_quotas where project_id = $1', [sent.projectId]))
+      .rows[0]
+  const before = await used()
+  expect(await deleteMessage(pool, sent.projectId, sent.messageId)).toBe(true)
+  expect(await used()).toEqual(before)
 })
