@@ -78,7 +78,7 @@ export class Http {
   /**
    * Calls an operation of the API, and retries the call if a retry is safe. The client retries every call after a 429,
    * because the service did nothing for the refused call. The client also retries repeatable calls after 502, 503, 504
-   * and a broken connection.
+   * and a broken connection. If a repeated deletion finds nothing, the deletion counts as done.
    * @throws {PurserError} of the class in errors.ts that fits the failure of the call. If the caller aborts the call,
    * the client throws the abort reason of the signal.
    */
@@ -93,6 +93,8 @@ export class Http {
     const timeout = AbortSignal.timeout(Math.min(timeoutMs, TIMER_MAX_MS))
     const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
     const mayRepeat = isRepeatable(id) || options.idempotencyKey !== undefined
+    // Tells whether an earlier attempt may have reached the service, although its response was lost.
+    let mayBeDone = false
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt >= this.#retries
       let waitMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MS * 2 ** attempt) * (0.5 + Math.random() / 2)
@@ -100,9 +102,13 @@ export class Http {
         const answer = await this.#attempt(id, input as Input, options.idempotencyKey, ended)
         if (!answer.ok) {
           const { status, retryAfterS } = answer.error
+          if (status === 404 && mayBeDone && isDeletion(id)) {
+            return undefined as Operations[Id]['result']
+          }
           if (retryAfterS !== null) waitMs = Math.max(waitMs, retryAfterS * 1_000)
           const again = RETRIED.has(status) && (mayRepeat || status === 429)
           if (isLast || !again || Date.now() + waitMs >= deadlineMs) throw errorOf(answer.error)
+          mayBeDone ||= status !== 429
         } else {
           return answer.value as Operations[Id]['result']
         }
@@ -111,6 +117,7 @@ export class Http {
         if (timeout.aborted) throw new TimeoutError(`No answer within ${timeoutMs} ms`)
         const again = error instanceof ConnectionError && mayRepeat
         if (isLast || !again || Date.now() + waitMs >= deadlineMs) throw error
+        mayBeDone = true
       }
       await pause(waitMs, ended)
       if (signal?.aborted) throw signal.reason
@@ -218,6 +225,13 @@ export class Http {
  */
 const isRepeatable = (id: OperationId): boolean =>
   OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'
+
+/**
+ * Tells whether a call deletes a resource and gets no body as its response. If such a call is sent again, the status 404
+ * means that the earlier call has deleted the resource. The withdrawal of a refund keeps its refund.
+ */
+const isDeletion = (id: OperationId): boolean =>
+  OPERATIONS[id][0] === 'DELETE' && id !== 'deletePaymentsByPaymentIdRefundsByRefundId'
 
 function pathOf(template: string, { path = {}, query = {} }: Input): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {

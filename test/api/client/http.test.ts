@@ -62,6 +62,28 @@ const rejection = (promise: Promise<unknown>): Promise<any> =>
     (error) => error,
   )
 
+const MISSING: Step = {
+  status: 404,
+  body: '{"error":"not_found","message":"Message not found","status":404}',
+}
+
+test('a deletion whose response was lost counts as done if the repeated call finds nothing', async () => {
+  for (const step of [NOT_NOW, { status: 502 }, 'break'] as Step[]) {
+    const { purser, requests } = await misbehaving([step, MISSING])
+    expect(await purser.messages.delete('<a@b.example>')).toBeUndefined()
+    expect(requests).toHaveLength(2)
+  }
+})
+
+test('a deletion that finds nothing at the first call, or after a refusal for the rate, is an error', async () => {
+  for (const steps of [[MISSING], [LIMITED, MISSING]]) {
+    const { purser } = await misbehaving(steps)
+    expect(await rejection(purser.messages.delete('<a@b.example>'))).toBeInstanceOf(NotFoundError)
+  }
+  const { purser } = await misbehaving([NOT_NOW, MISSING])
+  expect(await rejection(purser.messages.get('<a@b.example>'))).toBeInstanceOf(NotFoundError)
+})
+
 test('the client retries a call that may be repeated, after the status 502, 503 or 504 and after a broken connection', async () => {
   for (const step of [NOT_NOW, { status: 502 }, { status: 504 }, 'break'] as Step[]) {
     const { purser, requests } = await misbehaving([step, FINE])
