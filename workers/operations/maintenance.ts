@@ -15,6 +15,7 @@ import { deleteStaleEvents } from '../../sql/events/events.ts'
 import { forgetUnanswered, requeueExpansions } from '../../sql/mail/calendar/instances.ts'
 import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
 import { requeueLostReadings } from '../../sql/mail/messages/pendingTexts.ts'
+import { requeueLostMail } from '../../sql/mail/outbound/mailAttempts.ts'
 import { deleteExpiredPolicies } from '../../sql/mail/outbound/mtaStsPolicies.ts'
 import { requeueUnbuilt } from '../../sql/mail/search/buildSegments.ts'
 import { indexMessages, listUnindexed } from '../../sql/mail/search/unindexed.ts'
@@ -57,6 +58,10 @@ const SEARCHES: readonly Step[] = [
   async (pool, log) => {
     const lost = await requeueLostDeliveries(pool)
     if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
+  },
+  async (pool, log) => {
+    const lost = await requeueLostMail(pool)
+    if (lost > 0) log.warn({ lost }, 'mail without a job was queued again')
   },
 ]
 const CLEANINGS: readonly Step[] = [

@@ -15,6 +15,8 @@ const MINUTES = 10
  * sign-ins.
  */
 const UNDER_WAY_MAX = 5_000
+/** Sets the maximum number of stored sign-ins, with the ended and expired sign-ins that the next cleaning deletes. */
+const STORED_MAX = 10 * UNDER_WAY_MAX
 
 /** Describes a sign-in at the company's identity provider that is in progress. */
 export type CompanySignIn = {
@@ -39,7 +41,8 @@ const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answe
 /**
  * Begins a sign-in at the company's identity provider, and asks a worker process to find the URL of the provider's
  * sign-in page.
- * @returns null if too many sign-ins are in progress.
+ * @returns null if too many sign-ins are in progress. A person who is already signed in can always begin, because
+ * strangers cannot fill this place.
  */
 export async function beginCompanySignIn(
   pool: Pool,
@@ -50,7 +53,11 @@ export async function beginCompanySignIn(
     const { rowCount } = await db.query(
       `insert into company_sign_ins (id, browser_hash, person_id, expires_at)
        select $1, $2, $3, clock_timestamp() + interval '${MINUTES} minutes'
-       where (select count(*) from (select from company_sign_ins limit ${UNDER_WAY_MAX}) stored) < ${UNDER_WAY_MAX}`,
+       where $3::text is not null or (
+         (select count(*) from (
+            select from company_sign_ins where expires_at > clock_timestamp() and state in ('asked', 'open')
+            limit ${UNDER_WAY_MAX}) under_way) < ${UNDER_WAY_MAX}
+         and (select count(*) from (select from company_sign_ins limit ${STORED_MAX}) stored) < ${STORED_MAX})`,
       [id, hashSecret(browser), personId],
     )
     if (rowCount !== 1) return null

@@ -1,6 +1,6 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { recordEvents } from '../../events/events.ts'
-import { addJob, addJobsFrom } from '../../queue/jobs.ts'
+import { addJob, addJobsFrom, hasNoJob } from '../../queue/jobs.ts'
 import { readMessageEvents } from '../messages/messageEvents.ts'
 import { suppress } from './suppressions.ts'
 
@@ -233,4 +233,27 @@ export async function updateDeliveryStatus(
       ) r where m.row = w.message_row`,
     values: [messageRows],
   })
+}
+
+const LOST_AFTER = '60 seconds'
+const LOST_BATCH = 1_000
+
+/**
+ * Queues overdue mail that has no job, or a job that failed for good. The jobs of mail can be missing after an operator
+ * deleted them. A job fails for good if a process lacks a master key for days.
+ * @returns the number of mails that the function queued again.
+ */
+export async function requeueLostMail(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ message_row: string }>(
+    `select o.message_row from outbound_mails o
+     where o.state in ('queued', 'deferred')
+       and o.next_attempt_at < clock_timestamp() - interval '${LOST_AFTER}'
+       and ${hasNoJob("'send_mail:' || o.message_row")}
+     order by o.next_attempt_at limit ${LOST_BATCH}`,
+  )
+  for (const { message_row: messageRow } of rows) {
+    const key = `send_mail:${messageRow}`
+    await addJob(pool, { task: 'send_mail', payload: { messageRow }, key })
+  }
+  return rows.length
 }

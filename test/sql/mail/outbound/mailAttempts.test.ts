@@ -2,7 +2,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { insertInboundMails } from '../../../../sql/mail/inbound/inboundMails.ts'
-import type { RecordedOutcome } from '../../../../sql/mail/outbound/mailAttempts.ts'
+import {
+  type RecordedOutcome,
+  requeueLostMail,
+} from '../../../../sql/mail/outbound/mailAttempts.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   addressOf,
@@ -13,7 +16,7 @@ import {
   recordSent,
   spooled,
 } from '../../../support/mail/mailRows.ts'
-import { newProject, whileHeld } from '../../../support/till/tillRows.ts'
+import { dropJobs, failJobs, newProject, whileHeld } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -210,4 +213,31 @@ describe('the service records one part of an attempt to send a mail', () => {
     expect(await inboundMailsOf(inbox)).toBe(1)
     expect(await inboundMailsOf(deleted)).toBe(0)
   })
+})
+
+test('overdue mail whose job is missing or has failed permanently is queued again, and no other mail', async () => {
+  await pool.query('delete from outbound_mails')
+  await dropJobs(pool)
+  const overdue = async (row: string, seconds: number) =>
+    pool.query(
+      `update outbound_mails set next_attempt_at = clock_timestamp() - make_interval(secs => $2) where message_row = $1`,
+      [row, seconds],
+    )
+  const [lost, recent, held, done] = [
+    await newSent(pool),
+    await newSent(pool),
+    await newSent(pool, { held: true }),
+    await newSent(pool),
+  ]
+  await recordSent(pool, await begin(pool, done))
+  await dropJobs(pool)
+  const waiting = await newSent(pool)
+  for (const { row } of [lost, held, done, waiting]) await overdue(row, 61)
+  await overdue(recent.row, 40)
+  expect(await requeueLostMail(pool)).toBe(1)
+  expect(await jobOf(lost.row)).toBeDefined()
+  expect(await requeueLostMail(pool)).toBe(0)
+  await failJobs(pool)
+  expect(await requeueLostMail(pool)).toBe(2)
+  expect(await requeueLostMail(pool)).toBe(0)
 })
