@@ -14,7 +14,7 @@ const IDLE_AGE = '10 seconds'
 /**
  * Sets how long the service waits between two readings of the balance of a retired address. On the first day, and while
  * a payment of the retired address is open, the service reads the balance more often. After the deletion of the project,
- * the service reads the balance at once, because the purge waits for this reading.
+ * IDLE_AGE applies, because the purge waits for these readings.
  */
 const RETIRED_AGE = '1 hour'
 
@@ -31,7 +31,8 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
            select address, balance_at from purse_keys k
            where retired_at is not null and (balance_at is null
              or balance_at < clock_timestamp() - interval '${RETIRED_AGE}'
-             or exists (select from projects j where j.id = k.project_id and j.deleted_at >= k.balance_at)
+             or balance_at < clock_timestamp() - interval '${IDLE_AGE}'
+               and exists (select from projects j where j.id = k.project_id and j.deleted_at is not null)
              or balance_at < clock_timestamp() - interval '${BUSY_AGE}'
                and (retired_at > clock_timestamp() - interval '1 day' or exists (
                  select from purchases u where u.project_id = k.project_id and u.money = 'open' and u.payer = k.address)))
@@ -51,14 +52,18 @@ const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance
   or ${row}.balance_at < clock_timestamp() - interval '1 minute')`
 
 /**
- * Writes an SQL expression for the money that is on the way from a retired address of a purse to the present address. A
- * purse that got a new key is empty until this money arrives, but it is not low. The SQL parameter $3 is the block of
- * the balance.
+ * Writes an SQL expression for the money that is on the way from the retired addresses of a purse to the present address.
+ * A purse that got a new key is empty until this money arrives, but it is not low. The SQL parameter $3 is the block of
+ * the balance. Each sum uses an index, because a busy purse has a million purchases and is read twice a second.
  */
-const arriving = (purse: string) => `(
-  select coalesce(sum(o.amount_atomic), 0) from purchases o
-  where o.project_id = ${purse}.project_id and o.kind = 'sweep' and lower(o.pay_to) = ${purse}.address
-    and (o.money = 'open' or o.money = 'spent' and o.block_number > $3))`
+const arriving = (purse: string): string => {
+  const sumOf = (condition: string) => `(
+    select coalesce(sum(o.amount_atomic), 0)
+    from purse_keys k join purchases o on o.project_id = k.project_id and o.payer = k.address
+    where k.project_id = ${purse}.project_id and k.retired_at is not null
+      and o.kind = 'sweep' and lower(o.pay_to) = ${purse}.address and ${condition})`
+  return `${sumOf("o.money = 'open'")} + ${sumOf("o.money = 'spent' and o.block_number > $3")}`
+}
 
 /**
  * Stores the balances of purses in the state of a given block. A balance that falls below the owner's low-balance limit
@@ -81,7 +86,7 @@ export function recordBalances(
                select * from unnest($1::text[], $2::numeric[]) g (address, balance)
              ), before as (
                select p.project_id, p.address, g.balance, p.low_atomic, p.low_told_at,
-                 g.balance + ${arriving('p')} < p.low_atomic as is_low
+                 case when p.low_atomic is not null then g.balance + ${arriving('p')} < p.low_atomic end as is_low
                from purses p
                join given g using (address)
                where ${counts('p')}

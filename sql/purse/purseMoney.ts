@@ -18,8 +18,9 @@ const ADDRESSES = `
     where project_id = $1 and retired_at is not null)`
 
 /**
- * Selects the payments to an address of the purse that are under way: The service may still settle a verified payment,
- * and a chain reorganisation may undo the settlement of a payment until its block is final.
+ * Selects the payments to an address of the purse that are under way: The service may still settle a verified payment, a
+ * signed payment or refund of another purse may still be sent, and a chain reorganisation may undo a payment until its
+ * block is final.
  */
 const UNDER_WAY = `
   under_way as materialized (
@@ -28,7 +29,12 @@ const UNDER_WAY = `
     union all
     select lower(recipient), amount_atomic, block_number
     from payments
-    where state = 'settled' and finalized_at is null and lower(recipient) in (select address from addresses))`
+    where state = 'settled' and finalized_at is null and lower(recipient) in (select address from addresses)
+    union all
+    select lower(pay_to), amount_atomic, case money when 'spent' then block_number end
+    from purchases
+    where (money = 'open' or money = 'spent' and final_at is null) and project_id <> $1
+      and lower(pay_to) in (select address from addresses))`
 
 /**
  * Returns the money of a purse in atomic units: the last known balances, and the payments that these balances do not
@@ -51,15 +57,17 @@ export async function purseMoney(
 
 /**
  * Tells whether the purse of a deleted project has no money and will get none from a payment that the service knows.
- * Each balance must have been read after the deletion, because only the chain knows the money that a stranger sent. The
- * result is also true if the project has no purse.
+ * Each balance must have been read after the deletion and within the last minute, because only the chain knows the money
+ * that a stranger sent. The result is also true if the project has no purse, or if the service never reached a chain.
  */
 export async function isPurseEmpty(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ empty: boolean }>(
     `with ${ADDRESSES}, ${UNDER_WAY}
      select not exists (
          select from addresses a, projects p
-         where p.id = $1 and (a.balance_at is null or a.balance_at <= p.deleted_at or a.balance_atomic >= $2))
+         where p.id = $1 and exists (select from chain_status)
+           and (a.balance_at is null or a.balance_at <= p.deleted_at or a.balance_atomic >= $2
+             or a.balance_at < clock_timestamp() - interval '1 minute'))
        and not exists (select from under_way)
        and not exists (
          select from purchases

@@ -14,16 +14,20 @@ const PURGE_BATCH = 1_000
  */
 const PURGE_BATCH_BYTES = 32 * 1024 * 1024
 
-/** Sets after how many milliseconds the purge looks again at a purse that may have money. */
-const PURSE_DELAY_MS = 30_000
+/**
+ * Sets how long the purge waits until it looks again at a purse that may have money: a quarter of the time since the
+ * deletion, within these limits. Money that a stranger sent may stay for ever.
+ */
+const PURSE_DELAY = { least: '30 seconds', most: '1 hour' }
 
 /**
  * Deletes the rows of a deleted project in batches, with one transaction for each batch. If a crash stops the purge
  * (data deletion) of a project, the purge can run again. The service keeps the payments of a deleted project for audit,
  * with their endpoints and their retention days. While the purse of the project may have money, the service keeps its
  * private keys and purchases, and the purge runs again later.
+ * @returns 'waits' if the purge runs again.
  */
-export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
+export async function purgeProject(pool: Pool, projectId: string): Promise<'done' | 'waits'> {
   const batch = (table: string, key: string, bytes: string) =>
     `with sized as (
        select t.${key}, coalesce(${bytes}, 0) as bytes
@@ -62,7 +66,15 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
     }
   }
   await endErasure(pool, projectId)
-  if (!isEmpty) await queuePurge(pool, projectId, new Date(Date.now() + PURSE_DELAY_MS))
+  if (isEmpty) return 'done'
+  const { rows } = await pool.query<{ at: Date }>(
+    `select clock_timestamp() + least(interval '${PURSE_DELAY.most}',
+       greatest(interval '${PURSE_DELAY.least}', (clock_timestamp() - deleted_at) / 4)) as at
+     from projects where id = $1 and deleted_at is not null`,
+    [projectId],
+  )
+  if (rows[0] !== undefined) await queuePurge(pool, projectId, rows[0].at)
+  return 'waits'
 }
 
 /**
@@ -90,9 +102,9 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
     .join(' and ')
   // The database keeps the inbox address of a deleted project, so that no other project gets the inbox address.
   await pool.query(
-    `update projects set erased_at = clock_timestamp(), name = '', display_name = null,
+    `update projects set erased_at = case when ${nothingLeft} then clock_timestamp() end, name = '', display_name = null,
        approver_email = null, pay_to = null, own_addresses = '{}'
-     where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
+     where id = $1 and deleted_at is not null and erased_at is null`,
     [projectId],
   )
 }

@@ -326,7 +326,7 @@ async function ownAnswer(db: Queryable, { message, invite, uid, instance, isTime
       returning e.row`,
     values: [
       ...[message.projectId, uid, organizerOf(invite), instance, state, invite.stamp],
-      ...[invite.sequence, isTimed ? startOf(invite) : null],
+      ...[invite.sequence, isTimed ? invite.start.at : null],
     ],
   })
   await placeInstances(
@@ -369,10 +369,8 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   return rowCount === 1 ? 'answered' : 'outdated'
 }
 
-/** Returns the start of the instance to which an answer belongs. */
-const startOf = (answer: Invite): string => answer.recurrenceId ?? answer.start.at
-
-const isSameStart = (event: Invite, answer: Invite): boolean => event.start.at === startOf(answer)
+const isSameStart = (event: Invite, answer: Invite): boolean =>
+  event.start.at === (answer.recurrenceId ?? answer.start.at)
 
 const isInvited = ({ attendees }: Invite, { address }: Attendee): boolean =>
   attendees.some((one) => addressKey(one.address) === addressKey(address))

@@ -236,24 +236,35 @@ export async function updateDeliveryStatus(
 }
 
 const LOST_AFTER = '60 seconds'
-const LOST_BATCH = 1_000
+const LOST_BATCH = 100
 
 /**
  * Queues overdue mail that has no job, or a job that failed for good. The jobs of mail can be missing after an operator
  * deleted them. A job fails for good if a process lacks a master key for days.
  * @returns the number of mails that the function queued again.
  */
-export async function requeueLostMail(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ message_row: string }>(
-    `select o.message_row from outbound_mails o
-     where o.state in ('queued', 'deferred')
-       and o.next_attempt_at < clock_timestamp() - interval '${LOST_AFTER}'
-       and ${hasNoJob("'send_mail:' || o.message_row")}
-     order by o.next_attempt_at limit ${LOST_BATCH}`,
-  )
-  for (const { message_row: messageRow } of rows) {
-    const key = `send_mail:${messageRow}`
-    await addJob(pool, { task: 'send_mail', payload: { messageRow }, key })
-  }
-  return rows.length
+export function requeueLostMail(pool: Pool): Promise<number> {
+  return transaction(pool, async (db) => {
+    const { rows: overdue } = await db.query<{ message_row: string }>(
+      `select o.message_row from outbound_mails o
+       where o.state in ('queued', 'deferred')
+         and o.next_attempt_at < clock_timestamp() - interval '${LOST_AFTER}'
+         and ${hasNoJob("'send_mail:' || o.message_row")}
+       order by o.next_attempt_at limit ${LOST_BATCH} for no key update skip locked`,
+    )
+    // Another process may have queued the mail again since the first statement began. A job that runs for the last time
+    // also sends the mail. A second job would then send the mail twice.
+    const { rows: lost } = await db.query<{ message_row: string }>(
+      `select r.message_row from unnest($1::bigint[]) r (message_row)
+       where not exists (
+         select from graphile_worker._private_jobs j
+         where j.key = 'send_mail:' || r.message_row and (j.attempts < j.max_attempts or j.locked_at is not null))`,
+      [overdue.map(({ message_row }) => message_row)],
+    )
+    for (const { message_row: messageRow } of lost) {
+      const key = `send_mail:${messageRow}`
+      await addJob(db, { task: 'send_mail', payload: { messageRow }, key })
+    }
+    return lost.length
+  })
 }

@@ -21,11 +21,15 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
-/** Queues a new job for each unfinished purchase that has no job. @returns the number of newly queued jobs. */
+/**
+ * Queues a new job for each unfinished purchase that has no job. The job of a deleted project's purchase would do
+ * nothing. @returns the number of newly queued jobs.
+ */
 export async function requeueLostPurchases(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from purchases
      where ended_at is null and state <> 'waiting' and created_at < clock_timestamp() - interval '${LOST_AFTER}'
+       and exists (select from projects j where j.id = purchases.project_id and j.deleted_at is null)
        and ${hasNoJob("'buy:' || purchases.id")}
      order by created_at limit ${LOST_BATCH}`,
   )

@@ -6,7 +6,9 @@ import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
 import { findErasure } from '../../../sql/account/projects/erasure.ts'
 import { purgeProject } from '../../../sql/account/projects/purgeProject.ts'
 import { findStaleBalances, recordBalances } from '../../../sql/purse/balances.ts'
+import { requeueLostPurchases } from '../../../sql/purse/purchases/purchaseJobs.ts'
 import { findPurse } from '../../../sql/purse/purses.ts'
+import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { recordFinal } from '../../../sql/till/watch/finality.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { newKeyring, newPurse } from '../../support/purse/purseRows.ts'
@@ -19,6 +21,9 @@ beforeAll(async () => {
   database = await createTestDatabase()
   pool = database.pool
   keyring = await newKeyring(pool)
+  await recordHead(pool, {
+    ...{ chainId: 84532, network: 'base-sepolia', number: 1_000n, hash: `0x${'64'.repeat(32)}` },
+  })
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
@@ -128,6 +133,86 @@ test('the purge keeps the keys of a purse while a signed payment is open or its 
   expect(await purge(projectId)).toEqual([false, 1])
   await set('final_at = clock_timestamp()')
   expect(await purge(projectId)).toEqual([true, 0])
+})
+
+test('a payment that another purse has signed for the purse prevents the deletion, and the purge waits for its end', async () => {
+  const { projectId, address } = await emptyPurse()
+  const other = await newPurse(pool, keyring)
+  const paid = await other.wanted(CENT, address)
+  expect(await other.reserve([paid])).toEqual(['signed'])
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'purse_awaits', amountAtomic: CENT })
+  await pool.query('update purchases set amount_atomic = amount_atomic - 1 where id = $1', [
+    paid.id,
+  ])
+  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  await read(address, 0n)
+  expect(await purge(projectId)).toEqual([false, 1])
+  await pool.query(`update purchases set money = 'released' where id = $1`, [paid.id])
+  expect(await purge(projectId)).toEqual([true, 0])
+})
+
+test('the purge counts only balances of the last minute, and waits longer the older the deletion is', async () => {
+  const { projectId, address } = await emptyPurse()
+  await deleteProject(pool, projectId)
+  await read(address, 0n)
+  const letPass = async (time: string) => {
+    await pool.query(
+      'update purses set balance_at = balance_at - $2::interval where project_id = $1',
+      [projectId, time],
+    )
+    await pool.query('update projects set deleted_at = deleted_at - $2::interval where id = $1', [
+      projectId,
+      time,
+    ])
+  }
+  const delays: number[] = []
+  for (const time of ['2 minutes', '38 minutes', '9 hours']) {
+    await letPass(time)
+    expect(await purge(projectId)).toEqual([false, 1])
+    const { rows } = await pool.query(
+      `select round(extract(epoch from run_at - clock_timestamp()) / 60, 1)::float8 as minutes
+       from graphile_worker.jobs where key = $1`,
+      [`purge_project:${projectId}`],
+    )
+    delays.push(rows[0].minutes)
+  }
+  expect(delays).toEqual([0.5, 10, 60])
+  const { rows } = await pool.query('select name, approver_email from projects where id = $1', [
+    projectId,
+  ])
+  expect(rows).toEqual([{ name: '', approver_email: null }])
+  await read(address, 0n)
+  expect(await purge(projectId)).toEqual([true, 0])
+})
+
+test('the unfinished purchases of a deleted project get no new jobs while the purge waits', async () => {
+  const purse = await newPurse(pool, keyring)
+  await purse.wanted(CENT)
+  await pool.query(
+    `update purchases set created_at = created_at - interval '1 hour' where project_id = $1`,
+    [purse.projectId],
+  )
+  await dropJobs(pool)
+  expect(await requeueLostPurchases(pool)).toBeGreaterThan(0)
+  await dropJobs(pool)
+  await pool.query('update projects set deleted_at = clock_timestamp() where id = $1', [
+    purse.projectId,
+  ])
+  await requeueLostPurchases(pool)
+  const { rows } = await pool.query(
+    `select u.id from purchases u join graphile_worker.jobs j on j.key = 'buy:' || u.id where u.project_id = $1`,
+    [purse.projectId],
+  )
+  expect(rows).toEqual([])
+})
+
+test('without a chain, the keys of a purse are deleted at once, because nobody can read its balance', async () => {
+  await using own = await createTestDatabase()
+  const { projectId } = await newPurse(own.pool, await newKeyring(own.pool))
+  await own.pool.query('update purses set balance_atomic = null, balance_block = null')
+  expect(await deleteProject(own.pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await purgeProject(own.pool, projectId)).toBe('done')
+  expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
 })
 
 test('after the deletion of a project, the balance of a retired address is read at once', async () => {

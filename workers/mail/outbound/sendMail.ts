@@ -6,6 +6,7 @@ import { postmasterAliases } from '../../../shared/mail/reservedAddresses.ts'
 import { traced } from '../../../shared/process/tracing.ts'
 import { listFullInboxes } from '../../../sql/account/projects/projectLimits.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
+import { LostObjectError } from '../../../sql/blobs/sealedBlob.ts'
 import type { KeyringSource } from '../../../sql/keyring/keyring.ts'
 import { findAddresses } from '../../../sql/mail/domains/addresses.ts'
 import { composedMail } from '../../../sql/mail/outbound/composedMails.ts'
@@ -72,6 +73,28 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
 }
 
 async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
+  try {
+    await tryRecipients(sender, mail)
+  } catch (error) {
+    if (!(error instanceof LostObjectError)) throw error
+    await deferLost(sender, mail)
+  }
+}
+
+/**
+ * Defers all recipients without an outcome, because the object store has lost the content of the mail. An operator may
+ * restore the lost object before the next attempts. Without an outcome, the mail would never count as given up.
+ */
+async function deferLost(sender: Sender, mail: OutboundMail): Promise<void> {
+  sender.log.error({ messageRow: mail.messageRow }, 'the content of a mail is missing')
+  const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
+  const outcomes = mail.due.map(
+    ({ address }) => ({ address, state: 'deferred', error: LOST }) as const,
+  )
+  await record(settle(sender, mail, outcomes), true)
+}
+
+async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> {
   const { local, full, unknown, remote } = await sortRecipients(
     sender,
     [sender.mailDomain, ...mail.ownDomains],
@@ -123,6 +146,8 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
 
 /** Holds the reply with which the SMTP listener also refuses mail for a full inbox. */
 const FULL = '452 4.2.2 The inbox is full'
+
+const LOST = 'the object store has lost the content of this message'
 
 const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest()
 

@@ -6,6 +6,7 @@ import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { failAndSuspend, findRevertedCodes } from '../../../sql/till/settle/walletSuspensions.ts'
 import { hasCode, isUsed } from '../chain/chain.ts'
 import { type KnownChain, refreshHead } from '../chain/chainView.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
 import { examineUsed } from './usedAuthorization.ts'
 
 /** Holds the hash of a wallet's code, and the newest block in which this wallet made a transaction revert. */
@@ -28,8 +29,15 @@ export async function findReverted(
   const found = new Map<Payment, () => Promise<void>>()
   for (const payment of suspects) {
     const revert = codes.get(payment.id)
-    if (revert !== undefined && !(await wasDeployedByAnother(chain, payment, revert)))
+    if (revert === undefined) continue
+    try {
+      if (await wasDeployedByAnother(chain, payment, revert)) continue
       found.set(payment, () => endReverted(chain, payment, revert))
+    } catch (error) {
+      // A node that lags behind delays only this payment, and not the other payments of the batch.
+      if (!(error instanceof RpcTrouble)) throw error
+      found.set(payment, () => Promise.reject(error))
+    }
   }
   return found
 }

@@ -240,6 +240,19 @@ describe('the project’s own answers arrive in another order', () => {
     expect((await events())[0].answer).toBe('declined')
   })
 
+  test('an answer to a moved instance counts after a renaming, and does not count after another move', async () => {
+    const { take, send, events } = await newCalendar()
+    await take(invite())
+    const instance = { recurrenceId: time(9, 3).at, start: time(12, 3), end: time(13, 3) }
+    await take(later(instance))
+    const answer = { ...instance, sequence: 1 }
+    await take(later({ ...instance, sequence: 2, summary: 'Renamed' }))
+    expect(await send(own('accepted', answer))).toBe('answered')
+    await take(later({ ...instance, sequence: 3, start: time(9, 3), end: time(10, 3) }))
+    expect(await send(own('declined', { ...answer, stamp: at(1) }))).toBe('outdated')
+    expect((await events()).at(-1).answer).toBe('needs-action')
+  })
+
   test('an answer to a series applies to a later changed instance, unless this instance has a newer answer', async () => {
     const { take, send, events } = await newCalendar()
     await take(invite())

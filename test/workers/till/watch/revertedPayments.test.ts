@@ -121,7 +121,8 @@ test('if the node does not know the block of the revert yet, the payment waits, 
   hand.codes.set(WALLET_PAYER.toLowerCase(), (block) => (hand.blocks.has(block) ? '0x60' : unknown))
   const [end] = (await find(ids[0]!)).values()
   await expect(end!()).rejects.toThrow(RpcTrouble)
-  await expect(find(ids[1]!)).rejects.toThrow(RpcTrouble)
+  const [wait] = (await find(ids[1]!)).values()
+  await expect(wait!()).rejects.toThrow(RpcTrouble)
   expect(await findPayment(pool, ids[0]!)).toMatchObject({ state: 'verified' })
   const payers = [{ payer: WALLET_PAYER, code: CODE }]
   expect(await findSuspended(pool, WALLET.chainId, payers)).toEqual([false])
