@@ -57,8 +57,8 @@ export async function readHeldRequest(
 ): Promise<Static<typeof HeldRequest>> {
   const approval = await requested(services, wanted)
   const about = { projectId: wanted.projectId, messageId: approval.subject }
-  // The bytes are read before the text, because another owner may edit the mail between both reads. The answer then has
-  // the hash of the earlier bytes, so that nobody approves bytes with a text that the answer does not show.
+  // Another owner may edit the mail between both reads. Therefore the bytes are read first. The answer then has the hash
+  // of the earlier bytes, and the service refuses an approval with this hash.
   const composed = await heldBytes(services, about)
   const mails = await readHeldMails(services.pool, about.projectId, [about.messageId], WHOLE_CHARS)
   return toHeldRequest(approval, mails.get(about.messageId), composed?.hash ?? null)

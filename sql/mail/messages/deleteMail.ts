@@ -27,10 +27,9 @@ export async function deleteMessage(
       [projectId, messageIdHash(messageId)],
     )
     if (rows[0] === undefined) return false
-    const unsent = await countUnsent(db, [rows[0].row])
-    await deleteRows(db, projectId, [rows[0].row])
+    const freed = await deleteRows(db, projectId, [rows[0].row])
     await shrinkThreads(db, [rows[0].thread_row])
-    await giveBack(db, projectId, unsent)
+    await giveBack(db, projectId, freed)
     return true
   })
 }
@@ -49,10 +48,9 @@ export async function deleteThread(
       [projectId, threadId],
     )
     if (rows[0] === undefined) return false
-    const unsent = await countUnsent(db, rows[0].messages)
-    await deleteRows(db, projectId, rows[0].messages)
+    const freed = await deleteRows(db, projectId, rows[0].messages)
     await db.query('delete from threads where row = $1', [rows[0].row])
-    await giveBack(db, projectId, unsent)
+    await giveBack(db, projectId, freed)
     return true
   })
 }
@@ -87,34 +85,19 @@ export async function shrinkThreads(db: Queryable, removed: readonly string[]): 
   })
 }
 
-/** Counts recipients of mail that nobody has tried to send, by the UTC day on which the API accepted the mail. */
-type Unsent = { day: string; recipients: number }
-
-/**
- * Counts the recipients of those messages that are scheduled or held. The function locks the outbound mails, so that no
- * worker process begins to send them.
- */
-async function countUnsent(db: Client, rows: readonly string[]): Promise<Unsent[]> {
-  await db.query(
-    'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
-    [rows],
-  )
-  const counted = await db.query<Unsent>(
-    `select (m.created_at at time zone 'UTC')::date::text as day, count(*)::int as recipients
-     from messages m join outbound_recipients r on r.message_row = m.row
-     where m.row = any ($1::bigint[]) and m.delivery_status in ('scheduled', 'held') and r.state = 'queued'
-     group by 1`,
-    [rows],
-  )
-  return counted.rows
-}
+/** Counts the recipients of deleted, unsent mail, by the UTC day on which the API accepted the mail. */
+type FreedQuota = { day: string; recipients: number }
 
 /**
  * Takes the recipients of deleted, unsent mail off the daily quota, as a cancellation does. The function runs after the
  * changes of the threads, because a batch of new mail locks the threads before the quotas.
  */
-async function giveBack(db: Client, projectId: string, unsent: readonly Unsent[]): Promise<void> {
-  for (const { day, recipients } of unsent) {
+async function giveBack(
+  db: Client,
+  projectId: string,
+  freed: readonly FreedQuota[],
+): Promise<void> {
+  for (const { day, recipients } of freed) {
     await db.query(
       `update send_quotas set used = greatest(0, used - $3) where project_id = $1 and day = $2::date`,
       [projectId, day, recipients],
@@ -125,16 +108,25 @@ async function giveBack(db: Client, projectId: string, unsent: readonly Unsent[]
 /**
  * Deletes messages and their dependent rows, except their threads. The caller has locked the inbox that contains the
  * messages.
+ * @returns the recipients of scheduled and held mail among the messages. The caller takes them off the daily quota after
+ * it has changed the threads.
  */
 export async function deleteRows(
   db: Client,
   projectId: string,
   rows: readonly string[],
-): Promise<void> {
+): Promise<FreedQuota[]> {
   // The function `deleteRows` locks the outbound mails first, as `recordMailAttempts` does, so the two functions cannot
   // deadlock.
   await db.query(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
+    [rows],
+  )
+  const freed = await db.query<FreedQuota>(
+    `select (m.created_at at time zone 'UTC')::date::text as day, count(*)::int as recipients
+     from messages m join outbound_recipients r on r.message_row = m.row
+     where m.row = any ($1::bigint[]) and m.delivery_status in ('scheduled', 'held') and r.state = 'queued'
+     group by 1`,
     [rows],
   )
   await withdrawDeleted(db, rows)
@@ -161,6 +153,7 @@ export async function deleteRows(
   )
   const rawIds = [...inbound.rows, ...messages.rows].flatMap(({ raw_id }) => raw_id ?? [])
   await deleteUnusedRawMails(db, rawIds)
+  return freed.rows
 }
 
 /**

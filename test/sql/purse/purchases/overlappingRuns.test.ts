@@ -1,4 +1,7 @@
-/** Tests two runs of one purchase that overlap: an end that one run decided never undoes what the other run has signed. */
+/**
+ * Tests two runs of one purchase that overlap. If one run has signed the payment, the other run cannot end the purchase
+ * as unpaid.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import {
