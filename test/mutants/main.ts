@@ -7,6 +7,7 @@
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
+  appendFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -39,6 +40,9 @@ const STAGES = [6, 24, Number.POSITIVE_INFINITY]
 const LEFT_OUT = /^api\/(?:web|docs\/viewer|client\/operations)|\.d\.ts$/
 /** Matches tests that take minutes, that read the code as text, or that test other programs. */
 const FAR = /node_modules|^test\/(?:clients|cluster|mutants|chaos|steps|bench)\/|\/neighbours\//
+
+const TSC = join(ROOT, 'node_modules/.bin/tsc')
+const BUILD_INFO = '.tsbuildinfo'
 
 const { values } = parseArgs({
   options: {
@@ -77,6 +81,7 @@ async function main(): Promise<void> {
   const candidates = all.filter(({ file }) => file.includes(values.file))
   const wanted = Math.min(Number(values.sample), candidates.length)
   say(`${files.length} files, ${candidates.length} places, seed ${seed}, ${wanted} faults`)
+  await prepareCompiler(files)
   const survivors: string[] = []
   for (let n = 1; n <= wanted && candidates.length > 0; ) {
     const [candidate] = candidates.splice(Math.floor(random() * candidates.length), 1)
@@ -131,7 +136,7 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
   const source = readFileSync(path, 'utf8')
   writeFileSync(path, source.slice(0, start) + text + source.slice(end))
   try {
-    if ((await run([join(ROOT, 'node_modules/.bin/tsc'), '-p', 'test/mutants'])) !== 0) return null
+    if (!(await compiles())) return null
     const tests = nearestFirst(file, testsThatReach(candidate, reach), reach)
     if (tests.length === 0) return 'NOT REACHED'
     for (const [n, size] of STAGES.entries()) {
@@ -153,6 +158,23 @@ function nearestFirst(file: string, tests: string[], reach: Record<string, Reach
   const rank = (test: string) => (near.includes(test) ? near.indexOf(test) - 1e9 : 0)
   const breadth = (test: string) => reach[test]!.places.length * reach[test]!.ms
   return tests.toSorted((one, other) => rank(one) - rank(other) || breadth(one) - breadth(other))
+}
+
+/**
+ * Prepares the compiler for faults. The compiler stores what each file exports only when it sees a changed file, so
+ * each file of the copy gets an empty line. Without this preparation, the first fault of each file takes 20 s, because
+ * the compiler checks all files that import the file. With the preparation, a fault takes less than a second.
+ */
+async function prepareCompiler(files: readonly string[]): Promise<void> {
+  if (!(await compiles())) throw new Error('the code without a fault must compile')
+  for (const file of files) appendFileSync(join(copy, file), '\n')
+  await compiles()
+}
+
+/** Tells whether the compiler accepts the code of the copy. The compiler checks only what has changed since its last run. */
+async function compiles(): Promise<boolean> {
+  const flags = ['--incremental', '--tsBuildInfoFile', BUILD_INFO]
+  return (await run([TSC, '-p', 'test/mutants', ...flags])) === 0
 }
 
 async function pass(tests: string[], reach: Record<string, Reach>): Promise<boolean> {
