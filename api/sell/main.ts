@@ -111,7 +111,7 @@ try {
     server.stop(true)
     throw error
   }
-  process.stdout.write(`selling ${origin} at ${publicOrigin}\n`)
+  process.stdout.write(`listening on port ${server.port}, selling ${origin} at ${publicOrigin}\n`)
 } catch (error) {
   const isOurs = [UsageError, PriceError, PathError, ConfigError, PurserError].some(
     (kind) => error instanceof kind,

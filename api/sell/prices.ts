@@ -72,7 +72,7 @@ export function readPrices(json: string): Prices {
     const pattern = encoded(text)
     return {
       glob: new Bun.Glob(pattern),
-      looseGlob: new Bun.Glob(loosely(pattern)),
+      looseGlob: looseGlobOf(pattern),
       price: { ...found, registered: fixedPart(pattern) },
     }
   })
@@ -97,7 +97,7 @@ export function readPrices(json: string): Prices {
       )
       if (price === null || Number(wanted?.price.amount) <= Number(price.amount)) return price
       throw new PathError(
-        'the path must be spelt exactly as it is for sale (case, final slash and parameters count)',
+        'the path must be spelt exactly as it is for sale (case, final slash, encoding and parameters count)',
       )
     },
     registeredAt: (path) => all.find(({ registered }) => registered === path) ?? null,
@@ -121,13 +121,21 @@ const encoded = (glob: string): string =>
 /**
  * Returns a simplified spelling of a path. Paths for which a server may serve the same content have the same simplified
  * spelling. Express ignores the case of a path and a slash at its end. Servlet containers drop the parameters of a
- * segment.
+ * segment. Many servers decode each percent-encoded character, so that `/%40a` means `/@a`.
+ * @param write returns the spelling of a character that was percent-encoded.
  */
-const loosely = (path: string): string =>
+const loosely = (path: string, write = (char: string) => char): string =>
   path
-    .toLowerCase()
     .replace(/;[^/]*/g, '')
+    .replace(/%(?:2[1-9a-e]|[3-6][0-9a-f]|7[0-9a-e])/gi, (code) =>
+      write(String.fromCharCode(Number.parseInt(code.slice(1), 16))),
+    )
+    .toLowerCase()
     .replace(/(?<=.)\/$/, '')
+
+/** Returns the simplified spelling of a glob. In a glob, a character that was percent-encoded is never a wildcard. */
+const looseGlobOf = (glob: string): Bun.Glob =>
+  new Bun.Glob(loosely(glob, (char) => (/[*?[\]{}!,\\]/.test(char) ? `\\${char}` : char)))
 
 /**
  * Returns the path segments of a glob that stand before the segment with the first wildcard. Returns the whole glob if

@@ -93,11 +93,14 @@ export function createSellProxy(
 
 /** Forwards a request to the server behind the proxy once the service has granted the payment. */
 async function forward(
-  { origin, timeoutMs, fetch, log }: SellOptions,
+  { origin, publicOrigin, timeoutMs, fetch, log }: SellOptions,
   request: Request,
   { path, from }: { path: string; from: string },
 ): Promise<Response> {
-  const { search, host, protocol } = new URL(request.url)
+  const { search } = new URL(request.url)
+  // The proxy itself often stands behind a proxy that ends TLS. A server that heard `http` would redirect the buyer, and
+  // the buyer would have paid for the redirect.
+  const { host, protocol } = new URL(publicOrigin)
   const headers = new Headers(request.headers)
   for (const name of [...PAYMENT_HEADERS, ...FORGEABLE, 'host']) headers.delete(name)
   headers.set('x-forwarded-for', from)

@@ -32,6 +32,8 @@ type ExpressResponse = {
   getHeaders(): Record<string, number | string | string[] | undefined>
   setHeader(name: string, value: string | string[]): unknown
   writeHead: (...args: never[]) => unknown
+  /** Tells whether the payer has disconnected. */
+  destroyed?: boolean
   once(event: 'close', listener: () => void): unknown
 }
 
@@ -61,6 +63,7 @@ export function requirePayment(
         host: header('host') ?? '',
         target,
         header,
+        headerNames: () => Object.keys(request.headers),
         hashBody: () => hashBody(request),
       })
       if (verdict.kind === 'preflight') {
@@ -140,8 +143,10 @@ function store(
   ownHeaders: () => [string, string][],
 ): void {
   const { write, end } = response
-  // If the payer disconnects, a handler that streams its response stops without a call of `end`.
-  response.once('close', sale.left)
+  // If the payer disconnects, a handler that streams its response stops without a call of `end`. A payer may disconnect
+  // while the payment settles, and then the response emits no further `close`.
+  if (response.destroyed) sale.left()
+  else response.once('close', sale.left)
   const pieces: Uint8Array[] = []
   let bytes = 0
   const add = ([chunk, encoding]: readonly unknown[]) => {

@@ -1,4 +1,5 @@
 /** Handles the HTTP part of the paywalls: the payment headers, CORS, and the paid resource that a request names. */
+import { credentialsIn } from './paidRequest.ts'
 import { createPaywall, type PaywallOptions, type Refused, type Verdict } from './paywall.ts'
 import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
 
@@ -25,6 +26,8 @@ export type HttpRequest = {
   /** Holds the path and query of the request without a fragment. */
   target: string
   header: Header
+  /** Returns the names of all request headers, in lower case. */
+  headerNames: () => Iterable<string>
   /**
    * Returns the hash of the request body. A `null` hash means that the hash of the request body is unknown. Without the
    * hash of the request body, the paywall cannot send a stored response to a repeated request.
@@ -101,8 +104,8 @@ export function createHttpPaywall(
 
 /**
  * Lists the request headers that may change the content of the response. The paywall treats two requests as equal only
- * if the values of all these request headers are equal. Therefore a stranger who copied a payment cannot get the
- * response that the seller made for another person's cookie.
+ * if the values of all these request headers, and of all other headers with credentials, are equal. Therefore a stranger
+ * who copied a payment cannot get the response that the seller made for another person's cookie or API key.
  */
 const ASKING_HEADERS = [
   'authorization',
@@ -114,10 +117,11 @@ const ASKING_HEADERS = [
   'range',
 ]
 
-async function askedBy({ method, target, header, hashBody }: HttpRequest) {
+async function askedBy({ method, target, header, headerNames, hashBody }: HttpRequest) {
   const body = await hashBody()
   if (body === null) return null
-  return ['HTTP', method, target, body, ASKING_HEADERS.map((name) => header(name) ?? null)]
+  const values = ASKING_HEADERS.map((name) => header(name) ?? null)
+  return ['HTTP', method, target, body, values, ...credentialsIn(headerNames(), header)]
 }
 
 /**

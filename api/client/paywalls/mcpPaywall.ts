@@ -1,5 +1,6 @@
 /** Provides a paywall for MCP tools (x402 transport for MCP). */
 import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
+import { credentialsIn } from './paidRequest.ts'
 import { createPaywall, type PaywallOptions, type Refused } from './paywall.ts'
 
 /** Describes the fields of a tool's result that the paywall uses. */
@@ -90,10 +91,13 @@ export function requirePayment<Args extends unknown[], Result extends object>(
  * Therefore a stranger who copied a payment cannot get the response that the seller made for another person.
  */
 function credentialsOf({ authInfo, requestInfo, http }: ToolExtra): unknown[] {
-  const header = (name: string): unknown =>
-    http?.req === undefined ? requestInfo?.headers?.[name] : http.req.headers.get(name)
+  const sent = http?.req === undefined ? requestInfo?.headers : Object.fromEntries(http.req.headers)
+  const header = (name: string): unknown => sent?.[name]
   const token = (http?.authInfo ?? authInfo)?.token
-  return [token, header('authorization'), header('cookie')].map((one) => one ?? null)
+  return [
+    ...[token, header('authorization'), header('cookie')].map((one) => one ?? null),
+    ...credentialsIn(Object.keys(sent ?? {}), header),
+  ]
 }
 
 const readPayment = (value: unknown): string | object | null =>

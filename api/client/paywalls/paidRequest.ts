@@ -40,6 +40,34 @@ export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<st
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
+/** Matches the name of a request header that may hold a credential, such as `x-api-key`. */
+const CREDENTIAL = /auth|token|key|session|secret|credential|jwt/
+/**
+ * Lists the names of headers that CREDENTIAL matches and that name no person. A repeated request may have other values
+ * in these headers. The headers Authorization and Cookie are compared elsewhere.
+ */
+const NO_CREDENTIAL = new Set([
+  'authorization',
+  'cookie',
+  ':authority',
+  'payment-authorization',
+  'idempotency-key',
+  'x-idempotency-key',
+])
+
+/**
+ * Returns the request headers that may hold a credential, other than Authorization and Cookie, in the order of their
+ * names. A request without such a header has the idempotency key that earlier versions of the paywall gave it.
+ */
+export const credentialsIn = (
+  names: Iterable<string>,
+  header: (name: string) => unknown,
+): [name: string, value: unknown][] =>
+  [...names]
+    .filter((name) => CREDENTIAL.test(name) && !NO_CREDENTIAL.has(name))
+    .toSorted()
+    .map((name) => [name, header(name)])
+
 type Unread = { payload?: { authorization?: { validBefore?: unknown } } } | null
 
 /** Returns the end of an authorization's time window in Unix seconds. Returns `null` if the payment is unreadable. */

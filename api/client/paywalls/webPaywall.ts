@@ -37,6 +37,7 @@ export function createWebPaywall(
       host,
       target: pathname + search,
       header: (name) => headers.get(name),
+      headerNames: () => headers.keys(),
       hashBody: () => hashBody(request),
     })
     if (verdict.kind !== 'paid') return { kind: 'answer', response: responseOf(verdict) }

@@ -55,6 +55,38 @@ test('another spelling of an expensive path is refused, and not sold at the lowe
   }
 })
 
+test('an encoded spelling of an expensive path is refused, because a server may decode the path', () => {
+  const { of } = readPrices(
+    JSON.stringify({
+      '/@premium/**': '1.00',
+      '/reports/q1+q2': '5',
+      '/a:b,c': '2',
+      '/stars/%2A': '3',
+      '/**': '0.01',
+    }),
+  )
+  for (const path of [
+    '/%40premium/report',
+    '/%40PREMIUM/report',
+    '/reports/q1%2Bq2',
+    '/a%3Ab,c',
+    '/a:b%2Cc',
+    '/stars/*',
+  ]) {
+    expect(() => of(normalPath(path)), path).toThrow('the path must be spelt exactly')
+  }
+  for (const [path, amount] of [
+    ['/@premium/report', '1.00'],
+    ['/reports/q1+q2', '5'],
+    ['/a:b,c', '2'],
+    ['/stars/%2a', '3'],
+    ['/stars/anything', '0.01'],
+    ['/free%2Bmore', '0.01'],
+  ] as const) {
+    expect([path, of(normalPath(path))?.amount]).toEqual([path, amount])
+  }
+})
+
 test('if only the path /Weather is for sale, the path /weather is not for sale', () => {
   expect(readPrices('{"/Weather": "0.03"}').of('/weather')).toBeNull()
 })

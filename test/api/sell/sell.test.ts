@@ -41,14 +41,19 @@ function startOrigin() {
   return Object.assign(state, { server, url: `http://127.0.0.1:${server.port}` })
 }
 
-async function sell(args: string[]): Promise<{ process: ServiceProcess; url: string }> {
+async function sell(
+  args: string[],
+): Promise<{ process: ServiceProcess; url: string; port: string }> {
   const started = startProcess(
     'api/sell/main.ts',
     { PURSER_URL: till.service.url, PURSER_API_KEY: seller.key },
     [...args, '--port', '0'],
   )
-  const [, address = ''] = await printed(started, /at (http:\S+)/)
-  return { process: started, url: address }
+  const [, port = '', address = ''] = await printed(
+    started,
+    /listening on port (\d+), selling \S+ at (\S+)/,
+  )
+  return { process: started, url: address, port }
 }
 
 beforeAll(async () => {
@@ -124,6 +129,22 @@ test('the origin server gets neither the payment header nor a hop-by-hop header'
   expect(headers.get('x-forwarded-for')).toBe('127.0.0.1')
   expect(headers.get('x-forwarded-host')).toBe(new URL(url).host)
   expect([headers.get('x-kept'), headers.get('host')]).toEqual(['k', new URL(origin.url).host])
+})
+
+test('the origin server gets the public host and scheme, and not the host that a buyer names', async () => {
+  const shop = 'https://shop.example'
+  const { process, port } = await sell([`${origin.url}/weather`, '0.01', '--public', shop])
+  await using _other = process
+  const { header } = await pay()
+  const paid = await fetch(`http://127.0.0.1:${port}/weather`, {
+    headers: { 'x-payment': header, host: 'evil.example' },
+  })
+  expect(paid.status).toBe(200)
+  const [{ headers }] = origin.seen as [Seen]
+  expect([headers.get('x-forwarded-proto'), headers.get('x-forwarded-host')]).toEqual([
+    'https',
+    'shop.example',
+  ])
 })
 
 test('the paywall removes request headers in which a buyer could name another path or client address', async () => {

@@ -6,7 +6,7 @@ import express from 'express'
 import { requirePayment } from '../../../../api/client/paywalls/expressPaywall.ts'
 import type { HttpPaywallOptions } from '../../../../api/client/paywalls/httpPaywall.ts'
 import { ANSWER_MAX_BYTES } from '../../../../api/client/paywalls/paidAnswers.ts'
-import { newPaymentHeader, shopService } from '../../../support/till/headers/shopService.ts'
+import { grant, newPaymentHeader, shopService } from '../../../support/till/headers/shopService.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 const KEY = /^[0-9a-f]{64}$/
@@ -235,6 +235,19 @@ test('after the handler fails, the payer may repeat the request with the same pa
   for (let n = 0; n < 2; n++) expect((await ask(paid)).seen).toEqual([200, 'ha 2'])
 })
 
+/** Runs `work` while the paywall waits only 20 ms for the response to an earlier equal request. */
+async function withShortWait(work: () => Promise<void>): Promise<void> {
+  const { setTimeout: wait } = globalThis
+  const timer = spyOn(globalThis, 'setTimeout')
+  timer.mockImplementation(((run: () => void, ms: number) =>
+    wait(run, ms === 30_000 ? 20 : ms)) as never)
+  try {
+    await work()
+  } finally {
+    timer.mockRestore()
+  }
+}
+
 test('a payer who disconnected may repeat a paid request if the handler never ends the first response', async () => {
   let served = 0
   const left = Promise.withResolvers<void>()
@@ -249,16 +262,43 @@ test('a payer who disconnected may repeat a paid request if the handler never en
   await waitFor('the handler', () => served === 1)
   abort.abort()
   await Promise.all([first, left.promise])
-  const { setTimeout: wait } = globalThis
-  const timer = spyOn(globalThis, 'setTimeout')
-  timer.mockImplementation(((run: () => void, ms: number) =>
-    wait(run, ms === 30_000 ? 20 : ms)) as never)
-  try {
+  await withShortWait(async () => {
     expect((await ask(paid)).seen[0]).toBe(503)
     expect((await ask(paid)).seen).toEqual([200, 'ha'])
-  } finally {
-    timer.mockRestore()
+  })
+})
+
+test('a payer who disconnected during the settlement may repeat the request if the handler never ends the first response', async () => {
+  let served = 0
+  const left = Promise.withResolvers<void>()
+  const settled = Promise.withResolvers<void>()
+  const { service, ask } = await open(
+    (_request, response) => {
+      if (++served > 1) response.send('ha')
+    },
+    {
+      parser: (_request, response, next) => {
+        response.on('close', () => left.resolve())
+        next()
+      },
+    },
+  )
+  service.answer = async () => {
+    await settled.promise
+    return grant()
   }
+  const paid = { 'x-payment': newPaymentHeader() }
+  const abort = new AbortController()
+  const first = ask(paid, { signal: abort.signal }).catch(() => null)
+  await waitFor('the redeem call', () => service.calls.length === 1)
+  abort.abort()
+  await Promise.all([first, left.promise])
+  settled.resolve()
+  await waitFor('the handler', () => served === 1)
+  await withShortWait(async () => {
+    expect((await ask(paid)).seen[0]).toBe(503)
+    expect((await ask(paid)).seen).toEqual([200, 'ha'])
+  })
 })
 
 test('the paywall recognises a repeated paid request only if the whole request body is known', async () => {

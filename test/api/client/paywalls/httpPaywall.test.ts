@@ -30,6 +30,7 @@ function open(options: Partial<HttpPaywallOptions> = {}) {
       host: 'shop.example',
       target: '/joke?a=1',
       header: (name) => headers[name],
+      headerNames: () => Object.keys(headers),
       hashBody: async () => '',
       ...sent,
     })
@@ -102,7 +103,7 @@ test('the paywall repeats a stored response only if method, target, body and the
   if (first.kind !== 'paid') throw new Error(first.kind)
   const answer = { status: 200, headers: [], body: new Uint8Array() }
   first.sale.sold({ answer, bytes: 0 })
-  const again = await ask({ headers: { ...paid, 'user-agent': 'x' } })
+  const again = await ask({ headers: { ...paid, 'user-agent': 'x', 'idempotency-key': 'k' } })
   expect(again).toEqual({ kind: 'answered', answer })
   const others: Sent[] = [
     { method: 'PUT', headers: paid },
@@ -111,7 +112,8 @@ test('the paywall repeats a stored response only if method, target, body and the
   ]
   for (const name of [
     ...['authorization', 'cookie', 'accept', 'accept-encoding', 'accept-language'],
-    ...['content-type', 'range'],
+    ...['content-type', 'range', 'x-api-key', 'x-auth-token', 'proxy-authorization'],
+    ...['x-session-id', 'cf-access-jwt-assertion'],
   ]) {
     others.push({ headers: { ...paid, [name]: 'other' } })
   }

@@ -120,6 +120,8 @@ test('if a caller with other credentials repeats a paid call, this caller does n
       { requestInfo: { headers: { authorization: 'Bearer b' } } },
     ],
     [http({ cookie: 'id=a' }), http({ cookie: 'id=b' })],
+    [http({ 'X-API-Key': 'a' }), http({})],
+    [{ requestInfo: { headers: { 'x-auth-token': 'a' } } }, {}],
     [http({ authorization: 'Bearer a' }), http({})],
   ]) {
     const { tool } = open()
