@@ -79,6 +79,7 @@ export class Http {
    * Calls an operation of the API, and retries the call if a retry is safe. The client retries every call after a 429,
    * because the service did nothing for the refused call. The client also retries repeatable calls after 502, 503, 504
    * and a broken connection. If a repeated deletion finds nothing, the deletion counts as done.
+   * @param inputOfRepeat returns the input of each attempt after the first attempt, if this input differs.
    * @throws {PurserError} of the class in errors.ts that fits the failure of the call. If the caller aborts the call,
    * the client throws the abort reason of the signal.
    */
@@ -86,20 +87,22 @@ export class Http {
     id: Id,
     input: Operations[Id]['input'],
     options: CallOptions = {},
+    inputOfRepeat: () => Operations[Id]['input'] = () => input,
   ): Promise<Operations[Id]['result']> {
     const { signal } = options
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs
     const deadlineMs = Date.now() + timeoutMs
     const timeout = AbortSignal.timeout(Math.min(timeoutMs, TIMER_MAX_MS))
     const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
-    const mayRepeat = isRepeatable(id) || options.idempotencyKey !== undefined
+    const mayRepeat = isRepeatable(id, input as Input) || options.idempotencyKey !== undefined
     // Tells whether an earlier attempt may have reached the service, although its response was lost.
     let mayBeDone = false
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt >= this.#retries
       let waitMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MS * 2 ** attempt) * (0.5 + Math.random() / 2)
       try {
-        const answer = await this.#attempt(id, input as Input, options.idempotencyKey, ended)
+        const given = (attempt > 0 ? inputOfRepeat() : input) as Input
+        const answer = await this.#attempt(id, given, options.idempotencyKey, ended)
         if (!answer.ok) {
           const { status, retryAfterS } = answer.error
           if (status === 404 && mayBeDone && isDeletion(id)) {
@@ -221,10 +224,16 @@ export class Http {
 /**
  * Tells whether the client may send a call again after its response was lost. The client may send a PATCH again,
  * because the PATCH operations only set, add or remove values. The POST request that returns a payment challenge
- * changes nothing.
+ * changes nothing. The response to a new webhook URL shows the generated secret only once, so a repeated call would lose
+ * this secret without an error.
  */
-const isRepeatable = (id: OperationId): boolean =>
-  OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'
+const isRepeatable = (id: OperationId, { body }: Input): boolean =>
+  id === 'postPaymentsChallenge' || (OPERATIONS[id][0] !== 'POST' && !asksForSecret(body))
+
+const asksForSecret = (body: unknown): boolean => {
+  const { webhookUrl, webhookSecret } = (body ?? {}) as Record<string, unknown>
+  return typeof webhookUrl === 'string' && webhookSecret === undefined
+}
 
 /**
  * Tells whether a call deletes a resource and gets no body as its response. If such a call is sent again, the status 404

@@ -33,6 +33,8 @@ type WaitQuery = Omit<
  * message than the maximum wait of the service (60 s).
  */
 const WAIT_TIMEOUT_MS = 75_000
+/** Holds the number of seconds for which the service waits for a message if the client names no number. */
+const WAIT_DEFAULT_S = 30
 
 /**
  * Reads and sends the mail of an inbox. The query fields `q`, `from`, `to`, `subject`, `after` and `before` filter a
@@ -53,12 +55,26 @@ export function messages(http: Http) {
    * query, the wait also ends for a message that was received since that time. The query field `has` names what the
    * awaited message must have: a one-time code, an attachment whose text was read, or an invite.
    */
-  const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
-    http.call(
+  const wait = ({ labels, ...given }: WaitQuery = {}, options?: CallOptions) => {
+    const query = { ...given, labels: labels?.join(',') }
+    const startMs = Date.now()
+    return http.call(
       'getMessagesWait',
-      { query: { ...query, labels: labels?.join(',') } },
+      { query },
       { timeoutMs: WAIT_TIMEOUT_MS, ...options },
+      // The awaited message may have arrived while no response could reach the client.
+      () => ({
+        query: {
+          ...query,
+          after: query.after ?? new Date(startMs - http.clockAheadMs).toISOString(),
+          timeout: Math.max(
+            0,
+            Math.ceil((query.timeout ?? WAIT_DEFAULT_S) - (Date.now() - startMs) / 1_000),
+          ),
+        },
+      }),
     ) as Promise<Message | undefined>
+  }
   return {
     list,
     /** Iterates over every message, newest first. The iteration loads the pages of messages one after another. */

@@ -33,7 +33,9 @@ export function sellers(http: Http) {
       http.call('getSellersEndpointsByEndpointId', { path: { endpointId } }, options),
     /**
      * Registers an endpoint (a resource with a price), or changes the endpoint with the same URL. The response holds
-     * `webhookSecret` only if the endpoint is new.
+     * `webhookSecret` only if the endpoint is new. With a `webhookUrl` but without a `webhookSecret`, the client does not
+     * send the call again after a lost response, because only the first response shows the generated secret. After such
+     * an error, get a new secret by `rotateSecret`.
      */
     put: (endpoint: Operations['putSellersEndpoints']['input']['body'], options?: CallOptions) =>
       http.call('putSellersEndpoints', { body: endpoint }, options),

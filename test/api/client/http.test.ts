@@ -96,6 +96,45 @@ test('the client retries a call that may be repeated, after the status 502, 503 
   expect(requests.map(({ method }) => method)).toEqual(['PATCH', 'PATCH', 'DELETE'])
 })
 
+test('a repeated wait for a message finds a message that arrived while no response reached the client', async () => {
+  for (const step of [
+    NOT_NOW,
+    'break',
+    { ...LIMITED, headers: { 'retry-after': '0' } },
+  ] as Step[]) {
+    const startMs = Date.now()
+    const { purser, requests } = await misbehaving([step, FINE])
+    await purser.messages.wait({ from: 'shop.example', timeout: 20 })
+    const [first, second] = requests.map(({ path }) => new URLSearchParams(path.split('?')[1]))
+    expect([first?.get('after'), first?.get('timeout')]).toEqual([null, '20'])
+    expect(second?.get('from')).toBe('shop.example')
+    // The test server names its time in whole seconds.
+    expect(Date.parse(second?.get('after') ?? '')).toBeWithin(startMs - 1_100, startMs + 1_100)
+    expect(Number(second?.get('timeout'))).toBeWithin(15, 21)
+  }
+  const after = '2026-01-01T00:00:00.000Z'
+  const { purser, requests } = await misbehaving([NOT_NOW, FINE])
+  await purser.messages.wait({ after })
+  for (const { path } of requests) expect(path).toContain(encodeURIComponent(after))
+})
+
+test('the client does not repeat a call whose lost response may have shown a generated webhook secret', async () => {
+  const urlPattern = 'https://shop.example/a'
+  const webhookUrl = 'https://shop.example/hook'
+  const calls: [times: number, (purser: Purser) => Promise<unknown>][] = [
+    [1, ({ sellers }) => sellers.put({ urlPattern, priceUsdc: '0.01', webhookUrl })],
+    [1, ({ sellers }) => sellers.update('se_1', { webhookUrl })],
+    [2, ({ sellers }) => sellers.put({ urlPattern, priceUsdc: '0.01' })],
+    [2, ({ sellers }) => sellers.update('se_1', { webhookUrl: null })],
+    [2, ({ sellers }) => sellers.update('se_1', { webhookUrl, webhookSecret: 'w'.repeat(32) })],
+  ]
+  for (const [times, call] of calls) {
+    const { purser, requests } = await misbehaving(['break', FINE])
+    const error = await call(purser).catch((thrown: unknown) => thrown)
+    expect([requests.length, error instanceof ConnectionError]).toEqual([times, times === 1])
+  }
+})
+
 test('the client retries a POST only with an idempotency key', async () => {
   for (const [step, error] of [
     [NOT_NOW, ServerError],

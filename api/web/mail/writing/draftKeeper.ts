@@ -71,8 +71,10 @@ export function draftKeeper({
     )
   /** If somebody has deleted or sent the draft in the meantime, stores the text as a new draft. */
   const storeAnyway = async (content: Content): Promise<void> => {
+    const isUnchanged = Object.keys(changesOf(kept, content)).length === 0
     try {
-      await store(content)
+      if (isUnchanged && draftId !== null) await ask(path + at`/${draftId}`)
+      else await store(content)
     } catch (error) {
       if (!isGone(error)) throw error
       draftId = null

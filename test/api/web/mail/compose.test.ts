@@ -227,6 +227,22 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   })
 
+  test('the console keeps the text of a draft that was deleted elsewhere, although the owner types nothing more', async () => {
+    const agent = await service.newAgent()
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/drafts`)
+    await press(page, 'Write')
+    await fill(page, 'Text', 'Worth keeping.')
+    await page.getByText('Kept as a draft').waitFor()
+    const [draft] = await draftsOf(agent)
+    await agent.delete(`${DRAFTS}/${draft!.draftId}`)
+    await inDialog(page, 'Cancel')
+    await press(page, 'Keep it')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await kept(agent, 'Worth keeping.')
+  })
+
   test('an owner deletes a draft of their own and a draft of the agent', async () => {
     const agent = await service.newAgent()
     await agent.post(DRAFTS, { subject: 'Of the agent', text: 'x' })
