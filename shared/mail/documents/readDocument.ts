@@ -14,7 +14,6 @@ import {
   type DocumentKind,
   type DocumentText,
   type FaultReason,
-  FILE_MAX_BYTES,
   type Omission,
   TextWriter,
 } from './document.ts'
@@ -67,7 +66,6 @@ export async function readDocument(
 ): Promise<ReadOutcome> {
   const first = kindOf(bytes, file)
   if (first === null) return { state: 'none', kind: null, omitted: [] }
-  if (bytes.length > FILE_MAX_BYTES) return { state: 'failed', kind: first, reason: 'too_large' }
   try {
     const { kind, ...found } = await read(bytes, first, nowMs)
     const text = readableText(found.text)

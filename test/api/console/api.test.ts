@@ -299,11 +299,16 @@ test('the console overview counts messages of the current minute, and counts mes
     webhooks: expect.any(Number),
   })
 
-  // The test makes all sent messages ten minutes older, and two workers count the messages at the same time.
-  await pool.query(
-    `update messages set added_at = date_trunc('minute', clock_timestamp()) - interval '10 minutes'
-     where direction = 'sent'`,
+  // The test moves all sent messages to the start of the only minute that is not counted yet. Two workers count this
+  // minute at the same time.
+  await recordMinutes(pool)
+  const removed = await pool.query<{ minute: Date }>(
+    `delete from statistics_minutes
+     where minute = date_trunc('minute', clock_timestamp()) - interval '10 minutes' returning minute`,
   )
+  await pool.query(`update messages set added_at = $1 where direction = 'sent'`, [
+    removed.rows[0]!.minute,
+  ])
   const { rowCount } = await pool.query("select from messages where direction = 'sent'")
   await Promise.all([recordMinutes(pool), recordMinutes(pool)])
   const stored = await pool.query('select mail_out from statistics_minutes where mail_out > 0')

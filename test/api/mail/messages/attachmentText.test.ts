@@ -69,6 +69,8 @@ test('an agent reads the text of text, HTML and table attachments page by page',
   const last = await agent.get(textPath('<plain@example.com>', 1, '?offset=10'))
   expect(last.body.text).toBe('Köln')
   expect(last.body.nextOffset).toBeUndefined()
+  const exact = await agent.get(textPath('<plain@example.com>', 1, '?offset=10&limit=4'))
+  expect([exact.body.text, exact.body.nextOffset]).toEqual(['Köln', undefined])
   expect((await agent.get(textPath('<plain@example.com>', 9))).status).toBe(404)
   expect((await agent.get(textPath('<none@example.com>', 1))).status).toBe(404)
 })
