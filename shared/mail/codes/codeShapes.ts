@@ -85,10 +85,11 @@ const AFTER_NUMBER =
 const NEXT_WORDS = /^(?:\.\p{Lu}|,\p{L})(?:\p{Ll}{1,6} |\p{Ll}{7})/u
 
 /**
- * Matches a long number or word. A long candidate counts only if it stands alone on its line or directly after a label,
- * because telephone numbers and file names are equally long.
+ * Matches a long number or word, and a short word of capital and small letters. Such a candidate counts only if it stands
+ * alone on its line or directly after a label, because telephone numbers and file names are equally long, and names of
+ * products are equally short.
  */
-const LONG = /^(?:\d{9,10}|[A-Za-z\d]{11,12})$/
+const UNLIKELY = /^(?:\d{9,10}|[A-Za-z\d]{11,12}|(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{5})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
 
 /** Matches a name with a number before a code, as in `PIN1: 41907385`. */
@@ -126,7 +127,7 @@ export function candidatesOf(line: string): Candidate[] {
     if (candidate.kind !== 'words' && (BEFORE_NUMBER.test(before) || goesOn)) continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
     if (candidate.isYear && /(?:©|\(c\)) ?$/i.test(before)) continue
-    const isUnlikely = candidate.isJumble === true || LONG.test(shown)
+    const isUnlikely = candidate.isJumble === true || UNLIKELY.test(shown)
     if (isUnlikely && !standsAlone(line, { start, end }) && !LABEL_BEFORE.test(before)) continue
     if (NUMBERED_LABEL.test(shown) && /^ ?[:：=]/.test(after)) continue
     const isPlace = places.some(({ 0: text, index }) => start < index + text.length && end > index)
@@ -214,7 +215,7 @@ const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
  * names such as iPhone15 and Win11, because these names begin with a word.
  */
 const MIXED_CASE =
-  /^(?=.{6,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
+  /^(?=.{5,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
 
 /**
  * Tells whether capital and small letters alternate without order, as in zlQEWh. In a name such as PayPal or GitHub,

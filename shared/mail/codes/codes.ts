@@ -3,6 +3,7 @@
  * the lines above, and the kind of the mail. The function reads only the first characters of each mail part and a few
  * dozen candidates, so that the search takes limited time.
  */
+import { listedCode } from './backupLists.ts'
 import { CodeLine, evidenceOf, evidenceOfMail, NO_PURPOSE, SHORT_MAIL } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
 import {
@@ -209,7 +210,11 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
     let looked = 0
     for (const [at, { text: line }] of own.entries()) {
       if (!MAY_HOLD.test(line)) continue
-      const candidates = [...candidatesOf(line), ...shownTokens(own, at, tokens)]
+      const listed = listedCode(own, at)
+      const candidates = [
+        ...candidatesOf(line),
+        ...(listed === null ? shownTokens(own, at, tokens) : [listed]),
+      ]
       if (candidates.length === 0) continue
       if (++looked > JUDGED_MAX) break
       for (const candidate of candidates) {
@@ -320,9 +325,9 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   return { alone, beside }
 }
 
-/** Names the only piece of evidence that is recorded for a long code which a link of the mail also carries. */
+/** Names the only evidence of a long code that a link of the mail also carries, or that stands in a list of codes. */
 const TOKEN = 'shape:token'
-/** Holds the confidence of a long code that a link of the mail also carries. */
+/** Holds the confidence of a long code that a link of the mail also carries, or that stands in a list of codes. */
 const TOKEN_CONFIDENCE = 0.95
 
 /**

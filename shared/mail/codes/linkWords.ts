@@ -131,6 +131,8 @@ export function purposeOfPath(path: string): PathPurpose {
 
 function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_UNSUBSCRIBE.test(own) && !CONFIRMED_SETTING.test(own)) return 'unsubscribe'
+  // A link such as `/revoke/one-time-code` is for a person who did not request the mail.
+  if (/\/revoke(?=[/?]|$)/.test(own)) return 'other'
   const act = ACT.exec(own)?.groups?.act ?? ''
   if (/recover|reset|forgot|resend-?pwd/.test(act)) return 'reset'
   if (PATH_SIGN_IN.test(act)) return 'sign-in'

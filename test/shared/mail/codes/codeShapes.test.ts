@@ -182,10 +182,12 @@ describe('letters and digits together have the shape of a code', () => {
     expect(traits('A1B2')).toEqual([])
   })
 
-  test('a candidate with small letters is weak; a candidate in mixed case needs at least six characters and a digit', () => {
+  test('a candidate with small letters is weak; a candidate in mixed case needs at least five characters and a digit', () => {
     expect(traits('a1b2')).toEqual(['isWeak'])
     expect(valuesOf('kT4wZq')).toEqual(['kT4wZq'])
-    expect(valuesOf('kT4wZ')).toEqual([])
+    expect(valuesOf('Kodenya: kT4wZ')).toEqual(['kT4wZ'])
+    expect(valuesOf('Use kT4wZ now')).toEqual([])
+    expect(valuesOf('kT4w')).toEqual([])
     expect(valuesOf('Nb63-Ty08')).toEqual(['Nb63-Ty08'])
     expect(valuesOf('Nb-Ty08')).toEqual([])
     expect(valuesOf('iPhone15')).toEqual([])

@@ -49,6 +49,27 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('We mended faults, but send no code:\n1. CVE-2025-20881')).toEqual([])
   })
 
+  test('a list of long backup codes is found, but not two long words, a list of hashes, or words of unequal length', () => {
+    const codes = ['09a81f8dd993dc59', 'fa750b9d03637250', '6866ed166bcd5744']
+    const list = codes.join('\n')
+    expect(valuesOf(`Use one of the following backup codes to log in:\n\n${list}`)).toEqual(codes)
+    for (const text of [
+      `Use one of the following backup codes to log in:\n\n${codes.slice(1).join('\n')}`,
+      `Your backup codes come by post.\nThese commits were built:\n${list}`,
+      `Use one of the following backup codes to log in:\n${list.replace('fa75', 'fa7')}`,
+    ]) {
+      expect([text, valuesOf(text)]).toEqual([text, []])
+    }
+  })
+
+  test('the number of a report beside an exit code in Galician is no code', () => {
+    expect(
+      valuesOf(
+        'A petición #48213 actualizouse.\nO informe mensual 202505 non remata; código de saída 137.',
+      ),
+    ).toEqual([])
+  })
+
   test('each code of a list of backup codes on one line is found, and a telephone number is no such list', () => {
     const codes = ['4F9A-71CE', 'B208-6D3F', '9E51-0A7B']
     expect(valuesOf(`Your backup codes:\n${codes.join(' ')}`).toSorted()).toEqual(codes.toSorted())

@@ -27,6 +27,10 @@ test.each([
     `<a href="https://a.example/verify-delete?t=${TOKEN}">Delete your account</a>`,
   ],
   [
+    'the end of a one-time code',
+    `<a href="https://a.example/revoke/one-time-code?id=${TOKEN}">End this code</a>`,
+  ],
+  [
     'an invitation',
     `<a href="https://a.example/auth/verify-token?t=${TOKEN}">Accept invitation</a>`,
   ],

@@ -23,6 +23,9 @@ describe('a signature is below the writer’s own text', () => {
 
   test('a drawn line with a signature is removed, but a drawn line before a full sentence stays', () => {
     expect(below('—————|Ann Lee|ann@x.test')).toBe(OWN)
+    expect(below('—————|Ann Lee|Head of Harbour Works')).toBe(OWN)
+    const five = '—————\nAnn Lee\nHead of the Harbour Works'
+    expect(below(five)).toBe(`${OWN}\n\n${five}`)
     expect(below('_______________________________________________|list@x.test')).toBe(OWN)
     const sections =
       'First.\n\n---\n\nSecond part, a full sentence that says a thing or two about it all.'

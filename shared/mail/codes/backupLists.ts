@@ -1,0 +1,37 @@
+/** Finds lists of long backup codes, one code in each line. */
+import type { CodeLine } from './codeEvidence.ts'
+import type { Candidate } from './codeShapes.ts'
+
+/** Matches a line that contains only a long word of letters and digits, such as `09a81f8dd993dc59`. */
+const LONG_LINE = /^(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,32}$/
+/** Sets the lowest number of lines of equal length that count as a list of backup codes. */
+const LIST_MIN = 3
+const LIST_MAX = 20
+
+/**
+ * Returns the code in a line of a list of long backup codes. All lines of the list have the same length, and the line
+ * above the list must name a code and no other number. Returns null if the line is no part of such a list.
+ */
+export function listedCode(
+  lines: readonly CodeLine[],
+  at: number,
+): (Candidate & { isToken: true }) | null {
+  const value = lines[at]!.text
+  if (!LONG_LINE.test(value)) return null
+  const isListed = (n: number) => {
+    const text = lines[n]?.text ?? ''
+    return text.length === value.length && LONG_LINE.test(text)
+  }
+  let start = at
+  while (at - start < LIST_MAX && isListed(start - 1)) start--
+  let end = at
+  while (end - start < LIST_MAX && isListed(end + 1)) end++
+  if (end - start + 1 < LIST_MIN) return null
+  const named = lines[start - 1]?.labels.findLast(({ kind }) => kind !== 'access')
+  if (named?.kind !== 'certain' && named?.kind !== 'code') return null
+  return {
+    value,
+    ...{ start: 0, end: value.length, kind: 'alphanumeric', isToken: true, isWeak: true },
+    ...{ isYear: false, isKey: false, isPlace: false },
+  }
+}
