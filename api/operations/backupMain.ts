@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { chmod, copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
 import { type Config, ConfigError, parseConfig } from '../../shared/config/config.ts'
 import { databaseUrl } from '../../sql/databaseUrl.ts'
 import { createPool } from '../../sql/db.ts'
@@ -24,14 +24,17 @@ const COMPANIONS = ['postgres-password', 'devnet.state']
 async function backUp(): Promise<void> {
   const config = parseConfig(process.env, [])
   const target = readTarget(process.argv[2])
-  const draft = `${target}.partial`
-  await rm(draft, { recursive: true, force: true })
+  // Two backups that run at the same time must not write to the same folder.
+  const draft = `${target}.${process.pid}.partial`
   await mkdir(dirname(target), { recursive: true })
+  await deleteAbandoned(target)
   await mkdir(draft, { mode: 0o700 })
   try {
     const parts = await copyParts(config, draft)
     // If the name of a backup folder does not end in `.partial`, the backup is complete.
-    await rename(draft, target)
+    await rename(draft, target).catch((error: unknown) => {
+      throw existsSync(target) ? exists(target) : error
+    })
     process.stdout.write(`${target} holds ${parts.join(' and ')}\n`)
     if (parts.includes(DATABASE)) await noteBackup(databaseUrl(config))
   } catch (error) {
@@ -40,14 +43,36 @@ async function backUp(): Promise<void> {
   }
 }
 
+/** Deletes the incomplete backups of the same name whose processes have ended. */
+async function deleteAbandoned(target: string): Promise<void> {
+  const folder = dirname(target)
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith(`${basename(target)}.`)) continue
+    const pid = /\.(\d{1,10})\.partial$/.exec(name)?.[1]
+    if (pid === undefined || (pid !== String(process.pid) && isRunning(Number(pid)))) continue
+    await rm(join(folder, name), { recursive: true, force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // A process of another user cannot be signalled.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}
+
 function readTarget(argument: string | undefined): string {
   if (argument === undefined || argument.startsWith('-')) {
     throw new ConfigError('usage: bun run backup FOLDER')
   }
   const target = resolve(argument)
-  if (existsSync(target)) throw new ConfigError(`${target} exists; name a new folder`)
+  if (existsSync(target)) throw exists(target)
   return target
 }
+
+const exists = (target: string) => new ConfigError(`${target} exists; name a new folder`)
 
 /**
  * Copies the parts of DATA_DIR, beginning with the spool. A mail that leaves the spool (the file of accepted mail)

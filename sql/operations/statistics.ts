@@ -4,7 +4,7 @@
  */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
-import { SILENT_POOLS } from '../queue/workerPools.ts'
+import { IS_LIVING, SILENT_POOLS } from '../queue/workerPools.ts'
 
 export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
 export type JobState = (typeof JOB_STATES)[number]
@@ -123,10 +123,10 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
              (select count(*)::int from payments where state = 'settled' and finalized_at is null) as unfinalized,
              (select count(*)::int from webhook_deliveries where status = 'pending') as deliveries,
              (select count(*)::int from chain_transactions where state = 'open') as transactions,
-             (select count(*)::int from worker_pools where suspect_since is null) as worker_pools,
+             (select count(*)::int from worker_pools w where ${IS_LIVING}) as worker_pools,
              (select coalesce(json_object_agg(pool_name, living), '{}') from (
-                select pool_name, count(*) filter (where suspect_since is null) as living
-                from worker_pools group by pool_name) named) as pools,
+                select pool_name, count(*) filter (where ${IS_LIVING}) as living
+                from worker_pools w group by pool_name) named) as pools,
              (select count(*)::int from (${SILENT_POOLS}) silent) as silent_pools,
              (select coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8
               from payments where state = 'verified') as oldest_verified_s,

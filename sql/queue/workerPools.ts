@@ -143,6 +143,17 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
   return dead
 }
 
+/**
+ * Tells in SQL whether the row `w` of a worker pool stands for a live pool. Only worker processes mark the rows of dead
+ * pools. If the last worker process dies, nobody marks its row, and so the condition also looks for the advisory lock. A
+ * new row has no lock for a moment.
+ */
+export const IS_LIVING = `(w.suspect_since is null and (w.registered_at > clock_timestamp() - interval '1 second'
+  or exists (
+    select from pg_locks l
+    where l.locktype = 'advisory' and l.classid = ${WORKER_LOCK_CLASS} and l.objid = w.id::oid and l.objsubid = 2 and l.granted
+      and l.database = (select oid from pg_database where datname = current_database()))))`
+
 /** Sets the time without a heartbeat after which a worker pool counts as hanging and runs no jobs. */
 const SILENCE_MAX = '5 seconds'
 
@@ -170,7 +181,7 @@ export async function listSilentPools(db: Queryable): Promise<string[]> {
 export async function listLivingPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({
     name: 'list-living-pools',
-    text: 'select distinct pool_name from worker_pools where suspect_since is null',
+    text: `select distinct pool_name from worker_pools w where ${IS_LIVING}`,
   })
   return rows.map((row) => row.pool_name)
 }

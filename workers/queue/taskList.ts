@@ -78,11 +78,12 @@ async function outlastDatabase(
   job: JobLock,
   run: () => Promise<void>,
 ): Promise<void> {
-  let epoch = context.jobs.epochOf(job.id)
+  let epoch = context.jobs.epochOf(job.id) ?? -1
   const startMs = performance.now()
   for (let delayMs = RETRY_MIN_MS; ; delayMs = Math.min(delayMs * 2, RETRY_MAX_MS)) {
     try {
-      if (epoch !== context.registration.epoch()) {
+      // A worker pool that is not registered counts as dead to the other worker pools, which then take its jobs.
+      if (epoch < 0 || epoch !== context.registration.epoch()) {
         epoch = await untilRegistered(context)
         if (!(await hasLock(pool, context.graphilePoolId, job))) {
           throw new Error('the job was given to another worker pool')

@@ -168,10 +168,10 @@ async function act(
       : ({ state: 'rejected', reason: reasonOf(form) } as const)
   const again = (note: string) => pageOf(services, open, { note })
   try {
-    const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
-    // If the approval request has already ended, the response tells how the request ended.
-    const isOpen = state === 'waiting' && Date.parse(expiresAt) > Date.now()
-    if (isOpen && decision.state === 'approved') {
+    const { state, sha256 } = await readHeldRequest(services, open.wanted)
+    // If the approval request has already ended, the response tells how the request ended. Only `decide` judges the end
+    // of the time, because it reads the clock of the database, which may be behind the clock of this process.
+    if (state === 'waiting' && decision.state === 'approved') {
       if (sha256 !== form.sha256) return await again(CHANGED)
       requireSeen(services, { approvalId, sha256, seen: form.seen })
     }

@@ -139,21 +139,18 @@ async function signIn(
   refuseOtherSites(request, services.config.http.baseUrl, false)
   await limitSignIns(services, request)
   const id = await finish(services, request, query, null)
-  const personId = await takeSignIn(services.pool, id)
   const agent = request.headers.get('user-agent')
-  const started =
-    personId === null
-      ? null
-      : await startSession(services.pool, { personId, method: 'company', agent })
-  if (started === null) {
-    await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
-    throw new ApiError(
-      401,
-      'unauthorized',
-      'Nobody here has connected this account. Sign in by mail, then connect it under Your sign-in',
-    )
-  }
-  return await signedIn(services, request, started)
+  const answer = await signedIn(services, request, async (db) => {
+    const personId = await takeSignIn(db, id)
+    return personId === null ? null : startSession(db, { personId, method: 'company', agent })
+  })
+  if (answer !== null) return answer
+  await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+  throw new ApiError(
+    401,
+    'unauthorized',
+    'Nobody here has connected this account. Sign in by mail, then connect it under Your sign-in',
+  )
 }
 
 async function connect(

@@ -187,9 +187,11 @@ async function signIn(
     const signed = response as AuthenticationResponseJSON
     const personId = await authenticate(pool, partyOf(services), { browser, response: signed })
     const agent = request.headers.get('user-agent')
-    const started = await startSession(pool, { personId, method: 'passkey', agent })
-    if (started === null) throw new PasskeyError('nobody here has it')
-    return await signedIn(services, request, started)
+    const answer = await signedIn(services, request, (db) =>
+      startSession(db, { personId, method: 'passkey', agent }),
+    )
+    if (answer === null) throw new PasskeyError('nobody here has it')
+    return answer
   } catch (error) {
     if (!(error instanceof PasskeyError)) throw error
     await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))

@@ -11,7 +11,7 @@ import {
   SECRET_FORM,
   useSignInLink,
 } from '../../../sql/account/people/consoleSessions.ts'
-import { type Queryable, transaction } from '../../../sql/db.ts'
+import { type Client, type Queryable, transaction } from '../../../sql/db.ts'
 import { readChainStatus } from '../../../sql/till/watch/chainStatus.ts'
 import { proofCookie, readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, notFound } from '../../http/errors.ts'
@@ -57,35 +57,45 @@ export const sessionRoutes = (services: Services) =>
     })
 
 async function signIn(services: Services, request: Request, token: string): Promise<Response> {
-  const { pool, config } = services
-  refuseOtherSites(request, config.http.baseUrl, false)
-  const started = await useSignInLink(pool, token, {
-    secret: readBrowser(request, config.http.baseUrl),
-    agent: request.headers.get('user-agent'),
-  })
-  if (started === null) {
-    await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
-    throw new ApiError(
-      401,
-      'unauthorized',
-      'This link was used before, its time is over, or another browser asked for it',
-    )
-  }
-  return await signedIn(services, request, started)
+  const { baseUrl } = services.config.http
+  refuseOtherSites(request, baseUrl, false)
+  const secret = readBrowser(request, baseUrl)
+  const agent = request.headers.get('user-agent')
+  const answer = await signedIn(services, request, (db) =>
+    useSignInLink(db, token, { secret, agent }),
+  )
+  if (answer !== null) return answer
+  await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+  throw new ApiError(
+    401,
+    'unauthorized',
+    'This link was used before, its time is over, or another browser asked for it',
+  )
 }
 
 /**
- * Returns the response that gives the browser its session cookie, and also the proof that the person has signed in with
- * this browser.
+ * Starts a console session, and returns the response that gives the browser its session cookie. The response also holds
+ * the proof that the person has signed in with this browser.
+ * @param start starts the session in the transaction that also records it. Therefore a person can use a link again if
+ * the database failed.
+ * @returns null if `start` started no session.
  */
 export async function signedIn(
   services: Services,
   request: Request,
-  { session, secret }: { session: ConsoleSession; secret: string },
-): Promise<Response> {
+  start: (db: Client) => Promise<{ session: ConsoleSession; secret: string } | null>,
+): Promise<Response | null> {
   const { pool, config, browserProofs } = services
   const { baseUrl } = config.http
-  await audit(pool, request, { by: session, action: 'session.start', subject: session.id })
+  const started = await transaction(pool, async (db) => {
+    const found = await start(db)
+    if (found === null) return null
+    const { session } = found
+    await audit(db, request, { by: session, action: 'session.start', subject: session.id })
+    return found
+  })
+  if (started === null) return null
+  const { session, secret } = started
   const headers = new Headers({ 'cache-control': 'no-store' })
   headers.append('set-cookie', sessionCookie(baseUrl, secret, session.expiresAt))
   const { email } = session.person

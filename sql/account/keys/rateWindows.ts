@@ -7,6 +7,12 @@ import type { Queryable } from '../../db.ts'
 export type Usage = { used: number; resetsAt: Date }
 
 /**
+ * Tells whether the stored window is the current window. A statement that began before the turn of a minute meets the
+ * window of the next minute. A window that lies further ahead is left from a clock that was set back.
+ */
+const IS_CURRENT = `w.window_start between excluded.window_start and excluded.window_start + interval '1 minute'`
+
+/**
  * Writes an SQL statement that adds `weight` requests to each rate limit subject in the current minute. The parameter
  * `weight` is an SQL integer. The parameter `subjects` is an SQL query with a text column `subject`. The database's
  * clock decides when a minute begins, so the rate limit is exact across API processes.
@@ -16,8 +22,8 @@ export function rateWindowUpsert(subjects: string, weight = '1'): string {
     insert into rate_windows as w (subject, window_start, used)
     select subject, date_trunc('minute', clock_timestamp()), ${weight} from (${subjects}) s
     on conflict (subject) do update set
-      used = case when excluded.window_start > w.window_start then excluded.used else w.used + excluded.used end,
-      window_start = greatest(excluded.window_start, w.window_start)
+      used = case when ${IS_CURRENT} then w.used + excluded.used else excluded.used end,
+      window_start = case when ${IS_CURRENT} then w.window_start else excluded.window_start end
     returning subject, used, window_start + interval '1 minute' as resets_at`
 }
 

@@ -24,8 +24,12 @@ export type PostgresProxy = AsyncDisposable & {
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
   /** Cancels a planned cut of a connection if the round trip of the cut has not come yet. */
   disarm(): void
-  /** Ends every connection and refuses new connections until `accept` is called. */
-  refuse(): void
+  /**
+   * Ends every connection and refuses new connections until `accept` is called.
+   * @param only is a function that gets the start-up message of a connection. A connection for which the function
+   * returns false continues.
+   */
+  refuse(only?: (startup: string) => boolean): void
   accept(): void
   /**
    * Holds the SQL statement of the round trip at which the proxy cut the connection. Null means that the proxy has not
@@ -49,6 +53,7 @@ const ENDS_REQUEST = new Set(['Q', 'S', 'p', 'F'])
 export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()
+  const startups = new Map<Socket, string>()
   let cut: Cut | null = null
   const isCut = (sent: string): CutMoment | null => {
     proxy.roundTrips++
@@ -58,9 +63,8 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
     proxy.cutStatement = sent
     return moment
   }
-  let refusing = false
+  let refused: (startup: string) => boolean = () => false
   const server = createServer((client) => {
-    if (refusing) return client.destroy()
     const upstream = connect(Number(target.port), target.hostname)
     for (const [socket, peer] of [
       [client, upstream],
@@ -70,6 +74,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       socket.on('error', () => {})
       socket.on('close', () => {
         sockets.delete(socket)
+        startups.delete(socket)
         peer.destroy()
       })
     }
@@ -81,6 +86,10 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       request.push(message)
       // The start-up message is forwarded at once, because the server then asks for the password.
       if (!started || type === 'p' || type === 'X') {
+        if (!started) {
+          startups.set(client, message.toString('latin1'))
+          if (refused(startups.get(client)!)) return client.destroy()
+        }
         started = true
         upstream.write(Buffer.concat(request))
         request = []
@@ -113,12 +122,12 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       proxy.cutStatement = null
       cut = { left: number, moment, only }
     },
-    refuse() {
-      refusing = true
-      for (const socket of sockets) socket.destroy()
+    refuse(only = () => true) {
+      refused = only
+      for (const [client, startup] of startups) if (only(startup)) client.destroy()
     },
     accept() {
-      refusing = false
+      refused = () => false
     },
     disarm() {
       cut = null

@@ -128,3 +128,52 @@ test('a worker pool does not run a fetched job that still waits if another worke
   expect(runs).not.toContain('first waiting.example')
   await Promise.all([first.stop(), second.stop()])
 })
+
+test('a worker pool that cannot register itself runs no job that it fetches, because other worker pools run the job', async () => {
+  await using database = await createTestDatabase()
+  await using proxy = await startPostgresProxy(database.url)
+  const runs: string[] = []
+  const gate = Promise.withResolvers<void>()
+  const first = await startPool(
+    settings(proxy.url, async ({ domain }) => {
+      runs.push(`first ${domain}`)
+      await gate.promise
+    }),
+    silentLog,
+  )
+  const registered = async () =>
+    (
+      await database.pool.query(
+        `select from pg_stat_activity where application_name like '%(alive)'`,
+      )
+    ).rowCount === 1
+  await waitFor('the first pool to be registered', registered)
+  proxy.refuse((startup) => startup.includes('(alive)'))
+  await waitFor('the first pool to lose its registration', async () => !(await registered()))
+  await queue(database.pool, 'one.example')
+  await waitFor('the first pool to fetch the job', async () => {
+    const { rows } = await database.pool.query(
+      'select from graphile_worker.jobs where locked_at is not null',
+    )
+    return rows.length === 1
+  })
+  await waitFor('the first pool to count as dead', async () => {
+    const dead = await releaseJobsOfDeadPools(database.pool)
+    return dead.length > 0
+  })
+  const second = await startPool(
+    settings(database.url, async ({ domain }) => void runs.push(`second ${domain}`)),
+    silentLog,
+  )
+  // The first pool may fetch the job again and again, so the job is released again and again, as the housekeeping does.
+  await waitFor('the second pool to have done the job', async () => {
+    await releaseJobsOfDeadPools(database.pool)
+    return runs.includes('second one.example')
+  })
+  proxy.accept()
+  gate.resolve()
+  await queue(database.pool, 'last.example')
+  await waitFor('the last job', () => runs.some((run) => run.endsWith('last.example')))
+  expect(runs.filter((run) => run.endsWith('one.example'))).toEqual(['second one.example'])
+  await Promise.all([first.stop(), second.stop()])
+})

@@ -2,7 +2,7 @@
  * Tests that a reviewer who cannot see the whole mail cannot approve the mail. The agent in these tests attacks the
  * approval page and the console.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setSystemTime, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
@@ -138,6 +138,19 @@ for (const [name, html] of Object.entries(UNSHOWABLE)) {
     await untilStatus(agent, messageId, 'rejected')
   })
 }
+
+test('an approval link approves no mail that it cannot show, even if the clock of the API says that the time is over', async () => {
+  const html = UNSHOWABLE['a form']!
+  const { link, sha256, approvalId } = await held({ subject: 'early', text: 'x', html })
+  const { expiresAt } = (await service.platform.get(heldPath(agent, approvalId))).body
+  setSystemTime(new Date(Date.parse(expiresAt) + 1_000))
+  try {
+    await decideBy(link, { sha256 })
+  } finally {
+    setSystemTime()
+  }
+  expect(await stateOf(approvalId)).toBe('waiting')
+})
 
 test('the approval page shows a picture inside a held mail (a mail that waits for approval), and the mail can still be approved', async () => {
   const { link, sha256 } = await held({

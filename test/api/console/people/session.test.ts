@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import pg from 'pg'
 import {
   createSignInLink,
   deleteStaleSessions,
@@ -29,6 +30,29 @@ test('a sign-in link signs a person in only once, even if it is used concurrentl
   ])
   expect(answers.find(({ status }) => status === 401)?.body.message).toContain('used before')
   expect(await hasSignedIn(service.database.pool)).toBe(true)
+})
+
+test('a sign-in link can be used again if the database failed before the person was signed in', async () => {
+  const token = await newToken()
+  const { query } = pg.Client.prototype
+  const spy = spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+    this: pg.Client,
+    ...args: any[]
+  ) {
+    const text = String(args[0]?.text ?? args[0])
+    if (!text.includes('into audit_log')) return query.apply(this, args as never)
+    throw Object.assign(new Error('the server stops'), { code: '57P01' })
+  } as never)
+  try {
+    expect((await stranger().post('/sessions', { token })).status).toBe(503)
+  } finally {
+    spy.mockRestore()
+  }
+  const { rowCount } = await service.database.pool.query('select from console_sessions')
+  const second = await stranger().post('/sessions', { token })
+  expect(second.status).toBe(201)
+  const sessions = await service.database.pool.query('select from console_sessions')
+  expect(sessions.rowCount).toBe(rowCount! + 1)
 })
 
 test('if a link preview sends a GET request, the sign-in link is not used up', async () => {

@@ -1,0 +1,60 @@
+/** Tests two runs of `bun run backup` at the same time. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createPool } from '../../../sql/db.ts'
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../../sql/embedded/embeddedPostgres.ts'
+import { startProcess } from '../../support/process/process.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'purser-backups-'))
+const dataDir = join(folder, 'data')
+let server: EmbeddedPostgres
+beforeAll(async () => {
+  server = await startEmbeddedPostgres({ dataDir, onLog() {} })
+  const pool = createPool({ url: server.url, size: 1, name: 'test' })
+  await pool.query('create table rows as select n from generate_series(1, 1000) n')
+  await pool.end()
+})
+afterAll(async () => {
+  await server.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const backUp = async (target: string): Promise<{ code: number | string; error: string }> => {
+  await using backup = startProcess('api/operations/backupMain.ts', { DATA_DIR: dataDir }, [target])
+  return { code: await backup.exited, error: backup.stderr() }
+}
+
+test('of two backups with the same name at the same time, one succeeds and is complete, and the other says why it failed', async () => {
+  const target = join(folder, 'backups', 'today')
+  const ends = await Promise.all([backUp(target), backUp(target)])
+  expect(ends.map(({ code }) => code).toSorted()).toEqual([0, 78])
+  expect(ends.find(({ code }) => code === 78)?.error).toContain('today exists; name a new folder')
+  expect(readdirSync(join(folder, 'backups'))).toEqual(['today'])
+  const restored = await startEmbeddedPostgres({ dataDir: target, onLog() {} })
+  const pool = createPool({ url: restored.url, size: 1, name: 'test' })
+  const { rows } = await pool.query('select count(*)::int as count from rows')
+  expect(rows).toEqual([{ count: 1_000 }])
+  await pool.end()
+  await restored.stop()
+})
+
+test('a backup deletes the incomplete backup of a process that has ended, and no other folder', async () => {
+  const backups = join(folder, 'more')
+  const names = [
+    'a.4194999.partial',
+    'a.partial.txt',
+    'b.4194999.partial',
+    `a.${process.pid}.partial`,
+  ]
+  for (const name of names) {
+    mkdirSync(join(backups, name), { recursive: true })
+    writeFileSync(join(backups, name, 'file'), 'x')
+  }
+  expect((await backUp(join(backups, 'a'))).code).toBe(0)
+  expect(readdirSync(backups).toSorted()).toEqual(['a', ...names.slice(1)].toSorted())
+})
