@@ -16,7 +16,7 @@ import { countFailedSignIn } from '../../http/gate.ts'
 import { personPage, sayingHtml } from '../../http/personPage.ts'
 import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { decide, readHeldRequest } from '../../mail/approval/held.ts'
+import { decide, isWaiting, readHeldRequest } from '../../mail/approval/held.ts'
 import { REASON_MAX_LENGTH } from '../../mail/approval/heldDocs.ts'
 import { ReviewQuery, readReviewPage, requireSeen, UNREAD } from '../../mail/approval/heldReview.ts'
 import { decideAsked, readAskedPayment } from '../../purse/askedRoutes.ts'
@@ -132,8 +132,8 @@ async function pageOf(
   if (held.state === 'rejected') {
     return personPage(sayingHtml('Rejected', 'The mail is rejected. It is not sent.'))
   }
-  const isOver = held.state === 'expired' || Date.parse(held.expiresAt) <= Date.now()
-  if (isOver)
+  const isLate = held.state === 'waiting' && !(await isWaiting(services, wanted))
+  if (held.state === 'expired' || isLate)
     return personPage(sayingHtml('Expired', 'Nobody decided in time. The mail is not sent.'))
   if (used || held.state === 'withdrawn' || held.message === null || held.sha256 === null) {
     return personPage(sayingHtml('Withdrawn', 'The agent took the mail back. It is not sent.'))
@@ -168,10 +168,9 @@ async function act(
       : ({ state: 'rejected', reason: reasonOf(form) } as const)
   const again = (note: string) => pageOf(services, open, { note })
   try {
-    const { state, sha256 } = await readHeldRequest(services, open.wanted)
-    // If the approval request has already ended, the response tells how the request ended. Only `decide` judges the end
-    // of the time, because it reads the clock of the database, which may be behind the clock of this process.
-    if (state === 'waiting' && decision.state === 'approved') {
+    // If the approval request has already ended, the response tells how the request ended.
+    if (decision.state === 'approved' && (await isWaiting(services, open.wanted))) {
+      const { sha256 } = await readHeldRequest(services, open.wanted)
       if (sha256 !== form.sha256) return await again(CHANGED)
       requireSeen(services, { approvalId, sha256, seen: form.seen })
     }
