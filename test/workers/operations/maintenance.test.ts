@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import pino from 'pino'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'
+import { startPostgresProxy } from '../../support/database/postgresProxy.ts'
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
 import { messagePath, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -24,11 +25,10 @@ const breakStep = () =>
   service.database.pool.query('alter table mta_sts_policies rename to absent_policies')
 
 /** Starts the housekeeping, and returns it with the lines of its log. */
-function startLogged() {
+function startLogged(url = service.database.url) {
   const lines: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
-  const { config, database } = service
-  return { lines, maintenance: startMaintenance(database.url, config.retention, log) }
+  return { lines, maintenance: startMaintenance(url, service.config.retention, log) }
 }
 
 test('old mail is deleted even if another step of the regular housekeeping always fails', async () => {
@@ -84,4 +84,33 @@ test('the minute statistics of three days ago are summed to hour statistics befo
   }
   const { rows } = await pool.query('select mail_in from statistics_hours where mail_in > 0')
   expect(rows).toEqual([{ mail_in: 7 }])
+})
+
+test('after the database was away, a worker pool that looked dead before gets its waiting time again', async () => {
+  const { pool, url } = service.database
+  await using proxy = await startPostgresProxy(url)
+  proxy.refuse()
+  await pool.query(
+    `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
+     values ('worker-away', 'vault', clock_timestamp() - interval '1 hour', clock_timestamp() - interval '1 minute')`,
+  )
+  const suspectedForS = async (): Promise<number | undefined> => {
+    const { rows } = await pool.query<{ s: number }>(
+      `select extract(epoch from clock_timestamp() - suspect_since)::float8 as s from worker_pools
+       where graphile_pool_id = 'worker-away'`,
+    )
+    return rows[0]?.s
+  }
+  const { lines, maintenance } = startLogged(proxy.url)
+  try {
+    await waitFor('a failed round', () =>
+      lines.some((line) => line.includes('housekeeping failed')),
+    )
+    proxy.accept()
+    await waitFor('the next round', async () => ((await suspectedForS()) ?? 0) < 30)
+    expect(await suspectedForS()).toBeNumber()
+    await waitFor('the end of the waiting time', async () => (await suspectedForS()) === undefined)
+  } finally {
+    await maintenance.stop()
+  }
 })
