@@ -59,7 +59,7 @@ export class Http {
   readonly #timeoutMs: number
   readonly #retries: number
   readonly #fetch: (request: Request) => Promise<Response>
-  #clockAheadMs = 0
+  #clockAheadMs: number | null = null
 
   /** Creates a client of the API. @throws TypeError for invalid options. */
   constructor(options: ClientOptions, prefix: 'loid-' | 'lopk-') {
@@ -147,10 +147,10 @@ export class Http {
   }
 
   /**
-   * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service. The number is 0
+   * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service. The value is null
    * until a response of the service has told the time in its header Date.
    */
-  get clockAheadMs(): number {
+  get clockAheadMs(): number | null {
     return this.#clockAheadMs
   }
 
@@ -224,8 +224,8 @@ export class Http {
 /**
  * Tells whether the client may send a call again after its response was lost. The client may send a PATCH again,
  * because the PATCH operations only set, add or remove values. The POST request that returns a payment challenge
- * changes nothing. The response to a new webhook URL shows the generated secret only once, so a repeated call would lose
- * this secret without an error.
+ * changes nothing. The response to the first webhook URL of an endpoint shows the generated secret only once, so a
+ * repeated call would lose this secret without an error.
  */
 const isRepeatable = (id: OperationId, { body }: Input): boolean =>
   id === 'postPaymentsChallenge' || (OPERATIONS[id][0] !== 'POST' && !asksForSecret(body))

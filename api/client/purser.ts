@@ -56,7 +56,7 @@ export class Purser {
    * of about a second. The number is 0 until a response of the service has told the time in its header Date.
    */
   get clockAheadMs(): number {
-    return this.#http.clockAheadMs
+    return this.#http.clockAheadMs ?? 0
   }
 
   /** Follows the events of the project until the iteration ends, like {@link followEvents}. */

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Config, ConfigError, parseConfig } from '../../shared/config/config.ts'
 import { databaseUrl } from '../../sql/databaseUrl.ts'
@@ -24,8 +25,8 @@ const COMPANIONS = ['postgres-password', 'devnet.state']
 async function backUp(): Promise<void> {
   const config = parseConfig(process.env, [])
   const target = readTarget(process.argv[2])
-  // Two backups that run at the same time must not write to the same folder.
-  const draft = `${target}.${process.pid}.partial`
+  // Two backups that run at the same time, even on two machines, must not write to the same folder.
+  const draft = `${target}.${randomUUID()}.partial`
   await mkdir(dirname(target), { recursive: true })
   await deleteAbandoned(target)
   await mkdir(draft, { mode: 0o700 })
@@ -43,23 +44,19 @@ async function backUp(): Promise<void> {
   }
 }
 
-/** Deletes the incomplete backups of the same name whose processes have ended. */
+/** Sets the age in milliseconds at which an incomplete backup counts as abandoned. */
+const ABANDONED_MS = 24 * 60 * 60_000
+
+/** Deletes the abandoned incomplete backups of the same name. */
 async function deleteAbandoned(target: string): Promise<void> {
   const folder = dirname(target)
-  for (const name of await readdir(folder)) {
-    if (!name.startsWith(`${basename(target)}.`)) continue
-    const pid = /\.(\d{1,10})\.partial$/.exec(name)?.[1]
-    if (pid === undefined || (pid !== String(process.pid) && isRunning(Number(pid)))) continue
-    await rm(join(folder, name), { recursive: true, force: true })
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    // A process of another user cannot be signalled.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  const name = RegExp.escape(basename(target))
+  const draft = new RegExp(`^${name}(?:\\.[0-9a-f-]{36})?\\.partial$`)
+  for (const found of await readdir(folder)) {
+    if (!draft.test(found)) continue
+    const path = join(folder, found)
+    if (Date.now() - (await stat(path)).mtimeMs < ABANDONED_MS) continue
+    await rm(path, { recursive: true, force: true })
   }
 }
 

@@ -126,7 +126,7 @@ const encoded = (glob: string): string =>
  */
 const loosely = (path: string, write = (char: string) => char): string =>
   path
-    .replace(/;[^/]*/g, '')
+    .replace(/(?:;|%3b)[^/]*/gi, '')
     .replace(/%(?:2[1-9a-e]|[3-6][0-9a-f]|7[0-9a-e])/gi, (code) =>
       write(String.fromCharCode(Number.parseInt(code.slice(1), 16))),
     )

@@ -40,11 +40,12 @@ export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<st
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Matches the name of a request header that may hold a credential, such as `x-api-key`. */
-const CREDENTIAL = /auth|token|key|session|secret|credential|jwt/
+/** Matches the name of a request header that may tell who the caller is, such as `x-api-key`. */
+const CREDENTIAL =
+  /auth|token|key|session|secret|credential|jwt|user|principal|identity|client-cert|passw/
 /**
- * Lists the names of headers that CREDENTIAL matches and that name no person. A repeated request may have other values
- * in these headers. The headers Authorization and Cookie are compared elsewhere.
+ * Lists the names of headers that CREDENTIAL matches, although their values may differ when the same person repeats a
+ * request. The headers Authorization and Cookie are compared elsewhere.
  */
 const NO_CREDENTIAL = new Set([
   'authorization',
@@ -53,6 +54,16 @@ const NO_CREDENTIAL = new Set([
   'payment-authorization',
   'idempotency-key',
   'x-idempotency-key',
+  // MCP gives each connection another session id, and forbids that the id proves who the caller is.
+  'mcp-session-id',
+  'sec-websocket-key',
+  'sec-fetch-user',
+  'user-agent',
+  'x-amz-user-agent',
+  'x-csrf-token',
+  'x-xsrf-token',
+  // Vercel adds a new token of the seller to each request.
+  'x-vercel-oidc-token',
 ])
 
 /**

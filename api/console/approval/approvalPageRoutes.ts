@@ -16,7 +16,7 @@ import { countFailedSignIn } from '../../http/gate.ts'
 import { personPage, sayingHtml } from '../../http/personPage.ts'
 import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { decide, isWaiting, readHeldRequest } from '../../mail/approval/held.ts'
+import { decide, readHeldRequest } from '../../mail/approval/held.ts'
 import { REASON_MAX_LENGTH } from '../../mail/approval/heldDocs.ts'
 import { ReviewQuery, readReviewPage, requireSeen, UNREAD } from '../../mail/approval/heldReview.ts'
 import { decideAsked, readAskedPayment } from '../../purse/askedRoutes.ts'
@@ -115,6 +115,13 @@ async function htmlPart(services: Services, { wanted, used }: Open): Promise<Res
 }
 
 /**
+ * Tells whether the time of an approval request is over. The clock of the database judges this, because the same clock
+ * judges the decision.
+ */
+const isLate = async ({ pool }: Services, { approvalId }: Open['wanted']): Promise<boolean> =>
+  (await findApproval(pool, approvalId))?.isLate ?? true
+
+/**
  * Returns the approval page of a held mail with the form for the decision. If the approval request has ended, returns a
  * page that tells how the request ended.
  */
@@ -132,8 +139,8 @@ async function pageOf(
   if (held.state === 'rejected') {
     return personPage(sayingHtml('Rejected', 'The mail is rejected. It is not sent.'))
   }
-  const isLate = held.state === 'waiting' && !(await isWaiting(services, wanted))
-  if (held.state === 'expired' || isLate)
+  const isOver = held.state === 'expired' || (await isLate(services, wanted))
+  if (isOver)
     return personPage(sayingHtml('Expired', 'Nobody decided in time. The mail is not sent.'))
   if (used || held.state === 'withdrawn' || held.message === null || held.sha256 === null) {
     return personPage(sayingHtml('Withdrawn', 'The agent took the mail back. It is not sent.'))
@@ -168,9 +175,10 @@ async function act(
       : ({ state: 'rejected', reason: reasonOf(form) } as const)
   const again = (note: string) => pageOf(services, open, { note })
   try {
+    const { state, sha256 } = await readHeldRequest(services, open.wanted)
     // If the approval request has already ended, the response tells how the request ended.
-    if (decision.state === 'approved' && (await isWaiting(services, open.wanted))) {
-      const { sha256 } = await readHeldRequest(services, open.wanted)
+    const isOpen = state === 'waiting' && !(await isLate(services, open.wanted))
+    if (isOpen && decision.state === 'approved') {
       if (sha256 !== form.sha256) return await again(CHANGED)
       requireSeen(services, { approvalId, sha256, seen: form.seen })
     }
@@ -202,7 +210,7 @@ async function paymentPage(
     )
   }
   if (asked.state === 'rejected') return personPage(sayingHtml('Rejected', 'Nothing is signed.'))
-  const isOver = asked.state === 'expired' || Date.parse(asked.expiresAt) <= Date.now()
+  const isOver = asked.state === 'expired' || (await isLate(services, wanted))
   if (isOver || used)
     return personPage(sayingHtml('Expired', 'Nobody decided in time. Nothing is signed.'))
   return personPage(paymentHtml({ asked, note }), note === undefined ? 200 : 409)

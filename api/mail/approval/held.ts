@@ -76,15 +76,6 @@ export async function readHeldBytes(services: Services, wanted: Wanted): Promise
   return composed.bytes
 }
 
-/**
- * Tells whether an approval request waits for a decision. The clock of the database judges the end of its time, because
- * this clock also judges a decision. @throws {ApiError} 404 for an unknown approval request.
- */
-export async function isWaiting(services: Services, wanted: Wanted): Promise<boolean> {
-  const { state, isLate } = await requested(services, wanted)
-  return state === 'waiting' && !isLate
-}
-
 type Wanted = { projectId: string; approvalId: string }
 
 async function requested({ pool }: Services, { projectId, approvalId }: Wanted) {

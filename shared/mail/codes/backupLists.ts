@@ -6,11 +6,12 @@ import type { Candidate } from './codeShapes.ts'
 const LONG_LINE = /^(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,32}$/
 /** Sets the lowest number of lines of equal length that count as a list of backup codes. */
 const LIST_MIN = 3
+/** Sets the number of lines above and below a line that the search for the list reads. */
 const LIST_MAX = 20
 
 /**
- * Returns the code in a line of a list of long backup codes. All lines of the list have the same length, and the line
- * above the list must name a code and no other number. Returns null if the line is no part of such a list.
+ * Returns the code in a line of a list of long backup codes. All lines of the list have the same length. The last name
+ * of a number in the line above the list must be a name for a code. Returns null if the line is no part of such a list.
  */
 export function listedCode(
   lines: readonly CodeLine[],

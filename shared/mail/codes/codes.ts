@@ -210,7 +210,8 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
     let looked = 0
     for (const [at, { text: line }] of own.entries()) {
       if (!MAY_HOLD.test(line)) continue
-      const listed = listedCode(own, at)
+      // A mail without a purpose of a code often lists the hashes of changes.
+      const listed = shared.includes(NO_PURPOSE) ? null : listedCode(own, at)
       const candidates = [
         ...candidatesOf(line),
         ...(listed === null ? shownTokens(own, at, tokens) : [listed]),

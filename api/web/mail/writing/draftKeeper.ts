@@ -29,6 +29,7 @@ export function draftKeeper({
   const path = at`/projects/${projectId}/v0/messages/drafts`
   let draftId = opened?.draftId ?? null
   let isMade = false
+  let hasTriedToSend = false
   /**
    * Holds the content of the form at the moment when the form opens. The console stores no draft until the user has
    * changed this initial content.
@@ -36,7 +37,7 @@ export function draftKeeper({
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
   let timer: ReturnType<typeof setTimeout> | undefined
-  let work: Promise<void> = Promise.resolve()
+  let work: Promise<unknown> = Promise.resolve()
 
   const store = async (content: Content): Promise<void> => {
     const changes = changesOf(kept, content)
@@ -56,40 +57,55 @@ export function draftKeeper({
     say(`Kept as a draft at ${exactly(new Date())}`)
   }
   /** Runs only one request at a time, because two concurrent requests could create two drafts of the same mail. */
-  const then = (act: () => Promise<void>): Promise<void> => {
-    work = work.then(act, act)
-    return work
+  const then = <Result>(act: () => Promise<Result>): Promise<Result> => {
+    const done = work.then(act, act)
+    work = done
+    return done
   }
   /** Stores the draft. @returns false if the service did not store the draft. */
-  const keep = (act: (content: Content) => Promise<void> = store): Promise<boolean> =>
-    then(() => act(read())).then(
-      () => true,
-      (error: unknown) => {
-        say(`Not kept: ${error instanceof Error ? error.message : error}`)
-        return false
-      },
-    )
-  /** If somebody has deleted or sent the draft in the meantime, stores the text as a new draft. */
-  const storeAnyway = async (content: Content): Promise<void> => {
+  const keep = <Result>(act: (content: Content) => Promise<Result>): Promise<Result | false> =>
+    then(() => act(read())).catch((error: unknown) => {
+      say(`Not kept: ${error instanceof Error ? error.message : error}`)
+      return false
+    })
+  /**
+   * If somebody has deleted or sent the draft in the meantime, stores the text as a new draft. If the response to the
+   * send request of this form was lost, finds out whether the service has sent the draft.
+   */
+  const storeAnyway = async (content: Content): Promise<'kept' | 'sent'> => {
     const isUnchanged = Object.keys(changesOf(kept, content)).length === 0
     try {
       if (isUnchanged && draftId !== null) await ask(path + at`/${draftId}`)
       else await store(content)
     } catch (error) {
       if (!isGone(error)) throw error
+      if (isUnchanged && hasTriedToSend && (await wasSent())) return 'sent'
       draftId = null
       kept = {}
       await store(content)
     }
+    return 'kept'
   }
+  /** Tells whether the service has sent the draft. A repeated send request does not send the draft again. */
+  const wasSent = (): Promise<boolean> =>
+    ask(path + at`/${draftId!}/send`, { method: 'POST' }).then(
+      () => true,
+      (error: unknown) => {
+        if (isGone(error)) return false
+        throw error
+      },
+    )
   return {
     /** Stores the draft after a pause. The form calls `changed` when the user has typed. */
     changed: (): void => {
       clearTimeout(timer)
-      timer = setTimeout(() => void keep(), KEEP_AFTER_MS)
+      timer = setTimeout(() => void keep(store), KEEP_AFTER_MS)
     },
-    /** Stores the typed text without a pause. @returns false if the service did not store the text. */
-    keep: (): Promise<boolean> => {
+    /**
+     * Stores the typed text without a pause. @returns false if the service did not store the text, and `sent` if the
+     * service has sent the mail before.
+     */
+    keep: (): Promise<'kept' | 'sent' | false> => {
       clearTimeout(timer)
       return keep(storeAnyway)
     },
@@ -102,6 +118,7 @@ export function draftKeeper({
     send: async (): Promise<{ deliveryStatus?: string }> => {
       clearTimeout(timer)
       await then(() => store(readAnyway()))
+      hasTriedToSend = true
       return await ask(path + at`/${draftId!}/send`, { method: 'POST' })
     },
     forget: async (): Promise<void> => {

@@ -103,7 +103,7 @@ test('the paywall repeats a stored response only if method, target, body and the
   if (first.kind !== 'paid') throw new Error(first.kind)
   const answer = { status: 200, headers: [], body: new Uint8Array() }
   first.sale.sold({ answer, bytes: 0 })
-  const again = await ask({ headers: { ...paid, 'user-agent': 'x', 'idempotency-key': 'k' } })
+  const again = await ask({ headers: { ...paid, 'user-agent': 'x', 'mcp-session-id': 's2' } })
   expect(again).toEqual({ kind: 'answered', answer })
   const others: Sent[] = [
     { method: 'PUT', headers: paid },
@@ -113,7 +113,7 @@ test('the paywall repeats a stored response only if method, target, body and the
   for (const name of [
     ...['authorization', 'cookie', 'accept', 'accept-encoding', 'accept-language'],
     ...['content-type', 'range', 'x-api-key', 'x-auth-token', 'proxy-authorization'],
-    ...['x-session-id', 'cf-access-jwt-assertion'],
+    ...['x-session-id', 'cf-access-jwt-assertion', 'x-forwarded-user', 'x-ms-client-principal'],
   ]) {
     others.push({ headers: { ...paid, [name]: 'other' } })
   }

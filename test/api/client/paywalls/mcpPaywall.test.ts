@@ -132,6 +132,16 @@ test('if a caller with other credentials repeats a paid call, this caller does n
   }
 })
 
+test('a payer who connects anew gets the stored result in the new MCP session', async () => {
+  const { tool } = open()
+  const _meta = { 'x402/payment': newPaymentHeader() }
+  for (const id of ['s1', 's2']) {
+    const requestInfo = { headers: { 'mcp-session-id': id, 'user-agent': `client ${id}` } }
+    const answer: any = await tool({}, { _meta, requestInfo } as object)
+    expect(answer.content).toEqual(text('Fine.').content)
+  }
+})
+
 test('after a tool fails, the payer may repeat the call with the same payment', async () => {
   let calls = 0
   const { ask } = open(() => {

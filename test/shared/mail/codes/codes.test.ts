@@ -56,6 +56,8 @@ describe('the service finds one-time codes in a mail', () => {
     for (const text of [
       `Use one of the following backup codes to log in:\n\n${codes.slice(1).join('\n')}`,
       `Your backup codes come by post.\nThese commits were built:\n${list}`,
+      `The build is done.\nThese commits changed the code:\n${list}`,
+      `Thank you for your order.\nHere are your license codes:\n${list}`,
       `Use one of the following backup codes to log in:\n${list.replace('fa75', 'fa7')}`,
     ]) {
       expect([text, valuesOf(text)]).toEqual([text, []])

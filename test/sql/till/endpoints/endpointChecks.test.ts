@@ -16,6 +16,7 @@ import {
 import { changeProject } from '../../../support/changeProject.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newProject, row, whileHeld } from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 const PAUSE_MS = 60_000
 
@@ -145,10 +146,15 @@ test('of two checks of an endpoint that overlap, only the check that began later
     recordOpenApi(pool, { id, url: openApiUrl, checkedAt, fault, metadata: {} })
   const first = (await startEndpointCheck(pool, id))!
   const firstAt = (await record('failed', first))!
-  const [slow, quick] = [
-    (await startEndpointCheck(pool, id))!,
-    (await startEndpointCheck(pool, id))!,
-  ]
+  /** The service compares the times of checks in milliseconds. */
+  const nextMillisecond = () => {
+    const startMs = Date.now()
+    return waitFor('the next millisecond', () => Date.now() > startMs + 1)
+  }
+  await nextMillisecond()
+  const slow = (await startEndpointCheck(pool, id))!
+  await nextMillisecond()
+  const quick = (await startEndpointCheck(pool, id))!
   const quickAt = (await record('verified', quick))!
   expect(await record('failed', slow)).toBeNull()
   await document(quickAt, null)
