@@ -46,6 +46,13 @@ test('payments that are decided together never exceed the mandate’s number of 
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])
 })
 
+test('of two runs of one purchase that are decided together, only one signs a payment', async () => {
+  const purse = await newPurse()
+  const wanted = await purse.wanted(10_000n)
+  expect(await purse.reserve([wanted, wanted])).toEqual(['signed', 'not_due'])
+  expect(await purse.reserved()).toEqual([10_000n, 10_000n])
+})
+
 test('purchases that are decided together spend no more than the balance of the purse', async () => {
   const purse = await newPurse({ perPaymentAtomic: BALANCE, risePercent: 1_000_000 })
   await database.pool.query('update purses set balance_atomic = 150000 where project_id = $1', [
