@@ -81,3 +81,19 @@ test('a payment whose money was released is not sent again', async () => {
   await pool.query(`update purchases set money = 'released' where id = $1`, [id])
   expect(await startSend(pool, id, keyring)).toBeNull()
 })
+
+test('only a refused purchase is announced as refused', async () => {
+  const events = async (id: string) => {
+    const { rows } = await pool.query(
+      `select data ->> 'reason' as reason from events where type = 'purse.refused' and data ->> 'purchaseId' = $1`,
+      [id],
+    )
+    return rows
+  }
+  const refused = await purchase({ isSigned: false })
+  await refused.end('unsigned', { state: 'refused', reason: 'no_chain' })
+  expect(await events(refused.id)).toEqual([{ reason: 'no_chain' }])
+  const failed = await purchase({ isSigned: false })
+  await failed.end('unsigned', { state: 'failed', reason: 'no_answer', offer: failed.otherOffer })
+  expect(await events(failed.id)).toEqual([])
+})

@@ -52,7 +52,8 @@ beforeAll(async () => {
     const name = (request.headers.host ?? '').replace(/:\d+$/, '')
     asked.push(name)
     const text = policies[name]
-    response.writeHead(text === undefined ? 404 : 200, { 'content-type': 'text/plain' }).end(text)
+    const status = text === undefined || name === 'mta-sts.broken.test' ? 404 : 200
+    response.writeHead(status, { 'content-type': 'text/plain' }).end(text)
   })
   for (const name of DOMAINS) {
     zone.mx[`${name}.test`] = [[10, `mx.${name}.test`]]
@@ -118,7 +119,8 @@ test('under an MTA-STS policy a mail host with a wrong certificate or without TL
 test('mail is sent if the MTA-STS policy of the domain has the mode testing or none, or if the domain has no policy', async () => {
   policies['mta-sts.testing.test'] = policy('testing', 'other.testing.test')
   await untilStatus(agent, await send('testing'), 'sent')
-  // The web site of broken.test responds with 404.
+  // The web site of broken.test responds with 404, and the text of this response is no policy.
+  policies['mta-sts.broken.test'] = policy('enforce', 'mail.foreign.test')
   await untilStatus(agent, await send('broken'), 'sent')
   policies['mta-sts.none.test'] = 'version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n'
   await untilStatus(agent, await send('none'), 'sent')
