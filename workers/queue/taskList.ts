@@ -82,7 +82,7 @@ async function outlastDatabase(
   const startMs = performance.now()
   for (let delayMs = RETRY_MIN_MS; ; delayMs = Math.min(delayMs * 2, RETRY_MAX_MS)) {
     try {
-      // A worker pool that is not registered counts as dead to the other worker pools, which then take its jobs.
+      // Other worker pools take the jobs of an unregistered pool, because they believe that this pool is dead.
       if (epoch < 0 || epoch !== context.registration.epoch()) {
         epoch = await untilRegistered(context)
         if (!(await hasLock(pool, context.graphilePoolId, job))) {

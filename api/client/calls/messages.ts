@@ -33,7 +33,7 @@ type WaitQuery = Omit<
  * message than the maximum wait of the service (60 s).
  */
 const WAIT_TIMEOUT_MS = 75_000
-/** Holds the number of seconds for which the service waits if the client names no number (docs/contract.md). */
+/** Repeats the default of the service: the number of seconds that the service waits if the query has no `timeout`. */
 const WAIT_DEFAULT_S = 30
 
 /**

@@ -40,7 +40,7 @@ export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<st
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Matches the name of a request header that may tell who the caller is, such as `x-api-key`. */
+/** Matches the names of request headers that may identify the caller. An example is `x-api-key`. */
 const CREDENTIAL =
   /auth|token|key|session|secret|credential|jwt|user|principal|identity|client-cert|passw/
 /**

@@ -131,7 +131,7 @@ export function purposeOfPath(path: string): PathPurpose {
 
 function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_UNSUBSCRIBE.test(own) && !CONFIRMED_SETTING.test(own)) return 'unsubscribe'
-  // A link that takes something back is for a person who did not request the mail, as in `/revoke/one-time-code`.
+  // A person who did not request the mail follows such a link. An example is `/revoke/one-time-code`.
   if (/\/revoke(?=[/?]|$)/.test(own)) return 'other'
   const act = ACT.exec(own)?.groups?.act ?? ''
   if (/recover|reset|forgot|resend-?pwd/.test(act)) return 'reset'

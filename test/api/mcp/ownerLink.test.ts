@@ -2,8 +2,8 @@
  * Tests mail that waits for approval when it is sent over MCP revision 2026-07-28. The MCP host shows a link to the
  * owner, and then repeats the tool call.
  */
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
-import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { whileFailing } from '../../support/database/failingStatements.ts'
 import { heldAgent, heldPath } from '../../support/mail/held.ts'
 import { type Sink, startSink } from '../../support/mail/sink.ts'
 import { connectMcp } from '../../support/mcp.ts'
@@ -94,21 +94,7 @@ test('an MCP host that can show links gets a link to the console, and learns the
 })
 
 test('if the database fails after a mail was accepted, the tool still reports that the mail is held', async () => {
-  const { query } = pg.Client.prototype
-  const spy = spyOn(pg.Client.prototype, 'query').mockImplementation(function (
-    this: pg.Client,
-    ...args: any[]
-  ) {
-    const text = String(args[0]?.text ?? args[0])
-    if (!text.includes('from approvals')) return query.apply(this, args as never)
-    throw new Error('the connection is lost')
-  } as never)
-  let answer: any
-  try {
-    answer = await send()
-  } finally {
-    spy.mockRestore()
-  }
+  const answer = await whileFailing('from approvals', () => send())
   expect(answer.result.structuredContent).toMatchObject({ deliveryStatus: 'held' })
 })
 

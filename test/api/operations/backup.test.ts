@@ -29,7 +29,7 @@ const backUp = async (target: string): Promise<{ code: number | string; error: s
   return { code: await backup.exited, error: backup.stderr() }
 }
 
-test('of two backups with the same name at the same time, one succeeds and is complete, and the other says why it failed', async () => {
+test('if two backups with the same name run at the same time, one is complete, and the other reports that the folder exists', async () => {
   const target = join(folder, 'backups', 'today')
   const ends = await Promise.all([backUp(target), backUp(target)])
   expect(ends.map(({ code }) => code).toSorted()).toEqual([0, 78])

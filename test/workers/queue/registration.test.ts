@@ -39,6 +39,14 @@ const startUntilUp = (started: PoolSettings) =>
 const queue = (pool: Parameters<typeof transaction>[0], domain: string) =>
   transaction(pool, (db) => addJob(db, { task: 'verify_domain', payload: { domain }, key: domain }))
 
+/** Returns the number of jobs that worker pools have fetched and not finished. */
+async function countFetched(pool: Parameters<typeof transaction>[0]): Promise<number | null> {
+  const { rowCount } = await pool.query(
+    'select from graphile_worker.jobs where locked_at is not null',
+  )
+  return rowCount
+}
+
 for (const moment of MOMENTS) {
   test(`a worker pool starts, works and registers once if its database connection is cut ${moment} any round trip of its start`, async () => {
     await using database = await createTestDatabase()
@@ -99,12 +107,10 @@ test('a worker pool does not run a fetched job that still waits if another worke
   await queue(database.pool, 'held.example')
   await waitFor('the first job to run', () => runs.length === 1)
   await queue(database.pool, 'waiting.example')
-  await waitFor('the second job to be fetched', async () => {
-    const { rows } = await database.pool.query(
-      'select from graphile_worker.jobs where locked_at is not null',
-    )
-    return rows.length === 2
-  })
+  await waitFor(
+    'the second job to be fetched',
+    async () => (await countFetched(database.pool)) === 2,
+  )
   // The first worker pool is cut off from the database for so long that it counts as dead. The jobs of the first worker
   // pool then go to the second worker pool.
   proxy.refuse()
@@ -151,12 +157,10 @@ test('a worker pool that cannot register itself runs no job that it fetches, bec
   proxy.refuse((startup) => startup.includes('(alive)'))
   await waitFor('the first pool to lose its registration', async () => !(await registered()))
   await queue(database.pool, 'one.example')
-  await waitFor('the first pool to fetch the job', async () => {
-    const { rows } = await database.pool.query(
-      'select from graphile_worker.jobs where locked_at is not null',
-    )
-    return rows.length === 1
-  })
+  await waitFor(
+    'the first pool to fetch the job',
+    async () => (await countFetched(database.pool)) === 1,
+  )
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)
     return dead.length > 0

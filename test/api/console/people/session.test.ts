@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
-import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createSignInLink,
   deleteStaleSessions,
   hasSignedIn,
 } from '../../../../sql/account/people/consoleSessions.ts'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
+import { whileFailing } from '../../../support/database/failingStatements.ts'
 import { withinOneMinute } from '../../../support/rateWindow.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 
@@ -34,20 +34,8 @@ test('a sign-in link signs a person in only once, even if it is used concurrentl
 
 test('a sign-in link can be used again if the database failed before the person was signed in', async () => {
   const token = await newToken()
-  const { query } = pg.Client.prototype
-  const spy = spyOn(pg.Client.prototype, 'query').mockImplementation(function (
-    this: pg.Client,
-    ...args: any[]
-  ) {
-    const text = String(args[0]?.text ?? args[0])
-    if (!text.includes('into audit_log')) return query.apply(this, args as never)
-    throw Object.assign(new Error('the server stops'), { code: '57P01' })
-  } as never)
-  try {
-    expect((await stranger().post('/sessions', { token })).status).toBe(503)
-  } finally {
-    spy.mockRestore()
-  }
+  const first = await whileFailing('into audit_log', () => stranger().post('/sessions', { token }))
+  expect(first.status).toBe(503)
   const { rowCount } = await service.database.pool.query('select from console_sessions')
   const second = await stranger().post('/sessions', { token })
   expect(second.status).toBe(201)

@@ -46,7 +46,7 @@ test('payments that are decided together never exceed the mandate’s number of 
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])
 })
 
-test('of two runs of one purchase that are decided together, only one signs a payment', async () => {
+test('if two runs of one purchase stand in the same group, only one run signs a payment', async () => {
   const purse = await newPurse()
   const wanted = await purse.wanted(10_000n)
   expect(await purse.reserve([wanted, wanted])).toEqual(['signed', 'not_due'])
