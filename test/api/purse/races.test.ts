@@ -58,10 +58,13 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   )
   const errors = all.filter(({ status }) => status >= 300)
   expect(errors).toEqual([])
+  // No response answers two requests.
+  expect(new Set(all.map(({ body }) => body.purchaseId)).size).toBe(PAYMENTS)
   const ended: PurchaseView[] = await Promise.all(
     all.map(({ body }) =>
       waitFor('the end', async () => {
         const found = await buyer.purchase(body.purchaseId)
+        expect(found.purchaseId).toBe(body.purchaseId)
         return found.state === 'pending' ? null : found
       }),
     ),

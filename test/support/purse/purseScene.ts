@@ -6,7 +6,7 @@ import { type Address, type Hex, parseAbiItem } from 'viem'
 import type { PaymentPayload } from '../../../shared/till/x402.ts'
 import { decodePaymentHeader } from '../../../shared/till/x402.ts'
 import { encodeHeader } from '../../../shared/till/x402v2.ts'
-import type { Agent } from '../service.ts'
+import type { Agent, Client } from '../service.ts'
 import {
   fund,
   payTo,
@@ -90,8 +90,15 @@ export async function newBuyer(
  */
 export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof Agent | 'address'> {
   const base = `/v0/platform/projects/${agent.project.id}`
-  const purchase = async (id: string) =>
-    (await agent.get(`/v0/purse/payments/${id}?timeout=40`)).body as PurchaseView
+  const read = async <Found>(client: Client, path: string): Promise<Found> =>
+    waitFor(`a response of ${path}`, async () => {
+      const { status, body } = await client.get(path)
+      // A busy service refuses a request with status 503. Without this check, the error would count as a purchase.
+      if (status === 503) return null
+      if (status !== 200) throw new Error(JSON.stringify(body))
+      return body
+    })
+  const purchase = (id: string) => read<PurchaseView>(agent, `/v0/purse/payments/${id}?timeout=40`)
   return {
     async giveMandate(terms = {}) {
       const given = await service.platform.post(`${base}/mandates`, {
@@ -105,8 +112,7 @@ export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof 
       if (given.status !== 201) throw new Error(JSON.stringify(given.body))
       return (given.body as { mandateId: string }).mandateId
     },
-    mandate: async (id) =>
-      (await service.platform.get(`${base}/mandates/${id}`)).body as Record<string, string>,
+    mandate: (id) => read(service.platform, `${base}/mandates/${id}`),
     async pay(url, { key = `key-${++keys}`, timeout = 40, ...more } = {}) {
       const answer = await agent.post(
         `/v0/purse/pay?timeout=${timeout}`,
