@@ -6,6 +6,7 @@ export const BODY_OMITTED = [
   'unknown-encoding',
   'too-many-layers',
   'too-slow',
+  'masking-failed',
 ] as const
 
 /**

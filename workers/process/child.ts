@@ -174,7 +174,7 @@ function startChild<Request, Result>(
     rest() {
       resting = setTimeout(() => {
         onEnd(self)
-        child.kill()
+        child.kill('SIGKILL')
       }, IDLE_MS)
       resting.unref()
     },
@@ -184,9 +184,11 @@ function startChild<Request, Result>(
 
 /**
  * Answers the requests of the parent process one after the other, and ends when the parent ends, even in the middle of
- * a request.
+ * a request. The process ignores SIGTERM and SIGINT. systemd and a terminal send these signals to all processes of a
+ * service at once, and the parent still waits for the answer then.
  */
 export function serveParent<Request, Result>(work: (request: Request) => Promise<Result>): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {})
   new Worker(new URL('./orphanGuard.ts', import.meta.url)).unref()
   process.on('message', async (request: Request) => {
     const before = process.cpuUsage()

@@ -65,19 +65,21 @@ export const createVerifyEndpoint =
       // its server.
       const isOfOthers = payTo !== null && payees.length > 0 && !payees.includes(payTo)
       if (judgement.status === 'unreachable' || isOfOthers) {
-        await queueAt(pool, endpointId, AGAIN_MS)
+        // If the seller has asked for a check in the meantime, the job of that check keeps its earlier time.
+        await queueAt(pool, endpointId, AGAIN_MS, { keepsTime: true })
       }
     } finally {
       turn.leave()
     }
   }
 
-const queueAt = (db: Queryable, endpointId: string, inMs: number) =>
+const queueAt = (db: Queryable, endpointId: string, inMs: number, { keepsTime = false } = {}) =>
   addJob(db, {
     task: 'verify_endpoint',
     payload: { endpointId },
     key: `verify_endpoint:${endpointId}`,
     runAt: new Date(Date.now() + inMs),
+    keepsTime,
   })
 
 /** Reads the OpenAPI document of an endpoint, and stores the parts that an x402 challenge can contain. */

@@ -18,6 +18,13 @@ const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1
  */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 
+/**
+ * Holds the pauses before each attempt to mask a response, in milliseconds. The service has the response only once,
+ * because it never repeats a request with a secret. If the operating system kills a masking process, another process
+ * masks the response.
+ */
+const PAUSES_MS = [0, 500, 3_000]
+
 /** Masks secrets in HTTP responses. Each HTTP response is masked in a child process with limits on time and memory. */
 export type AnswerMasker = {
   /**
@@ -26,8 +33,8 @@ export type AnswerMasker = {
    */
   delayMs(projectId: string): number
   /**
-   * Returns the masked response for the caller. If masking exceeds its limit of time or memory, the caller gets a
-   * response without content.
+   * Returns the masked response for the caller. If masking exceeds its limit of time or memory, or if each masking
+   * process dies, the caller gets a response without content.
    */
   mask(answer: ReceivedAnswer, secrets: readonly string[], projectId: string): Promise<UseAnswer>
 }
@@ -46,15 +53,21 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
     async mask(answer, secrets, projectId) {
       const leave = await turns.enter(projectId)
       try {
-        const { result, cpuMs } = await children.run({ answer, secrets })
-        budget.charge(projectId, cpuMs)
-        return result
-      } catch (error) {
-        // The error message of the masking may contain a part of the response, so the service shows this error message
-        // to nobody.
-        if (!(error instanceof ChildError)) throw error
-        budget.charge(projectId, error.cpuMs)
-        return withoutContent(answer.status, 'too-slow')
+        for (const pauseMs of PAUSES_MS) {
+          await Bun.sleep(pauseMs)
+          try {
+            const { result, cpuMs } = await children.run({ answer, secrets })
+            budget.charge(projectId, cpuMs)
+            return result
+          } catch (error) {
+            // The error message of the masking may contain a part of the response, so the service shows this error
+            // message to nobody.
+            if (!(error instanceof ChildError)) throw error
+            budget.charge(projectId, error.cpuMs)
+            if (!error.isAccident) return withoutContent(answer.status, 'too-slow')
+          }
+        }
+        return withoutContent(answer.status, 'masking-failed')
       } finally {
         leave()
       }

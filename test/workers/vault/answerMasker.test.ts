@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
+import { spawnSync } from 'node:child_process'
 import { createAnswerMasker } from '../../../workers/vault/answerMasker.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 const answerOf = (body: string) => ({
   ...{ status: 200, statusText: 'OK', headers: ['x-echo', 'correct horse'], truncated: false },
@@ -36,4 +38,45 @@ test('a process that masks secrets is killed if the process takes too much memor
   const masker = createAnswerMasker({ ...LIMITS, memoryMaxBytes: 1 })
   const shown = await masker.mask(answerOf('%41'.repeat(300_000)), ['correct horse'], 'prj_a')
   expect(shown.bodyOmitted).toBe('too-slow')
+})
+
+/** Returns the process ids of the masking processes that this process has started. */
+const maskers = (): number[] =>
+  spawnSync('pgrep', ['-P', String(process.pid), '-f', 'maskerMain'], { encoding: 'utf8' })
+    .stdout.split('\n')
+    .filter((line) => line !== '')
+    .map(Number)
+
+const started = (before: readonly number[]) =>
+  waitFor('a masking process', () => maskers().find((pid) => !before.includes(pid)))
+
+// If the service masks this body, a process is busy for a second or more.
+const large = answerOf(`${'%41'.repeat(300_000)} correct horse`)
+
+test('the caller gets the response although systemd sends SIGTERM to the masking process, or the kernel kills the masking process', async () => {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    const before = maskers()
+    const masked = createAnswerMasker().mask(large, ['correct horse'], 'prj_a')
+    process.kill(await started(before), signal)
+    const { body, bodyOmitted } = await masked
+    expect([signal, bodyOmitted, body?.slice(-8)]).toEqual([signal, null, '[masked]'])
+  }
+})
+
+test('if the kernel kills each masking process, the caller gets only the status and the reason', async () => {
+  const before = maskers()
+  let isDone = false
+  const masked = createAnswerMasker()
+    .mask(large, ['correct horse'], 'prj_a')
+    .finally(() => {
+      isDone = true
+    })
+  while (!isDone) {
+    const pid = maskers().find((other) => !before.includes(other))
+    if (pid !== undefined) process.kill(pid, 'SIGKILL')
+    await Bun.sleep(1)
+  }
+  expect(await masked).toEqual({
+    ...{ status: 200, statusText: '', headers: {}, body: null, bodyOmitted: 'masking-failed' },
+  })
 })

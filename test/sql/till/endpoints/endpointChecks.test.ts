@@ -167,3 +167,22 @@ test('of two checks of an endpoint that overlap, only the check that began later
   expect(await record('failed', slower!)).toBeNull()
   expect(await record('verified', last!)).toBeInstanceOf(Date)
 })
+
+test('if a seller asks for a check while another check runs, the result of the running check does not end the wait for the new check', async () => {
+  const { id } = await newEndpoint()
+  const url = `https://a.example/${id}`
+  const startedAt = (await startEndpointCheck(pool, id))!
+  await change(id, `check_started_at = check_started_at - interval '1 second'`)
+  await checkEndpoint(pool, { id, urlPattern: url })
+  const found = { detail: '', versions: [], payees: [], seen: {} } as const
+  const early = new Date(startedAt.getTime() - 1_000)
+  await recordVerification(pool, { id, url, status: 'unreachable', startedAt: early, ...found })
+  expect(await findEndpointCheck(pool, id)).toMatchObject({
+    status: 'unreachable',
+    queuedMs: expect.any(Number),
+    isRunning: false,
+  })
+  const last = (await startEndpointCheck(pool, id))!
+  await recordVerification(pool, { id, url, status: 'verified', startedAt: last, ...found })
+  expect(await findEndpointCheck(pool, id)).toMatchObject({ status: 'verified', queuedMs: null })
+})
