@@ -78,11 +78,12 @@ export const addPayloadsFrom = (
 /**
  * Writes the SQL condition that no job with a given key will run, because the job is missing or has failed for good.
  * Queries that search for work without a job use this condition. A job fails for good after its last attempt, for
- * example while a master key is missing.
+ * example while a master key is missing. A job that runs for the last time still counts.
  * @param key is an SQL expression.
  */
 export const hasNoJob = (key: string): string =>
-  `not exists (select from graphile_worker._private_jobs j where j.key = ${key} and j.attempts < j.max_attempts)`
+  `not exists (select from graphile_worker._private_jobs j
+               where j.key = ${key} and (j.attempts < j.max_attempts or j.locked_at is not null))`
 
 /**
  * Deletes superseded jobs that no worker process is running. If a caller adds the key of a running job again, Graphile

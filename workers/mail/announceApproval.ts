@@ -14,6 +14,7 @@ import {
   findNotice,
   type Notice,
   recordNotice,
+  recordNotified,
 } from '../../sql/mail/approval/heldAnnouncements.ts'
 import { decideHeld } from '../../sql/mail/approval/heldMails.ts'
 import { heldBytes, readHeldMails } from '../../sql/mail/approval/heldReads.ts'
@@ -97,14 +98,16 @@ async function notify(
   const { pool, transport } = sender
   const act = await readAct(pool, approval)
   if (act === null) return
-  const done: string[] = []
+  let deferred = 0
   for (const address of notice.addresses) {
     const content = await noticeFor(sender, { approval, notice, act, address })
-    if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
+    // If the service did not record each notification at once, an error at a later address would send the earlier
+    // notifications again.
+    if ((await sendServiceMail(sender, content)).isDeferred) deferred++
+    else await sender.outcomes.record(() => recordNotified(pool, approval.id, address))
   }
-  const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
-  // If the service did not record that it sent the notifications, a retry would send the same notifications again.
-  await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
+  const again = deferred === 0 ? null : nextAttempt(transport, notice)
+  await sender.outcomes.record(() => recordNotice(pool, approval.id, again))
 }
 
 /** Reads the mail or payment that the owner decides about. Returns `null` if the mail or payment no longer exists. */

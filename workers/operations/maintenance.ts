@@ -12,6 +12,7 @@ import { storeServiceRetention } from '../../sql/account/projects/retention.ts'
 import { createPool, type Pool } from '../../sql/db.ts'
 import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
+import { requeueLostApprovals } from '../../sql/mail/approval/heldAnnouncements.ts'
 import { forgetUnanswered, requeueExpansions } from '../../sql/mail/calendar/instances.ts'
 import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
 import { requeueLostReadings } from '../../sql/mail/messages/pendingTexts.ts'
@@ -62,6 +63,10 @@ const SEARCHES: readonly Step[] = [
   async (pool, log) => {
     const lost = await requeueLostMail(pool)
     if (lost > 0) log.warn({ lost }, 'mail without a job was queued again')
+  },
+  async (pool, log) => {
+    const lost = await requeueLostApprovals(pool)
+    if (lost > 0) log.warn({ lost }, 'approval requests without a job were queued again')
   },
 ]
 const CLEANINGS: readonly Step[] = [

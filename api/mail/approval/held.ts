@@ -6,6 +6,7 @@ import type { Queryable } from '../../../sql/db.ts'
 import { editHeld } from '../../../sql/mail/approval/editHeld.ts'
 import { decideHeld, type HeldDecision } from '../../../sql/mail/approval/heldMails.ts'
 import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
+import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { PageQuery } from '../../http/operation.ts'
 import { cutPage, readPage } from '../../http/page.ts'
@@ -61,19 +62,22 @@ export async function readHeldRequest(
   // of the earlier bytes, and the service refuses an approval with this hash.
   const composed = await heldBytes(services, about)
   const mails = await readHeldMails(services.pool, about.projectId, [about.messageId], WHOLE_CHARS)
-  return toHeldRequest(approval, mails.get(about.messageId), composed?.hash ?? null)
+  const hash = composed?.hash ?? approval.contentHash
+  return toHeldRequest(approval, mails.get(about.messageId), hash)
 }
 
 /**
- * Returns the bytes of the mail that waits for an approval. @throws {ApiError} 404 for an unknown approval request or
- * mail.
+ * Returns the bytes of the mail of an approval request. @throws {ApiError} 404 for an unknown approval request or mail,
+ * 410 if the retention of the project has removed the bytes.
  */
 export async function readHeldBytes(services: Services, wanted: Wanted): Promise<Buffer> {
   const { subject: messageId } = await requested(services, wanted)
   const { projectId } = wanted
   const composed = await heldBytes(services, { projectId, messageId })
-  if (composed === null) throw notFound('Message not found')
-  return composed.bytes
+  if (composed !== null) return composed.bytes
+  const mail = await findOutboundContent(services.pool, projectId, messageId)
+  if (mail === null) throw notFound('Message not found')
+  throw new ApiError(410, 'expired', 'The original of this message is no longer kept')
 }
 
 type Wanted = { projectId: string; approvalId: string }

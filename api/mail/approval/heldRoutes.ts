@@ -112,7 +112,7 @@ export const heldRoutes = (services: Services) =>
             schema: t.String(),
             example: 'Subject: Offer\r\n\r\nShall I order?\r\n',
           },
-          errors: { 404: 'Request not found' },
+          errors: { 404: 'Request not found', 410: 'The bytes are no longer kept' },
         }),
       },
     )

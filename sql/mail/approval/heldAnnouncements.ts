@@ -1,13 +1,13 @@
 import { APPROVERS } from '../../account/approvalLinks.ts'
 import type { Approval } from '../../account/approvals.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
-import { addJob } from '../../queue/jobs.ts'
+import { addJob, hasNoJob } from '../../queue/jobs.ts'
 import { lockUnsent } from '../outbound/unsentMails.ts'
 import { tellOfHeld } from './heldMails.ts'
 
 /**
  * Announces that a mail is held for approval. The function makes the announcement only once. The function stores the
- * event and the webhook deliveries. The function also queues the job that ends the approval request at its expiry.
+ * event and the webhook deliveries.
  * @returns false if the held mail no longer waits for a decision.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
@@ -20,14 +20,40 @@ export async function announceHeld(pool: Pool, approval: Approval): Promise<bool
       [approval.id],
     )
     if (rowCount === 0) return true
-    await addJob(db, {
-      task: 'expire_approval',
-      payload: { approvalId: approval.id },
-      key: `expire_approval:${approval.id}`,
-      runAt: approval.expiresAt,
-    })
     await tellOfHeld(db, held.messageRow, 'message.held')
     return true
+  })
+}
+
+const LOST_AFTER = '60 seconds'
+const LOST_BATCH = 100
+
+/**
+ * Queues the jobs that announce or end waiting approval requests, if the jobs are missing or have failed for good. The
+ * job that announces a mail fails for good if the object store lacks the mail's content for days.
+ * @returns the number of jobs that the function queued again.
+ */
+export function requeueLostApprovals(pool: Pool): Promise<number> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{
+      task: 'announce_approval' | 'expire_approval'
+      id: string
+      run_at: Date | null
+    }>(
+      `select d.task, a.id, d.run_at
+       from approvals a join projects p on p.id = a.project_id cross join lateral (values
+         ('announce_approval', null::timestamptz, a.kind = 'mail' and a.announced_at is null),
+         ('expire_approval', a.expires_at, true)) d (task, run_at, is_due)
+       where a.state = 'waiting' and a.requested_at < clock_timestamp() - interval '${LOST_AFTER}'
+         and p.deleted_at is null and d.is_due and ${hasNoJob("d.task || ':' || a.id")}
+       limit ${LOST_BATCH}`,
+    )
+    for (const { task, id, run_at: runAt } of rows) {
+      const key = `${task}:${id}`
+      const payload = { approvalId: id }
+      await addJob(db, { task, payload, key, ...(runAt === null ? {} : { runAt }) })
+    }
+    return rows.length
   })
 }
 
@@ -61,24 +87,30 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
   return rows[0] === undefined || rows[0].addresses.length === 0 ? null : rows[0]
 }
 
+/** Records that an email address needs no further notification about an approval request. */
+export async function recordNotified(
+  db: Queryable,
+  approvalId: string,
+  address: string,
+): Promise<void> {
+  await db.query(
+    `update approval_links set notified_at = clock_timestamp()
+     where approval_id = $1 and address = $2 and notified_at is null`,
+    [approvalId, address],
+  )
+}
+
 /**
  * Records that the service has tried to send the notifications about an approval request.
- * @param done lists the email addresses that need no further attempt, because their notification was sent or can never
- * be sent.
  * @param again is the time of the next attempt to notify the other email addresses. Null means that the service makes
  * no further attempt to notify anybody.
  */
 export async function recordNotice(
   pool: Pool,
   approvalId: string,
-  { done, again }: { done: readonly string[]; again: Date | null },
+  again: Date | null,
 ): Promise<void> {
   await transaction(pool, async (db) => {
-    await db.query(
-      `update approval_links set notified_at = clock_timestamp()
-       where approval_id = $1 and address = any ($2) and notified_at is null`,
-      [approvalId, done],
-    )
     await db.query(
       `update approvals set notice_attempts = notice_attempts + 1,
          notified_at = case when $2 then clock_timestamp() end

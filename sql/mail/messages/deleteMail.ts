@@ -122,6 +122,13 @@ export async function deleteRows(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],
   )
+  // A batch of new mail locks the threads, and then counts the storage of the project. The deletion of a message also
+  // counts the storage, so it locks the threads before.
+  await db.query(
+    `select from threads where row in (select thread_row from messages where row = any ($1::bigint[]))
+     order by row for update`,
+    [rows],
+  )
   const freed = await db.query<FreedQuota>(
     `select (m.created_at at time zone 'UTC')::date::text as day, count(*)::int as recipients
      from messages m join outbound_recipients r on r.message_row = m.row

@@ -43,7 +43,8 @@ export type Kept = { rawId: string; isOurs: boolean }
 /**
  * Returns the stored bytes of a message. If no bytes are stored, the function composes and signs the message once. All
  * readers and delivery attempts then use the same bytes.
- * @returns null if the message is deleted.
+ * @returns null if the message is deleted, or if the retention of the project has removed the bytes. A second
+ * composition would have other bytes than the mail that was sent.
  */
 export async function composedMail(
   stores: MailStores,
@@ -51,7 +52,8 @@ export async function composedMail(
 ): Promise<{ rawId: string; bytes: Buffer } | null> {
   const { pool, keep } = stores
   const blobs = stores.blobs.of(mail.projectId)
-  const { messageRow, rawId } = mail
+  const { messageRow, rawId, isRawExpired } = mail
+  if (isRawExpired) return null
   if (rawId !== null) return { rawId, bytes: await readRawMail(pool, blobs, rawId) }
   const bytes = await composeOutbound(stores, mail)
   const composed = {

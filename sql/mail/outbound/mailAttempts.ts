@@ -252,13 +252,11 @@ export function requeueLostMail(pool: Pool): Promise<number> {
          and ${hasNoJob("'send_mail:' || o.message_row")}
        order by o.next_attempt_at limit ${LOST_BATCH} for no key update skip locked`,
     )
-    // Another process may have queued the mail again since the first statement began. A job that runs for the last time
-    // also sends the mail. A second job would then send the mail twice.
+    // Another process may have queued the mail again since the first statement began. A second job would send the mail
+    // twice.
     const { rows: lost } = await db.query<{ message_row: string }>(
       `select r.message_row from unnest($1::bigint[]) r (message_row)
-       where not exists (
-         select from graphile_worker._private_jobs j
-         where j.key = 'send_mail:' || r.message_row and (j.attempts < j.max_attempts or j.locked_at is not null))`,
+       where ${hasNoJob("'send_mail:' || r.message_row")}`,
       [overdue.map(({ message_row }) => message_row)],
     )
     for (const { message_row: messageRow } of lost) {

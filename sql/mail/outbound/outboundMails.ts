@@ -12,6 +12,8 @@ export type OutboundContent = {
   hasAttachments: boolean
   messageRow: string
   rawId: string | null
+  /** Tells whether the retention of the project has removed the bytes of the mail. */
+  isRawExpired: boolean
   messageId: string
   fromAddress: string
   fromName: string
@@ -63,6 +65,7 @@ type ContentRow = {
   has_attachments: boolean
   message_row: string
   raw_id: string | null
+  raw_expired: boolean
   message_id: string
   from_addresses: string[]
   from_name: string
@@ -92,7 +95,7 @@ type OutboundRow = ContentRow & {
  * Lists the SQL columns of a {@link ContentRow}, from the tables outbound_mails (alias o), messages (alias m) and
  * projects (alias p).
  */
-const CONTENT = `o.message_row, o.project_id, m.raw_id, m.message_id, m.from_addresses,
+const CONTENT = `o.message_row, o.project_id, m.raw_id, m.raw_expired, m.message_id, m.from_addresses,
         coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
         o.unsubscribe, o.headers, o.names, coalesce(m.send_at, m.created_at) as date,
@@ -103,6 +106,7 @@ const contentOf = (row: ContentRow): OutboundContent => ({
   hasAttachments: row.has_attachments,
   messageRow: row.message_row,
   rawId: row.raw_id,
+  isRawExpired: row.raw_expired,
   messageId: row.message_id,
   fromAddress: row.from_addresses[0]!,
   fromName: row.from_name,

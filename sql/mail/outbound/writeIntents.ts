@@ -140,7 +140,7 @@ const CHARGES = `
 
 /**
  * Queues a job for each mail, which sends the mail. If a mail is held for approval, stores an approval request and
- * queues the job that announces this request. The job that reads calendar files runs without delay. The same job also
+ * queues the jobs that announce and end this request. The job that reads calendar files runs without delay. The same job also
  * reads other attachments, and itself decides when it may read each attachment.
  */
 const JOBS = `
@@ -148,13 +148,15 @@ const JOBS = `
     insert into approvals (id, project_id, kind, subject, requested_at, expires_at)
     select approval_id, project_id, 'mail', message_id, now, now + make_interval(hours => approval_hours)
     from placed where status = 'held'
-    returning id
+    returning id, expires_at
   ), due as (
     select 'send_mail' as task, json_build_object('messageRow', message_row::text) as payload,
       'send_mail:' || message_row as key, send_at as run_at
     from placed where status <> 'held'
     union all
     select 'announce_approval', json_build_object('approvalId', id), 'announce_approval:' || id, null from requested
+    union all
+    select 'expire_approval', json_build_object('approvalId', id), 'expire_approval:' || id, expires_at from requested
     union all
     select 'read_attachments', json_build_object('projectId', project_id), 'read_attachments:' || project_id, null
     from placed where calendar is not null and status <> 'held' group by project_id

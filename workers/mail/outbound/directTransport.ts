@@ -12,7 +12,13 @@ import {
   outcomesOfSuccess,
   type SmtpFailure,
 } from './smtpOutcome.ts'
-import type { Envelope, OutgoingMail, Report, Transport } from './transport.ts'
+import {
+  type Envelope,
+  type OutgoingMail,
+  REPLY_TIMEOUT_MS,
+  type Report,
+  type Transport,
+} from './transport.ts'
 
 export type DirectOptions = MailHostsOptions & {
   /** Holds the port of mail hosts, 25 by default. Only tests set another port for mail hosts. */
@@ -32,11 +38,6 @@ const CONNECT_TIMEOUT_MS = 30_000
  * respond occupies a job slot for each of its addresses.
  */
 const GREETING_TIMEOUT_MS = 60_000
-/**
- * Limits how long the service waits for the reply to one SMTP command. RFC 5321 §4.5.3.2 allows a wait of five minutes
- * for most SMTP commands, and a wait of ten minutes for the reply to the message.
- */
-const SOCKET_TIMEOUT_MS = 10 * 60_000
 /**
  * Limits the time of a whole SMTP connection, because a mail host that sends single bytes again and again resets the
  * other timeouts.
@@ -208,7 +209,7 @@ function connectTo(
     },
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: GREETING_TIMEOUT_MS,
-    socketTimeout: SOCKET_TIMEOUT_MS,
+    socketTimeout: REPLY_TIMEOUT_MS,
   })
   const { promise: broken, resolve: fail } = Promise.withResolvers<Broken>()
   const { promise: opened, resolve: open } = Promise.withResolvers<Broken | null>()

@@ -5,11 +5,16 @@ import { createOutage } from '../../../shared/process/outage.ts'
 import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
 import { relayTls, untrusted } from './relayTls.ts'
 import { isRefusal, outcomesOfFailure, outcomesOfSuccess, type SmtpFailure } from './smtpOutcome.ts'
-import type { Consignment, Envelope, Report, Transport } from './transport.ts'
+import {
+  type Consignment,
+  type Envelope,
+  REPLY_TIMEOUT_MS,
+  type Report,
+  type Transport,
+} from './transport.ts'
 
 const CONNECTIONS_MAX = 5
 const CONNECT_TIMEOUT_MS = 20_000
-const SOCKET_TIMEOUT_MS = 60_000
 
 /**
  * Returns one consignment (recipients that the service serves together) with all recipients of a mail. The smarthost
@@ -55,7 +60,7 @@ export function createRelayTransport(
     ...relayOptions(settings, ownName),
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: SOCKET_TIMEOUT_MS,
+    socketTimeout: REPLY_TIMEOUT_MS,
   })
   /** Logs a TLS failure of the SMTP relay, at most once a minute. */
   const explained = (failure: SmtpFailure): SmtpFailure => {

@@ -2,6 +2,13 @@ import type { MailRoute } from '../../../shared/mail/mailRetry.ts'
 import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
 
 /**
+ * Limits how long the service waits for the reply to one SMTP command. RFC 5321 §4.5.3.2 allows a wait of five minutes
+ * for most SMTP commands, and a wait of ten minutes for the reply to the message. If the service left earlier, a server
+ * that is still checking the message would deliver it, and the service would send it again.
+ */
+export const REPLY_TIMEOUT_MS = 10 * 60_000
+
+/**
  * Describes the SMTP envelope of one copy of a message. Each recipient gets a copy of the message with a separate
  * envelope sender.
  */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import type { Services } from '../../../../api/http/services.ts'
 import { readHeldRequest } from '../../../../api/mail/approval/held.ts'
+import { expireRawMail } from '../../../../sql/mail/messages/expireMail.ts'
 import { startPool } from '../../../../workers/queue/pool.ts'
 import { outboundRunner } from '../../../../workers/runners/outbound.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
@@ -392,6 +393,32 @@ test('if nobody decides about a held mail, it expires and is never sent', async 
   await untilStatus(agent, second.messageId, 'expired')
   expect((await events(agent)).filter(({ type }) => type === 'message.rejected')).toHaveLength(2)
   expect([copies(messageId), copies(second.messageId)]).toEqual([[], []])
+})
+
+test('after the retention has removed the bytes of an approved mail, the approval request keeps the approved hash and composes no new bytes', async () => {
+  const agent = await heldAgent(service)
+  const { messageId } = await sendMail(agent)
+  const held = await requestOf(service, agent, messageId)
+  await approve(agent, held)
+  await untilStatus(agent, messageId, 'sent')
+  await service.platform.patch(`/v0/platform/projects/${agent.project.id}`, {
+    retention: { rawMail: 1 },
+  })
+  const { pool } = service.database
+  await pool.query(
+    `update messages set created_at = created_at - interval '25 hours' where message_id = $1`,
+    [messageId],
+  )
+  expect(await expireRawMail(pool, agent.project.id, new Date())).toBe(1)
+  const path = heldPath(agent, held.approvalId)
+  const { body } = await service.platform.get(path)
+  expect([body.state, body.sha256]).toEqual(['approved', held.sha256])
+  for (const answer of [
+    await service.platform.get(`${path}/raw`),
+    await agent.get(`${messagePath(messageId)}/raw`),
+  ]) {
+    expect([answer.status, answer.body.error]).toEqual([410, 'expired'])
+  }
 })
 
 test('the worker refuses to send a mail whose bytes differ from the approved bytes', async () => {

@@ -7,6 +7,8 @@ import {
   announceHeld,
   findNotice,
   recordNotice,
+  recordNotified,
+  requeueLostApprovals,
 } from '../../../../sql/mail/approval/heldAnnouncements.ts'
 import { cancelMail } from '../../../../sql/mail/outbound/cancelMail.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -73,7 +75,6 @@ describe('the service announces a held mail', () => {
     expect(await announceHeld(pool, withdrawn)).toBe(false)
     expect(await announceHeld(pool, { ...(await hold()), subject: '<none@mail.test>' })).toBe(false)
     expect(await eventsOf(pool, withdrawn.projectId)).toEqual([])
-    expect(await runAt(`expire_approval:${withdrawn.id}`)).toBeNull()
   })
 
   test('a held mail is not announced if its approval request is already decided', async () => {
@@ -120,11 +121,13 @@ describe('the service notifies the people who may approve a held mail', () => {
     for (const address of [ADA, EVE]) await link(approval.id, address)
     await link(other.id, ADA)
     const again = new Date(Date.now() + 60_000)
-    await recordNotice(pool, approval.id, { done: [ADA], again })
+    await recordNotified(pool, approval.id, ADA)
+    await recordNotice(pool, approval.id, again)
     expect(await findNotice(pool, approval.id)).toMatchObject({ addresses: [EVE], attempts: 1 })
     expect(await findNotice(pool, other.id)).toMatchObject({ addresses: [ADA], attempts: 0 })
     expect(await runAt(`announce_approval:${approval.id}`)).toEqual(again)
-    await recordNotice(pool, approval.id, { done: [EVE], again })
+    await recordNotified(pool, approval.id, EVE)
+    await recordNotice(pool, approval.id, again)
     expect(await findNotice(pool, approval.id)).toBeNull()
   })
 
@@ -132,7 +135,7 @@ describe('the service notifies the people who may approve a held mail', () => {
     const [approval, other] = [await hold(), await hold()]
     await link(approval.id, ADA)
     await dropJobs(pool)
-    await recordNotice(pool, approval.id, { done: [], again: null })
+    await recordNotice(pool, approval.id, null)
     expect(await runAt(`announce_approval:${approval.id}`)).toBeNull()
     expect(await addressesOf(approval.id)).toBeUndefined()
     expect(await addressesOf(other.id)).toEqual([ADA])
@@ -150,13 +153,42 @@ describe('the service notifies the people who may approve a held mail', () => {
       return rows[0].notified_at
     }
     const again = new Date()
-    await recordNotice(pool, approval.id, { done: [ADA], again })
+    await recordNotified(pool, approval.id, ADA)
+    await recordNotice(pool, approval.id, again)
     await pool.query(
       `update approval_links set notified_at = '2001-01-01' where approval_id = $1`,
       [approval.id],
     )
     const first = await notifiedAt()
-    await recordNotice(pool, approval.id, { done: [ADA], again })
+    await recordNotified(pool, approval.id, ADA)
+    await recordNotice(pool, approval.id, again)
     expect(await notifiedAt()).toEqual(first)
   })
+})
+
+test('an approval request gets its jobs with the mail, and lost or failed jobs are queued again', async () => {
+  const approval = await hold()
+  const keys = [`announce_approval:${approval.id}`, `expire_approval:${approval.id}`] as const
+  const times = async () => [await runAt(keys[0]), await runAt(keys[1])]
+  expect(await times()).toEqual([expect.any(Date), approval.expiresAt])
+  await dropJobs(pool)
+  expect(await requeueLostApprovals(pool)).toBe(0)
+  const age = () =>
+    pool.query(`update approvals set requested_at = requested_at - interval '61 seconds'`)
+  await age()
+  expect(await requeueLostApprovals(pool)).toBeGreaterThanOrEqual(2)
+  expect(await times()).toEqual([expect.any(Date), approval.expiresAt])
+  expect(await requeueLostApprovals(pool)).toBe(0)
+  const failed = (set: string) =>
+    pool.query(`update graphile_worker._private_jobs set attempts = max_attempts, ${set}`)
+  await failed('locked_at = now()')
+  expect(await requeueLostApprovals(pool)).toBe(0)
+  await announceHeld(pool, approval)
+  await failed('locked_at = null')
+  await requeueLostApprovals(pool)
+  const { rows } = await pool.query(
+    'select key from graphile_worker.jobs where key = any ($1) and attempts = 0',
+    [keys],
+  )
+  expect(rows.map(({ key }) => key)).toEqual([keys[1]])
 })

@@ -176,3 +176,21 @@ test('the deletion of a message that was scheduled on an earlier day frees nothi
   expect(await deleteMessage(pool, sent.projectId, sent.messageId)).toBe(true)
   expect(await used()).toEqual(before)
 })
+
+test('the deletion of a message and a reply in the same thread do not deadlock', async () => {
+  const sent = await newSent(pool)
+  const { projectId, threadRow } = sent
+  const { messageId } = await receive(pool, projectId, answer(sent.messageId))
+  await acceptIntents(pool, [newIntent(projectId)], 100)
+  const results = await whileHeld<unknown>(
+    pool,
+    'select from send_quotas where project_id = $1 for update',
+    [projectId],
+    () => [
+      acceptIntents(pool, [newIntent(projectId, { threadRow })], 100),
+      blocked(pool, 1).then(() => deleteMessage(pool, projectId, messageId)),
+    ],
+  )
+  expect(results).toEqual([[expect.objectContaining({ kind: 'accepted' })], true])
+  expect((await threadOf(threadRow)).message_count).toBe(2)
+})
