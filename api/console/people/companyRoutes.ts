@@ -29,6 +29,7 @@ import { signedIn } from './sessionRoutes.ts'
  * seconds for each request, and a step of the sign-in makes two requests.
  */
 const WAIT_MS = 12_000
+const RETRY_S = 2
 
 const Answer = t.Object({
   query: t.String({ maxLength: 8_000, error: "be the query of the provider's answer" }),
@@ -106,7 +107,9 @@ async function reach(
 
 const OVER = 'This sign-in is over: begin again'
 const busy = () =>
-  new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
+  new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again', {
+    'retry-after': String(RETRY_S),
+  })
 
 /**
  * Accepts the redirect with which the identity provider answers a sign-in. The function then waits until a worker has
@@ -126,7 +129,8 @@ async function finish(
   // another browser is never accepted.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
-  if (!(await answerSignIn(pool, id, answer))) throw conflict(OVER)
+  // A browser may repeat its request after a 503. The repeated request waits for the result of the first response.
+  await answerSignIn(pool, id, answer)
   await reach(services, { id, browser, state: 'done' })
   return id
 }
@@ -141,8 +145,9 @@ async function signIn(
   const id = await finish(services, request, query, null)
   const agent = request.headers.get('user-agent')
   const answer = await signedIn(services, request, async (db) => {
-    const personId = await takeSignIn(db, id)
-    return personId === null ? null : startSession(db, { personId, method: 'company', agent })
+    const taken = await takeSignIn(db, id)
+    if (taken === 'taken') throw conflict(OVER)
+    return taken === 'nobody' ? null : startSession(db, { ...taken, method: 'company', agent })
   })
   if (answer !== null) return answer
   await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))

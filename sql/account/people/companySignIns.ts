@@ -107,16 +107,15 @@ export async function openSignIn(
 
 /**
  * Stores the identity provider's response to a sign-in, which comes through the browser. The function stores only the
- * first response to a sign-in. @returns false if the sign-in does not wait for a response.
+ * first response to a sign-in.
  */
-export async function answerSignIn(pool: Pool, id: string, answer: string): Promise<boolean> {
-  return transaction(pool, async (db) => {
+export async function answerSignIn(pool: Pool, id: string, answer: string): Promise<void> {
+  await transaction(pool, async (db) => {
     const { rowCount } = await db.query(
       `update company_sign_ins set state = 'answered', answer = $2 where id = $1 and state = 'open'`,
       [id, answer],
     )
     if (rowCount === 1) await addStep(db, id)
-    return rowCount === 1
   })
 }
 
@@ -150,19 +149,24 @@ const tell = (db: Queryable, id: string) =>
 
 /**
  * Takes the result of a company sign-in, which can be taken only once.
- * @returns the person who has connected the account at the identity provider. Null means that nobody has connected the
- * account, or that the result of the sign-in was used before.
+ * @returns the person who has connected the account at the identity provider. The value `nobody` means that nobody has
+ * connected the account. The value `taken` means that the result of the sign-in was used before.
  */
-export async function takeSignIn(db: Queryable, id: string): Promise<string | null> {
-  const { rows } = await db.query<{ person_id: string }>(
+export async function takeSignIn(
+  db: Queryable,
+  id: string,
+): Promise<{ personId: string } | 'nobody' | 'taken'> {
+  const { rows } = await db.query<{ person_id: string | null }>(
     `with taken as (
        delete from company_sign_ins where id = $1 and state = 'done' and person_id is null returning issuer, subject
      )
      select pe.id as person_id from taken t
-     join people pe on pe.oidc_issuer = t.issuer and pe.oidc_subject = t.subject`,
+     left join people pe on pe.oidc_issuer = t.issuer and pe.oidc_subject = t.subject`,
     [id],
   )
-  return rows[0]?.person_id ?? null
+  if (rows[0] === undefined) return 'taken'
+  const { person_id: personId } = rows[0]
+  return personId === null ? 'nobody' : { personId }
 }
 
 /**

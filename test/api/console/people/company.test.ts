@@ -1,5 +1,6 @@
 /** Tests company sign-in (OpenID Connect) with a real identity provider. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { answerSignIn } from '../../../../sql/account/people/companySignIns.ts'
 import {
   type ConsoleClient,
   consoleClient,
@@ -103,6 +104,20 @@ test('a response of the identity provider can be used once, only in the browser 
   for (const [name, client, path, status] of tries) {
     expect([name, (await client.post(path, { query })).status]).toEqual([name, status])
   }
+})
+
+test('a browser that repeats its request after an interruption is signed in once', async () => {
+  const person = await signInAs(service, 'operator')
+  await connect(person, 'fay')
+  const begun = await withCookies().post('/company-sign-ins', {})
+  const client = withCookies(cookieOf(begun.headers))
+  const { search: query } = await signInAt(begun.body.url, 'fay', service.url)
+  const id = new URLSearchParams(query).get('state')!
+  // The service has stored the response of the identity provider, but the browser has got no response.
+  await answerSignIn(service.database.pool, id, query.slice(1))
+  const repeat = () => client.post('/company-sign-ins/answer', { query })
+  const answers = await Promise.all([repeat(), repeat(), repeat()])
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409, 409])
 })
 
 test('a forged response of the identity provider is refused with a protocol error, and signs nobody in', async () => {
