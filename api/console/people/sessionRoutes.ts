@@ -152,15 +152,19 @@ async function end(services: Services, request: Request, { sessionId }: { sessio
 
 async function signOut(services: Services, request: Request): Promise<Response> {
   const session = sessionOf(request)
-  await audit(services.pool, request, { by: session, action: 'session.end', subject: session.id })
-  await endSession(services.pool, session.id, null)
+  await transaction(services.pool, async (db) => {
+    await endSession(db, session.id, null)
+    await audit(db, request, { by: session, action: 'session.end', subject: session.id })
+  })
   return signedOut(services)
 }
 
 async function signOutEverywhere(services: Services, request: Request): Promise<Response> {
   const by = sessionOf(request)
-  await audit(services.pool, request, { by, action: 'session.end_all', subject: by.person.id })
-  await endSessionsOf(services.pool, by.person.id)
+  await transaction(services.pool, async (db) => {
+    await endSessionsOf(db, by.person.id)
+    await audit(db, request, { by, action: 'session.end_all', subject: by.person.id })
+  })
   return signedOut(services)
 }
 

@@ -182,6 +182,25 @@ test('a console session ends at sign-out, after two idle hours, or after twelve 
   expect((await third.get('/session')).status).toBe(401)
 })
 
+test('if the database fails at a sign-out, the session goes on and the audit log has no entry about its end', async () => {
+  const person = await signIn(service)
+  const audited = async () => {
+    const { rows } = await service.database.pool.query(
+      `select count(*) from audit_log where action like 'session.end%'`,
+    )
+    return rows[0].count
+  }
+  const before = await audited()
+  for (const path of ['/session', '/sessions']) {
+    for (const part of ['delete from console_sessions', 'into audit_log']) {
+      const answer = await whileFailing(part, () => person.delete(path))
+      expect([path, part, answer.status]).toEqual([path, part, 503])
+      expect((await person.get('/session')).status).toBe(200)
+    }
+  }
+  expect(await audited()).toBe(before)
+})
+
 test('an operator’s actions extend the console session, but the page’s regular polling does not', async () => {
   const { pool } = service.database
   const operator = await signIn(service)
