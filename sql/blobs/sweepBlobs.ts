@@ -49,31 +49,69 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
   })
 }
 
+/** Names a row of `dead_blobs` by the columns that order the rows. */
+export type DeadBlob = { diedAt: Date; hash: Buffer }
+
 /**
- * Removes the objects of `dead_blobs` from the object store, several objects at once. If the process crashes, the next
- * call removes at most one batch of objects a second time. If the store refuses to remove an object, the object stays,
- * and the other objects of the batch are removed without delay.
- * @returns the number of removed objects.
- * @throws the first refusal of the store, if the call removed no object.
+ * Removes one batch of objects of `dead_blobs` from the object store, several objects at once. If the process crashes,
+ * the next call removes at most one batch of objects a second time. If the store refuses to remove an object, the object
+ * stays, and the other objects are removed without delay.
+ * @param after is the last row of the previous batch, so that refused objects do not fill every batch. Null begins with
+ * the oldest row.
+ * @returns the number of removed objects, the first refusal of the store, and the last row of the batch. Null in place
+ * of the last row means that no further batch follows.
  */
-export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<number> {
-  let refusal: unknown
-  const count = await transaction(pool, async (db) => {
-    const { rows } = await db.query<{ hash: Buffer }>(
-      `select hash from dead_blobs order by died_at limit ${BATCH} for update skip locked`,
+export async function removeDeadBlobs(
+  pool: Pool,
+  store: ObjectStore,
+  after: DeadBlob | null,
+): Promise<{ removed: number; refusal: unknown; last: DeadBlob | null }> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<DeadBlob>(
+      `select died_at as "diedAt", hash from dead_blobs
+       where $1::timestamptz is null or (died_at, hash) > ($1, $2::bytea)
+       order by died_at, hash limit ${BATCH} for update skip locked`,
+      [after?.diedAt ?? null, after?.hash ?? null],
     )
     const removed: Buffer[] = []
+    let refusal: unknown
+    let last = rows.length < BATCH ? null : rows.at(-1)!
     for (let at = 0; at < rows.length; at += REMOVALS_AT_ONCE) {
       const part = rows.slice(at, at + REMOVALS_AT_ONCE).map(({ hash }) => hash)
       const ends = await Promise.allSettled(part.map((hash) => store.remove(hash.toString('hex'))))
       removed.push(...part.filter((_, n) => ends[n]?.status === 'fulfilled'))
       const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []))
-      if (failures.some((failure) => failure instanceof BlobsAwayError)) break
+      if (failures.some((failure) => failure instanceof BlobsAwayError)) {
+        last = null
+        break
+      }
       refusal ??= failures[0]
     }
     await db.query('delete from dead_blobs where hash = any ($1::bytea[])', [removed])
-    return removed.length
+    return { removed: removed.length, refusal, last }
   })
-  if (count === 0 && refusal !== undefined) throw refusal
-  return count
+}
+
+/**
+ * Removes all objects of `dead_blobs` from the object store, in batches. @param isStopping is called after each batch.
+ * If it returns true, the function ends early.
+ * @throws the first refusal of the store, after the last batch.
+ */
+export async function removeAllDeadBlobs(
+  pool: Pool,
+  store: ObjectStore,
+  isStopping = () => false,
+): Promise<void> {
+  let refusal: unknown
+  let last: DeadBlob | null = null
+  do {
+    const batch: Awaited<ReturnType<typeof removeDeadBlobs>> = await removeDeadBlobs(
+      pool,
+      store,
+      last,
+    )
+    refusal ??= batch.refusal
+    last = batch.last
+  } while (last !== null && !isStopping())
+  if (refusal !== undefined) throw refusal
 }

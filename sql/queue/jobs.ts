@@ -100,14 +100,18 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
 }
 
 /**
- * Deletes jobs that have succeeded. The SQL locks the jobs in the order of their ids, because other SQL statements also
- * lock several of these jobs.
+ * Deletes jobs that have succeeded in a Graphile Worker pool. The SQL locks the jobs in the order of their ids, because
+ * other SQL statements also lock several of these jobs. The SQL keeps a job that another pool has fetched. The SQL also
+ * keeps a job that was unlocked while it ran and then queued again, for example by its own task. Such a job has the same
+ * id and no attempts.
  */
 export const DELETE_DONE_JOBS = {
   name: 'delete-done-jobs',
   text: `
     with done as materialized (
-      select id from graphile_worker._private_jobs where id = any ($1::bigint[]) order by id for update
+      select id from graphile_worker._private_jobs
+      where id = any ($1::bigint[]) and (locked_by = $2 or locked_by is null and attempts > 0)
+      order by id for update
     )
     delete from graphile_worker._private_jobs j using done where j.id = done.id`,
 }

@@ -86,7 +86,11 @@ export async function registerPool(options: {
       id,
     ])
     state = 'held'
-    heartbeat = setInterval(() => client.query('select').catch(lost), HEARTBEAT_MS)
+    heartbeat = setInterval(() => {
+      client.query('select from worker_pools where id = $1', [id]).then(({ rowCount }) => {
+        if (rowCount === 0) lost(new Error('the registration is gone'))
+      }, lost)
+    }, HEARTBEAT_MS)
   } catch (error) {
     await client.end().catch(() => {})
     throw error
@@ -113,7 +117,7 @@ export async function registerPool(options: {
  * @returns the ids of the dead Graphile Worker pools.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
-  const { rows } = await pool.query<{ graphile_pool_id: string }>(
+  const { rows } = await pool.query<{ id: number | null; graphile_pool_id: string }>(
     `with probed as materialized (
        select id, pg_try_advisory_xact_lock(${WORKER_LOCK_CLASS}, id) as free
        from worker_pools where registered_at < clock_timestamp() - interval '1 second'
@@ -122,24 +126,30 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
        update worker_pools w set suspect_since =
          case when p.free then coalesce(case when not $1 then w.suspect_since end, clock_timestamp()) end
        from probed p where p.id = w.id
-       returning w.graphile_pool_id, w.suspect_since
+       returning w.id, w.graphile_pool_id, w.suspect_since
      )
-     select graphile_pool_id from marked m
+     select id, graphile_pool_id from marked m
      where suspect_since < clock_timestamp() - interval '${GRACE}'
        -- A worker pool that has registered again is alive, although the old row of the pool looks dead.
        and not exists (
          select from marked alive
          where alive.graphile_pool_id = m.graphile_pool_id and alive.suspect_since is null)
-     union
-     select distinct locked_by from graphile_worker.jobs j
+       and not exists (
+         select from worker_pools later
+         where later.graphile_pool_id = m.graphile_pool_id and later.id > m.id)
+     union all
+     select distinct null::int, locked_by from graphile_worker.jobs j
      where locked_at < clock_timestamp() - interval '${GRACE}'
        and not exists (select from worker_pools w where w.graphile_pool_id = j.locked_by)`,
     [wasAway],
   )
-  const dead = rows.map((row) => row.graphile_pool_id)
+  const dead = [...new Set(rows.map((row) => row.graphile_pool_id))]
   if (dead.length === 0) return []
   await forceUnlock(pool, dead)
-  await pool.query('delete from worker_pools where graphile_pool_id = any ($1)', [dead])
+  // The deletion names rows, because a pool may have registered again in the meantime, with a new row.
+  await pool.query('delete from worker_pools where id = any ($1)', [
+    rows.flatMap(({ id }) => id ?? []),
+  ])
   return dead
 }
 

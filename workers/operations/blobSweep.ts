@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore.ts'
 import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
-import { buryIdleBlobs, removeDeadBlobs } from '../../sql/blobs/sweepBlobs.ts'
+import { buryIdleBlobs, removeAllDeadBlobs } from '../../sql/blobs/sweepBlobs.ts'
 import { createPool } from '../../sql/db.ts'
 
 const SWEEP_MS = 30_000
@@ -20,7 +20,7 @@ export function startBlobSweep(databaseUrl: string, store: ObjectStore, log: Log
     while (!isStopping) {
       try {
         while (!isStopping && (await buryIdleBlobs(pool)) > 0);
-        while (!isStopping && (await removeDeadBlobs(pool, store)) > 0);
+        if (!isStopping) await removeAllDeadBlobs(pool, store, () => isStopping)
       } catch (error) {
         if (!(error instanceof BlobsAwayError)) log.warn({ err: error }, 'objects were not removed')
       }

@@ -102,10 +102,22 @@ type Lane = {
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
-  lastReturnMs: number
+  /** Holds when the last refused job of each sharer asks again, so that the refused jobs do not return at once. */
+  returns: Map<string, Return>
 }
 
-const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
+/**
+ * Describes when the last refused job of a sharer asks again. The field `wasHeld` tells whether the lane was slow or
+ * late at the refusal.
+ */
+type Return = { atMs: number; wasHeld: boolean }
+
+const newLane = (): Lane => ({
+  open: new Set(),
+  waiting: [],
+  averageMs: null,
+  returns: new Map(),
+})
 
 /**
  * Describes the response to a job that asks whether it may send in its lane (the queue for one receiver). A job that
@@ -156,16 +168,15 @@ export class Lanes {
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
-    if (lane.waiting.length === 0 && this.#hasRoom(lane, sharer)) {
-      return this.#start(lane, sharer, false)
-    }
-    if (!this.#mayWait(lane)) return this.#refuse(lane)
+    const isBehind = lane.waiting.some((waiter) => waiter.sharer === sharer)
+    if (!isBehind && this.#hasRoom(lane, sharer)) return this.#start(lane, sharer, false)
+    if (!this.#mayWait(lane)) return this.#refuse(lane, sharer)
     const { promise, resolve } = Promise.withResolvers<Turn>()
     const waiter = { sharer, resolve }
     lane.waiting.push(waiter)
     const timer = setTimeout(() => {
       lane.waiting = lane.waiting.filter((other) => other !== waiter)
-      resolve(this.#refuse(lane))
+      resolve(this.#refuse(lane, sharer))
     }, WAIT_MAX_MS * 1.5)
     const turn = await promise
     clearTimeout(timer)
@@ -197,12 +208,28 @@ export class Lanes {
     if (lane === this.#shared) return true
     if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
     if (this.#isLate(lane) && this.#late(requests) >= this.#slowCap) return false
-    if (!this.#isSlow(lane)) return lane.open.size < this.#limits.laneCap
-    if (lane.open.size >= this.#limits.slowLaneCap) return false
+    const isSlow = this.#isSlow(lane)
+    if (lane.open.size >= this.#capFor(lane, sharer, isSlow)) return false
+    if (!isSlow) return true
     const slow = requests.filter((request) => this.#isSlow(request.lane))
     const own = slow.filter((request) => request.sharer === sharer).length
     const cap = own === 0 ? this.#slowCap : this.#slowCap - this.#reserve
     return slow.length < cap && own < this.#limits.slowSharerCap
+  }
+
+  /**
+   * Returns how many requests a lane may have open after a request of the given sharer. If the lane has lately refused
+   * another sharer, a sharer with an open request leaves a fifth of the places free. Otherwise the backlog of one
+   * project would take each place that becomes free, and the mail of other projects to the same domain would wait for
+   * hours.
+   */
+  #capFor(lane: Lane, sharer: string, isSlow: boolean): number {
+    const cap = isSlow ? this.#limits.slowLaneCap : this.#limits.laneCap
+    const sinceMs = this.#nowMs() - this.#limits.returnMs
+    const others = lane.returns.entries().filter(([name]) => name !== sharer)
+    if (!others.some(([, { atMs }]) => atMs > sinceMs)) return cap
+    const isOpen = lane.open.values().some((request) => request.sharer === sharer)
+    return isOpen ? cap - Math.ceil(cap / 5) : cap
   }
 
   #mayWait(lane: Lane): boolean {
@@ -222,19 +249,27 @@ export class Lanes {
       this.#open.delete(request)
       const ms = this.#nowMs() - request.sinceMs
       lane.averageMs = lane.averageMs === null ? ms : lane.averageMs * 0.7 + ms * 0.3
-      while (lane.waiting.length > 0 && this.#hasRoom(lane, lane.waiting[0]!.sharer)) {
-        const waiter = lane.waiting.shift()!
+      for (const waiter of lane.waiting) {
+        if (!this.#hasRoom(lane, waiter.sharer)) continue
+        lane.waiting = lane.waiting.filter((other) => other !== waiter)
         waiter.resolve(this.#start(lane, waiter.sharer, true))
       }
     }
     return { granted: true, waited, leave }
   }
 
-  #refuse(lane: Lane): Turn {
+  #refuse(lane: Lane, sharer: string): Turn {
     const nowMs = this.#nowMs()
     const spacingMs = this.#returnSpacingMs(lane)
-    lane.lastReturnMs = Math.max(nowMs + this.#limits.returnMs, lane.lastReturnMs + spacingMs)
-    return { granted: false, returnInMs: lane.lastReturnMs - nowMs }
+    const isHeld = this.#isSlow(lane) || this.#isLate(lane)
+    const last = lane.returns.get(sharer)
+    // After a receiver has recovered, new jobs do not queue behind the many jobs that it refused before.
+    const isNew = last === undefined || (last.wasHeld && !isHeld)
+    const nextMs = isNew ? 0 : last.atMs + spacingMs
+    const atMs = Math.max(nowMs + this.#limits.returnMs, nextMs)
+    if (last === undefined) forgetReturns(lane, nowMs - this.#limits.returnMs)
+    lane.returns.set(sharer, { atMs, wasHeld: isHeld })
+    return { granted: false, returnInMs: atMs - nowMs }
   }
 
   #returnSpacingMs(lane: Lane): number {
@@ -267,4 +302,9 @@ export class Lanes {
     const [oldest] = lane.open
     return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs
   }
+}
+
+/** Forgets sharers whose refused jobs have all asked again, so that the memory of a lane stays small. */
+function forgetReturns(lane: Lane, beforeMs: number): void {
+  for (const [sharer, { atMs }] of lane.returns) if (atMs < beforeMs) lane.returns.delete(sharer)
 }

@@ -42,13 +42,15 @@ const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
  * - An SQL statement that ends a job is repeated while the database is unreachable.
  * - A database connection that does not reply is closed. Therefore a database operation ends within a time limit, and
  *   no reply arrives after the operation has ended.
+ * @param graphilePoolId returns the id of the Graphile Worker pool. Graphile Worker chooses the id after the call.
  */
-export function watchOperations(pool: Pool): WatchedOperations {
+export function watchOperations(pool: Pool, graphilePoolId: () => string): WatchedOperations {
   const running = new Set<Promise<void>>()
   const done = createBatcher({
     ...DELETING,
     run: async (ids: string[]) => {
-      await patiently(() => queryOnce(pool, { ...DELETE_DONE_JOBS, values: [ids] }))
+      const values = [ids, graphilePoolId()]
+      await patiently(() => queryOnce(pool, { ...DELETE_DONE_JOBS, values }))
       return ids.map(() => true)
     },
   })

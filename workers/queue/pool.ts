@@ -53,15 +53,18 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
   return {
     async stop() {
       stopping = true
-      await current.drain()
-      await supervised
-      // The process may have asked the runner to stop while the runner was still starting. After the start of the
-      // runner has ended, `current` contains this runner.
-      await current.drain()
-      // A worker pool that has stopped has released each job without a recorded outcome. While the pool waits to record
-      // these outcomes, the database may become reachable again.
+      let isDone = await current.drain()
+      if (isDone) {
+        await supervised
+        // The process may have asked the runner to stop while the runner was still starting. After the start of the
+        // runner has ended, `current` contains this runner.
+        isDone = await current.drain()
+      }
+      // While the pool waits to record outcomes, the database may become reachable again. If jobs still run, some of
+      // them may wait for their outcomes too.
       await outcomes.settle(SETTLE_LIMIT_MS)
-      await pool.end()
+      // The connection pool would wait for the connections of running jobs.
+      if (isDone) await pool.end()
     },
   }
 }

@@ -60,8 +60,11 @@ export type PoolSettings = {
 export type Runner = {
   /** Resolves when the worker pool has ended, because it was stopped or because it failed. */
   ended: Promise<void>
-  /** Finishes the running jobs, fetches no more jobs, and gives back the fetched jobs that have not started. */
-  drain(): Promise<void>
+  /**
+   * Finishes the running jobs, fetches no more jobs, and gives back the fetched jobs that have not started. @returns
+   * false if jobs still run at the end of DRAIN_LIMIT_MS.
+   */
+  drain(): Promise<boolean>
 }
 
 /**
@@ -74,12 +77,12 @@ export async function startRunner(
 ): Promise<Runner> {
   const events: WorkerEvents = new EventEmitter()
   settings.metrics?.follow(events)
-  const operations = watchOperations(pool)
   let stopping = false
   let registration: Registration | undefined
   const jobs = followJobs(events, () => registration?.epoch() ?? -1)
   const fetches = watchFetches(events)
   let workerPool: WorkerPool | undefined
+  const operations = watchOperations(pool, () => workerPool!.id)
   events.once('pool:create', (created) => {
     workerPool = created.workerPool
     registration = keepRegistered({
@@ -128,7 +131,14 @@ export async function startRunner(
   const drain = async () => {
     stopping = true
     await alarm?.stop()
-    await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
+    const stopped = [recovery.stop(), runner.stop().catch(() => ended)]
+    const isDone = await within(DRAIN_LIMIT_MS, Promise.all(stopped))
+    if (!isDone) {
+      // The locks and the registration stay until the process ends. Another pool would otherwise run the same jobs at
+      // the same time.
+      log.warn('jobs still run; another pool gets them after the end of this process')
+      return false
+    }
     await Promise.all([
       // While the database row of a finished job is being deleted, the row may already be unlocked. If the reply to the
       // deletion of this row was lost, the deletion is repeated, so the pool still needs its database connection.
@@ -138,8 +148,9 @@ export async function startRunner(
       ),
     ])
     await registration!.release()
+    return true
   }
-  let drained: Promise<void> | undefined
+  let drained: Promise<boolean> | undefined
   return {
     ended,
     drain() {
@@ -161,10 +172,22 @@ const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
       localQueue: { size: concurrency + 1 },
       completeJobBatchDelay: -1,
       failJobBatchDelay: -1,
-      gracefulShutdownAbortTimeout: DRAIN_LIMIT_MS,
     },
   },
 })
+
+/** Waits for a promise, but at most for the given time. @returns whether the promise was settled in time. */
+async function within(limitMs: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), limitMs)
+  })
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 function startPoolAlarm(
   { nextInMs }: PoolSettings,

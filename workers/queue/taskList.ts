@@ -30,6 +30,9 @@ type Context = {
   isStopping: () => boolean
 }
 
+/** Describes a job in the form in which Graphile Worker hands it to a task. */
+type FetchedJob = JobLock & { key: string | null; priority: number }
+
 /** Returns the tasks in the form in which Graphile Worker calls them. */
 export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
   return Object.fromEntries(
@@ -37,7 +40,7 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
       const task = tasks[name] as (payload: unknown, job: { attempt: number }) => Promise<void>
       return [
         name,
-        async (raw: unknown, { job }: { job: JobLock & { key: string | null } }) => {
+        async (raw: unknown, { job }: { job: FetchedJob }) => {
           const { traceparent = null, ...ids } = raw as { traceparent?: string }
           const payload = taskPayloads[name].parse(ids)
           const run = async () => {
@@ -50,7 +53,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
               // The retry is a new job, because retries of the same job would use up its attempts while the object
               // store is unreachable.
               const runAt = new Date(Date.now() + BLOBS_AWAY_MS * (1 + Math.random()))
-              await addJob(pool, { task: name, payload, key: job.key, runAt })
+              const { key, priority } = job
+              await addJob(pool, { task: name, payload, key, runAt, priority })
             }
           }
           await within({ jobId: String(job.id) }, () =>

@@ -135,3 +135,78 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('new', 'third')).granted).toBe(true)
   })
 })
+
+describe('several projects send mail to one domain', () => {
+  /** Holds how long the sending of one mail takes. */
+  const TAKES_MS = 3_000
+  const createMailLanes = async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const first = await lanes.enter('domain', 'many')
+    clockMs += TAKES_MS
+    leave(first)
+    return lanes
+  }
+
+  test('the backlog of one project does not delay the few mails of another project', async () => {
+    const lanes = await createMailLanes()
+    // The project with 3,000 mails asks again as soon as the lane allows.
+    const open: { turn: Turn; endsMs: number; owner: string }[] = []
+    const dueMs = Array.from({ length: 3_000 }, () => clockMs)
+    const delays: number[] = []
+    let few: { askedMs: number; dueMs: number } | null = null
+    const ask = async (owner: string) => {
+      const asked = lanes.enter('domain', owner)
+      const turn = await Promise.race([
+        asked,
+        new Promise<null>((r) => setImmediate(() => r(null))),
+      ])
+      if (turn === null) throw new Error('a job of a lane with slow mail must not wait')
+      if (turn.granted) open.push({ turn, endsMs: clockMs + TAKES_MS, owner })
+      return turn
+    }
+    const endMs = clockMs + 60_000
+    for (; clockMs < endMs; clockMs += 100) {
+      for (const one of open.filter(({ endsMs }) => endsMs <= clockMs)) {
+        open.splice(open.indexOf(one), 1)
+        leave(one.turn)
+      }
+      for (const [n, at] of dueMs.entries()) {
+        if (at > clockMs) continue
+        const turn = await ask('many')
+        dueMs[n] = turn.granted ? Number.POSITIVE_INFINITY : clockMs + turn.returnInMs
+      }
+      few ??= { askedMs: clockMs, dueMs: clockMs }
+      if (few.dueMs > clockMs) continue
+      const turn = await ask('few')
+      if (turn.granted) {
+        delays.push(clockMs - few.askedMs)
+        few = null
+      } else few.dueMs = clockMs + turn.returnInMs
+    }
+    expect(delays.length).toBeGreaterThan(10)
+    expect(Math.max(...delays)).toBeLessThan(5_000)
+  })
+
+  test('a project alone uses all places of a domain', async () => {
+    const lanes = await createMailLanes()
+    const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
+    expect(granted(turns)).toHaveLength(10)
+  })
+})
+
+test('after a receiver has recovered, a refused job asks again soon, and not after the jobs that waited for the recovery', async () => {
+  const lanes = createLanes(200)
+  const hanging = await Promise.all(Array.from({ length: 4 }, () => lanes.enter('a', 'p')))
+  clockMs += 1_000
+  for (let n = 0; n < 5_000; n++) await lanes.enter('a', 'p')
+  for (const turn of hanging) leave(turn)
+  for (let n = 0; n < 40; n++) {
+    const turn = await lanes.enter('a', 'p')
+    clockMs += 20
+    leave(turn)
+  }
+  const burst = await Promise.all(Array.from({ length: 400 }, () => lanes.enter('a', 'p')))
+  const returns = burst.flatMap((turn) => (turn.granted ? [] : [turn.returnInMs]))
+  expect(returns.length).toBeGreaterThan(0)
+  expect(Math.max(...returns)).toBeLessThan(5_000)
+})

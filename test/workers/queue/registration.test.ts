@@ -181,3 +181,23 @@ test('a worker pool that cannot register itself runs no job that it fetches, bec
   expect(runs.filter((run) => run.endsWith('one.example'))).toEqual(['second one.example'])
   await Promise.all([first.stop(), second.stop()])
 })
+
+test('a worker pool whose job does not end stops within its limit, and keeps the job locked until its process ends', async () => {
+  await using database = await createTestDatabase()
+  const gate = Promise.withResolvers<void>()
+  let runs = 0
+  const pool = await startPool(
+    settings(database.url, async () => {
+      runs++
+      await gate.promise
+    }),
+    silentLog,
+  )
+  await queue(database.pool, 'endless.example')
+  await waitFor('the job to run', () => runs === 1)
+  await pool.stop()
+  expect(await countFetched(database.pool)).toBe(1)
+  expect((await database.pool.query('select from worker_pools')).rowCount).toBe(1)
+  gate.resolve()
+  await waitFor('the end of the job', async () => (await countFetched(database.pool)) === 0)
+}, 60_000)
