@@ -301,6 +301,18 @@ describe('a purchase job signs in at a seller', () => {
     expect(shop.heard.filter((one) => one === 'sign-in').length).toBe(1)
   })
 
+  test('the buyer does not sign in if no mandate covers the seller, or if the owner has stopped a mandate', async () => {
+    for (const change of [
+      `update mandates set state = 'ended' where project_id = $1`,
+      `update mandates set state = 'frozen' where project_id = $1`,
+    ]) {
+      const projectId = await newRegular()
+      await scene.pool.query(change, [projectId])
+      expect(await bought({ projectId })).toMatchObject({ state: 'refused', signed_in_at: null })
+      expect(shop.heard).not.toContain('sign-in')
+    }
+  })
+
   test('the buyer does not sign in if the sign-in challenge names another host', async () => {
     const projectId = await newRegular()
     shop.ask = () => challenge({}, { extensions: extensionsOf({ domain: 'bank.example' }) })
