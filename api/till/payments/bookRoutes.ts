@@ -181,16 +181,15 @@ async function* linesOf(
   let cursor = after
   for (let read = 0; read < ENTRIES_MAX; read += PAGE) {
     const entries = await listBookEntries(pool, { ...wanted, after: cursor, limit: PAGE })
-    if (entries.length > 0) {
-      yield entries
-        .map(toEntry)
-        .map((entry) =>
-          format === 'csv' ? csvLine(Object.values(entry)) : `${JSON.stringify(entry)}\n`,
-        )
-        .join('')
-    }
     const last = entries.at(-1)
-    if (last === undefined || entries.length < PAGE) return
+    if (last === undefined) return
+    yield entries
+      .map(toEntry)
+      .map((entry) =>
+        format === 'csv' ? csvLine(Object.values(entry)) : `${JSON.stringify(entry)}\n`,
+      )
+      .join('')
+    if (entries.length < PAGE) return
     cursor = { settledAt: last.settledAt, row: last.row }
   }
 }
