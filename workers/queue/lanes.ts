@@ -108,9 +108,9 @@ type Lane = {
 
 /**
  * Describes when the last refused job of a sharer asks again. The field `wasHeld` tells whether the lane was slow or
- * late at the refusal.
+ * late at the refusal. Until `waitsUntilMs`, the sharer counts as waiting for a place.
  */
-type Return = { atMs: number; wasHeld: boolean }
+type Return = { atMs: number; wasHeld: boolean; waitsUntilMs: number }
 
 const newLane = (): Lane => ({
   open: new Set(),
@@ -164,7 +164,8 @@ export class Lanes {
   /**
    * Asks for a job slot in a lane (the queue for one receiver), and waits at most about WAIT_MAX_MS.
    * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the lane (queue)
-   * that all mail to the smarthost shares. The lane that all mail to the smarthost shares has no limit of its own.
+   * that all mail to the smarthost shares. The lane that all mail to the smarthost shares leaves a quarter of the slots
+   * free.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -205,7 +206,9 @@ export class Lanes {
     const requests = [...this.#open]
     const isKnown = requests.some((request) => request.sharer === sharer)
     if (isKnown && free <= this.#reserve) return false
-    if (lane === this.#shared) return true
+    // The smarthost has a few connections, so more slots would not send faster. If the smarthost hangs, local mail and
+    // notices still have slots.
+    if (lane === this.#shared) return free > this.#spare
     if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
     if (this.#isLate(lane) && this.#late(requests) >= this.#slowCap) return false
     const isSlow = this.#isSlow(lane)
@@ -219,17 +222,19 @@ export class Lanes {
 
   /**
    * Returns how many requests a lane may have open after a request of the given sharer. If the lane has lately refused
-   * another sharer, a sharer with an open request leaves a fifth of the places free. Otherwise the backlog of one
+   * a sharer that has no open request, the other sharers leave a fifth of the places free. Otherwise the backlog of one
    * project would take each place that becomes free, and the mail of other projects to the same domain would wait for
    * hours.
    */
   #capFor(lane: Lane, sharer: string, isSlow: boolean): number {
     const cap = isSlow ? this.#limits.slowLaneCap : this.#limits.laneCap
-    const sinceMs = this.#nowMs() - this.#limits.returnMs
-    const others = lane.returns.entries().filter(([name]) => name !== sharer)
-    if (!others.some(([, { atMs }]) => atMs > sinceMs)) return cap
-    const isOpen = lane.open.values().some((request) => request.sharer === sharer)
-    return isOpen ? cap - Math.ceil(cap / 5) : cap
+    const open = new Set(lane.open.values().map((request) => request.sharer))
+    if (!open.has(sharer)) return cap
+    const nowMs = this.#nowMs()
+    const isAwaited = lane.returns
+      .entries()
+      .some(([name, { waitsUntilMs }]) => !open.has(name) && waitsUntilMs > nowMs)
+    return isAwaited ? cap - Math.ceil(cap / 5) : cap
   }
 
   #mayWait(lane: Lane): boolean {
@@ -260,15 +265,19 @@ export class Lanes {
 
   #refuse(lane: Lane, sharer: string): Turn {
     const nowMs = this.#nowMs()
-    const spacingMs = this.#returnSpacingMs(lane)
     const isHeld = this.#isSlow(lane) || this.#isLate(lane)
     const last = lane.returns.get(sharer)
+    for (const [name, { atMs, waitsUntilMs }] of lane.returns) {
+      if (Math.max(atMs, waitsUntilMs) < nowMs) lane.returns.delete(name)
+    }
+    // Each sharer has its own queue of returns. All queues together return as often as one queue would.
+    const sharers = lane.returns.size + (lane.returns.has(sharer) ? 0 : 1)
+    const spacingMs = this.#returnSpacingMs(lane) * sharers
+    const delayMs = Math.max(this.#limits.returnMs, spacingMs)
     // After a receiver has recovered, new jobs do not queue behind the many jobs that it refused before.
     const isNew = last === undefined || (last.wasHeld && !isHeld)
-    const nextMs = isNew ? 0 : last.atMs + spacingMs
-    const atMs = Math.max(nowMs + this.#limits.returnMs, nextMs)
-    if (last === undefined) forgetReturns(lane, nowMs - this.#limits.returnMs)
-    lane.returns.set(sharer, { atMs, wasHeld: isHeld })
+    const atMs = Math.max(nowMs + delayMs, isNew ? 0 : last.atMs + spacingMs)
+    lane.returns.set(sharer, { atMs, wasHeld: isHeld, waitsUntilMs: nowMs + 2 * delayMs })
     return { granted: false, returnInMs: atMs - nowMs }
   }
 
@@ -302,9 +311,4 @@ export class Lanes {
     const [oldest] = lane.open
     return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs
   }
-}
-
-/** Forgets sharers whose refused jobs have all asked again, so that the memory of a lane stays small. */
-function forgetReturns(lane: Lane, beforeMs: number): void {
-  for (const [sharer, { atMs }] of lane.returns) if (atMs < beforeMs) lane.returns.delete(sharer)
 }

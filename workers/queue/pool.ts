@@ -12,8 +12,8 @@ import { type PoolSettings, startRunner } from './runner.ts'
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 /**
- * Limits how long a stopping pool, after its jobs have ended, waits for outcomes that are not recorded yet. The wait
- * for the jobs and the wait for their outcomes together end before the process ends (see shared/process/service.ts).
+ * Limits how long a stopping pool, after the wait for its jobs, waits for outcomes that are not recorded yet. Both
+ * waits together end before the process ends (see shared/process/service.ts).
  */
 const SETTLE_LIMIT_MS = 4_000
 

@@ -65,6 +65,7 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
             if (!(error instanceof ChildError)) throw error
             budget.charge(projectId, error.cpuMs)
             if (!error.isAccident) return withoutContent(answer.status, 'too-slow')
+            if (budget.delayMs(projectId) > 0) break
           }
         }
         return withoutContent(answer.status, 'masking-failed')

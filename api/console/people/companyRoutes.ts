@@ -168,7 +168,8 @@ async function connect(
   const connected = await connectAccount(services.pool, id, person.id, (db) =>
     record(db, request, 'company_account.connect'),
   )
-  if (!connected) throw conflict('Somebody else has connected this account')
+  if (connected === 'taken') throw conflict(OVER)
+  if (connected === 'of_other') throw conflict('Somebody else has connected this account')
   return new Response(null, { status: 204 })
 }
 

@@ -170,29 +170,30 @@ export async function takeSignIn(
 }
 
 /**
- * Connects the account that signed in at the identity provider to the person who began the sign-in. @returns false if
- * another person has already connected the account.
+ * Connects the account that signed in at the identity provider to the person who began the sign-in. @returns `of_other`
+ * if another person has already connected the account, and `taken` if the result of the sign-in was used before.
  */
 export async function connectAccount(
   pool: Pool,
   id: string,
   personId: string,
   audit: (db: Queryable) => Promise<void>,
-): Promise<boolean> {
+): Promise<'connected' | 'of_other' | 'taken'> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ issuer: string; subject: string }>(
       `delete from company_sign_ins where id = $1 and state = 'done' and person_id = $2 returning issuer, subject`,
       [id, personId],
     )
-    if (rows[0] === undefined) return false
+    if (rows[0] === undefined) return 'taken'
     const { issuer, subject } = rows[0]
     const { rowCount } = await db.query(
       `update people set oidc_issuer = $2, oidc_subject = $3 where id = $1
          and not exists (select from people where oidc_issuer = $2 and oidc_subject = $3 and id <> $1)`,
       [personId, issuer, subject],
     )
-    if (rowCount === 1) await audit(db)
-    return rowCount === 1
+    if (rowCount !== 1) return 'of_other'
+    await audit(db)
+    return 'connected'
   })
 }
 

@@ -35,25 +35,32 @@ const LOST_BATCH = 100
  */
 export function requeueLostApprovals(pool: Pool): Promise<number> {
   return transaction(pool, async (db) => {
-    const { rows } = await db.query<{
+    const { rows: waiting } = await db.query<{ id: string }>(
+      `select a.id from approvals a join projects p on p.id = a.project_id
+       where a.state = 'waiting' and a.requested_at < clock_timestamp() - interval '${LOST_AFTER}'
+         and p.deleted_at is null and (${hasNoJob("'expire_approval:' || a.id")}
+           or a.kind = 'mail' and a.announced_at is null and ${hasNoJob("'announce_approval:' || a.id")})
+       limit ${LOST_BATCH} for no key update of a skip locked`,
+    )
+    // Another process may have queued the jobs again since the first statement began. A second job would send the
+    // notices twice.
+    const { rows: lost } = await db.query<{
       task: 'announce_approval' | 'expire_approval'
       id: string
       run_at: Date | null
     }>(
-      `select d.task, a.id, d.run_at
-       from approvals a join projects p on p.id = a.project_id cross join lateral (values
+      `select d.task, a.id, d.run_at from approvals a cross join lateral (values
          ('announce_approval', null::timestamptz, a.kind = 'mail' and a.announced_at is null),
          ('expire_approval', a.expires_at, true)) d (task, run_at, is_due)
-       where a.state = 'waiting' and a.requested_at < clock_timestamp() - interval '${LOST_AFTER}'
-         and p.deleted_at is null and d.is_due and ${hasNoJob("d.task || ':' || a.id")}
-       limit ${LOST_BATCH}`,
+       where a.id = any ($1) and d.is_due and ${hasNoJob("d.task || ':' || a.id")}`,
+      [waiting.map(({ id }) => id)],
     )
-    for (const { task, id, run_at: runAt } of rows) {
-      const key = `${task}:${id}`
+    for (const { task, id, run_at: runAt } of lost) {
       const payload = { approvalId: id }
+      const key = `${task}:${id}`
       await addJob(db, { task, payload, key, ...(runAt === null ? {} : { runAt }) })
     }
-    return rows.length
+    return lost.length
   })
 }
 

@@ -83,3 +83,12 @@ test('a ChildError is marked as an accident if the process did not start or was 
   })
   expect(await isAccident(hasty.run('spin'))).toBe(false)
 })
+
+test('a child process ignores SIGTERM and SIGINT, because systemd and a terminal send them to all processes at once', async () => {
+  const children = childrenOf('childProgram.ts')
+  const { result: pid } = await children.run('pid')
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.kill(pid, signal)
+    expect((await children.run('pid')).result).toBe(pid)
+  }
+})

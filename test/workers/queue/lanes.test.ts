@@ -187,6 +187,46 @@ describe('several projects send mail to one domain', () => {
     expect(Math.max(...delays)).toBeLessThan(5_000)
   })
 
+  test('the refused mails of many projects together ask again as seldom as those of one project', async () => {
+    const countOf = async (projects: number) => {
+      const lanes = await createMailLanes()
+      await Promise.all([1, 2].map(() => lanes.enter('domain', 'first')))
+      const dueMs = Array.from({ length: 2_000 }, () => clockMs)
+      let refused = 0
+      const [startMs, endMs] = [clockMs + 60_000, clockMs + 90_000]
+      for (; clockMs < endMs; clockMs += 50) {
+        for (const [n, at] of dueMs.entries()) {
+          if (at > clockMs) continue
+          const turn = await lanes.enter('domain', `project ${n % projects}`)
+          if (turn.granted) continue
+          dueMs[n] = clockMs + turn.returnInMs
+          if (clockMs >= startMs) refused++
+        }
+      }
+      return refused / 30
+    }
+    expect(await countOf(1)).toBeLessThan(12)
+    expect(await countOf(100)).toBeLessThan(20)
+  })
+
+  test('a project with open mail gets all places again if the other project no longer asks', async () => {
+    const lanes = await createMailLanes()
+    const many = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
+    expect((await lanes.enter('domain', 'few')).granted).toBe(false)
+    leave(many[0]!)
+    expect((await lanes.enter('domain', 'many')).granted).toBe(false)
+    clockMs += 2_001
+    expect((await lanes.enter('domain', 'many')).granted).toBe(true)
+  })
+
+  test('mail to a smarthost that hangs leaves slots for other work of the pool', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const turns = await Promise.all(
+      Array.from({ length: 32 }, (_, n) => lanes.enter(null, `project ${n}`)),
+    )
+    expect(granted(turns).length).toBeWithin(16, 25)
+  })
+
   test('a project alone uses all places of a domain', async () => {
     const lanes = await createMailLanes()
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))

@@ -14,6 +14,16 @@ import {
 } from './transport.ts'
 
 const CONNECTIONS_MAX = 5
+/**
+ * Limits the connections for mail of the service itself, such as sign-in links. These mails do not wait behind the mails
+ * of projects, which may occupy all their connections for minutes.
+ */
+const OWN_CONNECTIONS_MAX = 2
+/**
+ * Limits how long the service keeps idle connections. A firewall may forget an idle connection, and the next mail would
+ * then wait for REPLY_TIMEOUT_MS.
+ */
+const IDLE_MAX_MS = 30_000
 const CONNECT_TIMEOUT_MS = 20_000
 
 /**
@@ -54,14 +64,18 @@ export function createRelayTransport(
   { ownName, log }: { ownName: string; log: Logger },
 ): Transport {
   const trust = createOutage('a trusted connection to the smarthost')
-  const mailer = nodemailer.createTransport({
-    pool: true,
-    maxConnections: CONNECTIONS_MAX,
-    ...relayOptions(settings, ownName),
-    connectionTimeout: CONNECT_TIMEOUT_MS,
-    greetingTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: REPLY_TIMEOUT_MS,
-  })
+  const open = (maxConnections: number) =>
+    createMailer(() =>
+      nodemailer.createTransport({
+        pool: true,
+        maxConnections,
+        ...relayOptions(settings, ownName),
+        connectionTimeout: CONNECT_TIMEOUT_MS,
+        greetingTimeout: CONNECT_TIMEOUT_MS,
+        socketTimeout: REPLY_TIMEOUT_MS,
+      }),
+    )
+  const [ofProjects, ofService] = [open(CONNECTIONS_MAX), open(OWN_CONNECTIONS_MAX)]
   /** Logs a TLS failure of the SMTP relay, at most once a minute. */
   const explained = (failure: SmtpFailure): SmtpFailure => {
     const found = untrusted(failure)
@@ -71,7 +85,9 @@ export function createRelayTransport(
   }
   const deliver = async ({ from, to }: Envelope, raw: Buffer): Promise<Delivery> => {
     try {
-      const info = await mailer.sendMail({ envelope: { from, to: [to] }, raw })
+      // Only mail of the service itself has the null reverse-path (RFC 5321 §4.5.5).
+      const mailer = from === '' ? ofService : ofProjects
+      const info = await mailer.send({ envelope: { from, to: [to] }, raw })
       const refused = (info as { rejectedErrors?: SmtpFailure['rejectedErrors'] }).rejectedErrors
       trust.answered()
       return { outcomes: outcomesOfSuccess([to], refused, info.response), broken: null }
@@ -85,13 +101,46 @@ export function createRelayTransport(
     route: 'relay',
     split: oneConsignment,
     async check() {
-      await mailer.verify().then(trust.answered, (error) => {
+      await ofProjects.verify().then(trust.answered, (error) => {
         explained(error as SmtpFailure)
       })
     },
     send: ({ envelopes, raw }, report) =>
       inParallel(envelopes, (envelope) => deliver(envelope, raw), report),
-    close: () => mailer.close(),
+    close() {
+      ofProjects.close()
+      ofService.close()
+    },
+  }
+}
+
+/** Sends mail over a pool of connections, and opens new connections after a pause. @param create creates the pool. */
+function createMailer<Mailer extends ReturnType<typeof nodemailer.createTransport>>(
+  create: () => Mailer,
+) {
+  let mailer = create()
+  let sending = 0
+  let idle: ReturnType<typeof setTimeout> | undefined
+  const renew = () => {
+    mailer.close()
+    mailer = create()
+  }
+  return {
+    async send(mail: Parameters<Mailer['sendMail']>[0]) {
+      clearTimeout(idle)
+      sending++
+      try {
+        return await mailer.sendMail(mail)
+      } finally {
+        sending--
+        if (sending === 0) idle = setTimeout(renew, IDLE_MAX_MS).unref()
+      }
+    },
+    verify: () => mailer.verify(),
+    close() {
+      clearTimeout(idle)
+      mailer.close()
+    },
   }
 }
 

@@ -60,8 +60,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     )
   }
   return async ({ messageRow }) => {
-    // If stopping the worker takes too long, the worker releases a job although the run of the job has not ended. The
-    // next run of the job waits until the earlier run has ended.
+    // If the pool counts as dead for a while, its jobs are released although their runs have not ended. The next run of a
+    // job waits until the earlier run has ended.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)

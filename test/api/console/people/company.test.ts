@@ -120,6 +120,21 @@ test('a browser that repeats its request after an interruption is signed in once
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409, 409])
 })
 
+test('a browser that repeats its request to connect an account is told that the sign-in is over', async () => {
+  const person = await signInAs(service, 'operator')
+  const begun = await person.post('/company-account')
+  const client = withCookies(person.cookie, cookieOf(begun.headers))
+  const { search: query } = await signInAt(begun.body.url, 'gil', service.url)
+  const answers = await Promise.all(
+    [1, 2, 3].map(() => client.post('/company-account/answer', { query })),
+  )
+  const ends = answers.map(({ status, body }) => [status, body?.message])
+  expect(ends.toSorted()).toEqual([
+    [204, undefined],
+    ...[1, 2].map(() => [409, 'This sign-in is over: begin again']),
+  ])
+})
+
 test('a forged response of the identity provider is refused with a protocol error, and signs nobody in', async () => {
   for (const change of [
     (query: URLSearchParams) => query.set('code', 'wrong'),
