@@ -61,6 +61,10 @@ export class InvalidJsonError extends ApiError {
 /** Makes an error response with status 404. The message of a 404 error names the missing object. */
 export const notFound = (message = 'Not found') => new ApiError(404, 'not_found', message)
 
+/** Makes an error response with status 410 for a message whose bytes the retention of the project has removed. */
+export const originalGone = () =>
+  new ApiError(410, 'expired', 'The original of this message is no longer kept')
+
 /** Makes an error response with status 409. */
 export const conflict = (message: string) => new ApiError(409, 'conflict', message)
 

@@ -132,7 +132,7 @@ export async function startRunner(
     stopping = true
     await alarm?.stop()
     const stopped = [recovery.stop(), runner.stop().catch(() => ended)]
-    const isDone = await within(DRAIN_LIMIT_MS, Promise.all(stopped))
+    const isDone = await endsWithin(DRAIN_LIMIT_MS, Promise.all(stopped))
     if (!isDone) {
       // The locks and the registration stay until the process ends. Another pool would otherwise run the same jobs at
       // the same time.
@@ -176,8 +176,8 @@ const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
   },
 })
 
-/** Waits for a promise, but at most for the given time. @returns whether the promise was settled in time. */
-async function within(limitMs: number, work: Promise<unknown>): Promise<boolean> {
+/** Waits for work, but at most for the given time. @returns whether the work has ended in this time. */
+async function endsWithin(limitMs: number, work: Promise<unknown>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), limitMs)

@@ -7,7 +7,7 @@ import { editHeld } from '../../../sql/mail/approval/editHeld.ts'
 import { decideHeld, type HeldDecision } from '../../../sql/mail/approval/heldMails.ts'
 import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
 import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
-import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
+import { ApiError, badRequest, conflict, notFound, originalGone } from '../../http/errors.ts'
 import { PageQuery } from '../../http/operation.ts'
 import { cutPage, readPage } from '../../http/page.ts'
 import type { Services } from '../../http/services.ts'
@@ -77,7 +77,7 @@ export async function readHeldBytes(services: Services, wanted: Wanted): Promise
   if (composed !== null) return composed.bytes
   const mail = await findOutboundContent(services.pool, projectId, messageId)
   if (mail === null) throw notFound('Message not found')
-  throw new ApiError(410, 'expired', 'The original of this message is no longer kept')
+  throw originalGone()
 }
 
 type Wanted = { projectId: string; approvalId: string }

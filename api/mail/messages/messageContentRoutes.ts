@@ -7,7 +7,7 @@ import {
 } from '../../../sql/mail/messages/attachments.ts'
 import { composedMail } from '../../../sql/mail/outbound/composedMails.ts'
 import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
-import { ApiError, notFound } from '../../http/errors.ts'
+import { ApiError, notFound, originalGone } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
@@ -38,7 +38,7 @@ export function messageContentRoutes(services: Services) {
         const { projectId } = projectOf(request)
         const raw = await findRaw(pool, blobs, projectId, params.messageId)
         if (raw === 'expired') {
-          throw new ApiError(410, 'expired', 'The original of this message is no longer kept')
+          throw originalGone()
         }
         const bytes = raw === 'not composed' ? await composeNow(projectId, params.messageId) : raw
         if (bytes === null) throw notFound('Message not found')

@@ -89,7 +89,7 @@ test('if the object store is unreachable, the retry of a job keeps its priority'
   await pool.stop()
 })
 
-test('a worker pool that has registered again keeps its new registration, although its old one counts as dead', async () => {
+test('the cleaning of a pool’s old registration does not delete the pool’s new registration', async () => {
   const graphilePoolId = 'again'
   const { release } = await registerPool({
     databaseUrl: database.url,

@@ -3,8 +3,8 @@ import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.t
 
 /**
  * Limits how long the service waits for the reply to one SMTP command. RFC 5321 §4.5.3.2 allows a wait of five minutes
- * for most SMTP commands, and a wait of ten minutes for the reply to the message. If the service left earlier, a server
- * that is still checking the message would deliver it, and the service would send it again.
+ * for most SMTP commands, and a wait of ten minutes for the reply to the message. If the service closed the connection
+ * earlier, a slow server would still deliver the message. The service would then send the message again.
  */
 export const REPLY_TIMEOUT_MS = 10 * 60_000
 
