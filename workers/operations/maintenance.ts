@@ -98,16 +98,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   })
   const removeOldRows = createRetention(pool)
   let sweeps = 0
-  let wasAway = false
-  let isSweeping = false
-  let current = Promise.resolve()
-  const releaseJobs = async () => {
-    const dead = await releaseJobsOfDeadPools(pool, wasAway)
-    wasAway = false
-    if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
-  }
   const stepsNow = (): Step[] => [
-    releaseJobs,
     // The step that sums the hours runs before the step that deletes the minutes of these hours.
     recordMinutes,
     recordHours,
@@ -119,30 +110,56 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
     removeOldRows,
   ]
   const sweep = async () => {
-    isSweeping = true
-    try {
-      for (const step of stepsNow()) await step(pool, log).catch(noteFailure)
-      sweeps++
-    } catch (error) {
-      wasAway = true
-      log.warn({ err: error }, 'housekeeping failed; will retry')
-    }
-    isSweeping = false
+    for (const step of stepsNow()) await step(pool, log).catch(noteFailure)
+    sweeps++
   }
   // A step that fails repeatedly must not prevent the later steps from running.
   const noteFailure = (error: unknown) => {
     if (isDatabaseUnavailable(error)) throw error
     log.warn({ err: error }, 'a step of the housekeeping failed; will retry')
   }
+  // A step of the housekeeping may wait for a lock, for example while an operator rebuilds a table. The release of jobs
+  // has its own timer, so that such a step does not delay the mail and the payments of a dead worker pool.
+  const running = [createJobRelease(pool, log), sweep].map((work) =>
+    repeat(work, (error) => log.warn({ err: error }, 'housekeeping failed; will retry')),
+  )
+  return {
+    async stop() {
+      await Promise.all(running.map((one) => one.stop()))
+      await pool.end()
+    },
+  }
+}
+
+/** Returns a function that releases the jobs of dead worker pools. */
+function createJobRelease(pool: Pool, log: Logger): () => Promise<void> {
+  let wasAway = false
+  return async () => {
+    try {
+      const dead = await releaseJobsOfDeadPools(pool, wasAway)
+      wasAway = false
+      if (dead.length > 0) log.warn({ dead }, 'jobs of dead worker pools were released')
+    } catch (error) {
+      wasAway ||= isDatabaseUnavailable(error)
+      throw error
+    }
+  }
+}
+
+/** Runs a function every SWEEP_MS. A turn is left out while the function still runs. */
+function repeat(work: () => Promise<void>, onError: (error: unknown) => void): Running {
+  let current: Promise<void> | null = null
   const timer = setInterval(() => {
-    // A sweep can take longer than the time between two sweeps, for example while the database is unavailable.
-    if (!isSweeping) current = sweep()
+    current ??= work()
+      .catch(onError)
+      .finally(() => {
+        current = null
+      })
   }, SWEEP_MS)
   return {
     async stop() {
       clearInterval(timer)
       await current
-      await pool.end()
     },
   }
 }

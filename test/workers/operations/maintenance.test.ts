@@ -54,13 +54,38 @@ test('if the housekeeping is stopped while it waits for the database, it ends af
   const client = await service.database.pool.connect()
   try {
     await client.query('begin')
-    await client.query('lock table worker_pools in access exclusive mode')
+    await client.query('lock table statistics_minutes in access exclusive mode')
     const { lines, maintenance } = startLogged()
     await Bun.sleep(9_000)
     const stopped = maintenance.stop()
     await client.query('rollback')
     await stopped
     expect(lines.filter((line) => line.includes('mta_sts_policies'))).toHaveLength(1)
+  } finally {
+    client.release()
+  }
+})
+
+test('while a step of the housekeeping waits for a lock, the jobs of a dead worker pool are released', async () => {
+  const { pool } = service.database
+  await pool.query(
+    `insert into worker_pools (graphile_pool_id, pool_name, registered_at)
+     values ('worker-dead', 'vault', clock_timestamp() - interval '1 hour')`,
+  )
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('lock table statistics_minutes in access exclusive mode')
+    const { maintenance } = startLogged()
+    await waitFor('the dead pool to be released', async () => {
+      const { rowCount } = await pool.query(
+        `select from worker_pools where graphile_pool_id = 'worker-dead'`,
+      )
+      return rowCount === 0
+    })
+    const stopped = maintenance.stop()
+    await client.query('rollback')
+    await stopped
   } finally {
     client.release()
   }
