@@ -6,7 +6,12 @@ import { isToken } from '../../shared/oauth/oauthTokens.ts'
 import { isOAuthOn, resourceMetadataUrl } from '../../shared/oauth/resource.ts'
 import type { Scope } from '../../shared/scopes.ts'
 import { type FoundKey, findKeyScopes, type Identity } from '../../sql/account/keys/keys.ts'
-import { countAuthFailure, countRequests, type Usage } from '../../sql/account/keys/rateWindows.ts'
+import {
+  countAuthFailure,
+  countRequests,
+  type RateWindow,
+  type Usage,
+} from '../../sql/account/keys/rateWindows.ts'
 import { authenticateToken, findGrantScopes } from '../../sql/account/oauth/oauthTokens.ts'
 import type { Access } from '../docs/routeTable.ts'
 import { ApiError } from './errors.ts'
@@ -24,6 +29,15 @@ export const MCP_PATH = '/mcp'
  * the limit of the facilitator routes.
  */
 const FACILITATOR = '/v0/x402/'
+/**
+ * Maps paths to their separate rate windows. A paywall calls these paths for each request that a stranger sends to the
+ * seller. Without separate rate windows, a stranger's requests without a payment would use up the requests that the
+ * seller needs to redeem payments and to read mail.
+ */
+const PAYWALL_WINDOWS: Partial<Record<string, RateWindow>> = {
+  '/v0/payments/challenge': ':challenge',
+  '/v0/payments/redeem': ':redeem',
+}
 
 /** Holds the messages for the ways in which an API key can be wrong (docs/contract.md §2). */
 const UNAUTHORIZED = {
@@ -65,7 +79,10 @@ export async function admit(
   const parsed = parseAuthorization(authorization)
   const ofFacilitator = path.startsWith(FACILITATOR)
   const found = parsed.ok
-    ? await keys.submit({ key: parsed.key, budget: ofFacilitator ? ':x402' : '' })
+    ? await keys.submit({
+        key: parsed.key,
+        budget: ofFacilitator ? ':x402' : (PAYWALL_WINDOWS[path] ?? ''),
+      })
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason

@@ -6,6 +6,7 @@
 import type { Challenge, Grant, RedeemResult } from '../calls/payments.ts'
 import { ApiError, PaywallError, PurserError, RateLimitError, ServerError } from '../errors.ts'
 import type { Purser } from '../purser.ts'
+import { lastOffer, storeOffer } from './lastOffers.ts'
 import { PaidAnswers, type Sale } from './paidAnswers.ts'
 import { requestKey } from './paidRequest.ts'
 
@@ -76,6 +77,11 @@ const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 /**
+ * Sets the maximum number of milliseconds for which the paywall waits for an offer of the service. A request without a
+ * payment costs nothing, so the request must not occupy the seller's server for the minute of a rate limit.
+ */
+const OFFER_WAIT_MS = 10_000
+/**
  * Holds the responses to paid requests for all paywalls of the process. If a seller creates a new paywall for each
  * request, each paywall must find the responses that earlier paywalls of the same process sent.
  */
@@ -137,14 +143,15 @@ export function createPaywall<Answer>(
   return async ({ payment, resource, asked }) => {
     const price = { amount, resource, ...(description === undefined ? {} : { description }) }
     if (payment === null) {
+      const wanted = { ...price, ...(mimeType === undefined ? {} : { mimeType }) }
       try {
-        const { headers, ...challenge } = await purser.payments.challenge({
-          ...price,
-          ...(mimeType === undefined ? {} : { mimeType }),
-        })
-        return offer(challenge, headers, versions)
+        const challenge = await purser.payments.challenge(wanted, { timeoutMs: OFFER_WAIT_MS })
+        storeOffer(purser, wanted, challenge)
+        return offer(challenge, versions)
       } catch (error) {
-        return unavailable(error)
+        const refused = unavailable(error)
+        const last = lastOffer(purser, wanted)
+        return last === null ? refused : offer(last, versions)
       }
     }
     // The idempotency key of a redeem call also depends on the price, because otherwise a request with a changed price
@@ -178,12 +185,10 @@ const once = () => ({
   isNew: true,
 })
 
+type Offer = Omit<Challenge, 'headers'> & { headers: Record<string, string> }
+
 /** Returns a 402 response with the payment challenge, in the body for x402 version 1 and in a header for version 2. */
-function offer(
-  challenge: Omit<Challenge, 'headers'>,
-  headers: Record<string, string>,
-  versions: readonly (1 | 2)[],
-): Refused {
+function offer({ headers, ...challenge }: Offer, versions: readonly (1 | 2)[]): Refused {
   const { 'PAYMENT-REQUIRED': required, ...others } = headers
   const isTwo = required !== undefined && versions.includes(2)
   return {
@@ -199,7 +204,7 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
-  if (reason !== 'settlement_pending') return offer(requirement, headers, versions)
+  if (reason !== 'settlement_pending') return offer({ ...requirement, headers }, versions)
   // A 402 response for a pending settlement holds no offer, because a wallet would sign the offer and pay twice.
   return {
     kind: 'refused',

@@ -3,7 +3,7 @@ import { hashKey, type KeyKind, keyLookupPrefix } from '../../../shared/apiKey.t
 import type { Queryable } from '../../db.ts'
 import { notifyKeysChanged } from '../../events/events.ts'
 import { type Lsn, parseLsn } from '../../operations/replica.ts'
-import { rateWindowUpsert, type Usage } from './rateWindows.ts'
+import { type RateWindow, rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /** Describes the identity that an API key proves: one project, or the platform. */
 export type Identity = {
@@ -45,9 +45,9 @@ type KeyRow = {
 
 /**
  * Describes an API key that the service looks up, and the rate window (the count of one minute) to which the request
- * belongs. The rate window '' is for all requests that have no separate rate window.
+ * belongs.
  */
-export type WantedKey = { key: string; budget: '' | ':x402' }
+export type WantedKey = { key: string; budget: RateWindow }
 /** Holds the identity of a live API key, and the number of requests of its project in the current minute. */
 export type FoundKey = {
   identity: Identity

@@ -7,6 +7,13 @@ import type { Queryable } from '../../db.ts'
 export type Usage = { used: number; resetsAt: Date }
 
 /**
+ * Lists the separate counts of a project's requests in a minute. The count '' is for all requests without a separate
+ * count. A subject in the table `rate_windows` is the id of the project and then one of these names.
+ */
+export const RATE_WINDOWS = ['', ':x402', ':challenge', ':redeem'] as const
+export type RateWindow = (typeof RATE_WINDOWS)[number]
+
+/**
  * Tells whether the stored window is the current window. A statement that began before the turn of a minute meets the
  * window of the next minute. A window that lies further ahead is left from a clock that was set back.
  */

@@ -2,6 +2,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
 import { isPurseEmpty } from '../../purse/purseMoney.ts'
 import { addJob, hasNoJob } from '../../queue/jobs.ts'
+import { RATE_WINDOWS } from '../keys/rateWindows.ts'
 
 /**
  * Sets the maximum number of rows of a deleted project that one transaction deletes, because the deletion of a large
@@ -96,7 +97,9 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
     [projectId],
   )
   // No request can create the rate window of the project again, because the API key of a deleted project is invalid.
-  await pool.query('delete from rate_windows where subject = $1', [projectId])
+  await pool.query('delete from rate_windows where subject = any ($1)', [
+    RATE_WINDOWS.map((window) => projectId + window),
+  ])
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
     .join(' and ')

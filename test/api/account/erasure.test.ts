@@ -39,6 +39,7 @@ test('a deleted project is erased, and the response states when its backups expi
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   await agent.put('/v0/vault/site', { type: 'CUSTOM', data: { n: 1 } })
+  await agent.get('/v0/x402/supported')
   const live = await erasureOf(agent)
   expect(live).toMatchObject({ state: 'not_requested', requestedAt: null, outside: [] })
   expect([live.left.mail > 0, live.left.vault]).toEqual([true, 1])

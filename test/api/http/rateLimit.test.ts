@@ -113,14 +113,22 @@ test('every JSON response has the rate-limit headers', async () => {
   }
 })
 
-test('the x402 facilitator has its own rate limit', async () => {
+test('the x402 facilitator and the calls of a paywall have their own rate limits', async () => {
   const agent = await service.newAgent()
-  const remaining = async (path: string) => {
-    const { headers } = await agent.get(path)
-    return [headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]
-  }
+  const leftOf = ({ headers }: { headers: Headers }) => [
+    headers.get('x-ratelimit-limit'),
+    headers.get('x-ratelimit-remaining'),
+  ]
+  const supported = async () => leftOf(await agent.get('/v0/x402/supported'))
+  const whoami = async () => leftOf(await agent.get('/v0/whoami'))
+  const challenge = async () => leftOf(await agent.post('/v0/payments/challenge', {}))
+  const redeem = async () => leftOf(await agent.post('/v0/payments/redeem', {}))
   await withinOneMinute()
-  expect(await remaining('/v0/x402/supported')).toEqual(['1200', '1199'])
-  expect(await remaining('/v0/whoami')).toEqual(['200', '199'])
-  expect(await remaining('/v0/x402/supported')).toEqual(['1200', '1198'])
+  expect(await supported()).toEqual(['1200', '1199'])
+  expect(await challenge()).toEqual(['200', '199'])
+  expect(await redeem()).toEqual(['200', '199'])
+  expect(await whoami()).toEqual(['200', '199'])
+  expect(await supported()).toEqual(['1200', '1198'])
+  expect(await challenge()).toEqual(['200', '198'])
+  expect(await redeem()).toEqual(['200', '198'])
 })

@@ -7,6 +7,7 @@ import {
   type PaywallOptions,
   type Verdict,
 } from '../../../../api/client/paywalls/paywall.ts'
+import { Purser } from '../../../../api/client/purser.ts'
 import {
   CHALLENGE,
   grant,
@@ -36,9 +37,10 @@ function saleOf(verdict: Verdict<string>) {
   if (verdict.kind !== 'paid') throw new Error(`the verdict is ${verdict.kind}`)
   return verdict.sale
 }
-const briefly = (verdict: Verdict<string>) =>
+const briefly = (verdict: Verdict<unknown>) =>
   verdict.kind === 'refused' ? [verdict.status, verdict.body.error ?? null] : [verdict.kind]
 const DUPLICATE = [402, 'duplicate_settlement']
+const AWAY = [503, 'unavailable']
 
 test('a request without payment gets the service’s offer, and the paywall sends only those price fields that the seller has set', async () => {
   const plain = open()
@@ -275,6 +277,41 @@ test('while the service fails or is overloaded, the paywall tells the payer in R
       expect(briefly(await ask(payment))).toEqual(payment === null ? [402, OFFER.error] : ['paid'])
     }
   }
+})
+
+test('while the service refuses its calls, a request without payment gets the last offer for its price, for one minute', async () => {
+  const { service, ask } = open()
+  expect(briefly(await ask(null))).toEqual([402, OFFER.error])
+  service.answer = () => Response.json({ error: 'x', message: 'y' }, { status: 429 })
+  setSystemTime(Date.now() + 59_000)
+  expect(await ask(null)).toStrictEqual({
+    kind: 'refused',
+    status: 402,
+    headers: { ...NO_STORE, ...REQUIRED },
+    body: OFFER,
+    challenge: OFFER,
+  })
+  const dearer = createPaywall({ purser: service.purser, amount: '0.02' })
+  expect(briefly(await dearer({ payment: null, resource: RESOURCE, asked: [] }))).toEqual(AWAY)
+  setSystemTime(Date.now() + 2_000)
+  expect(briefly(await ask(null))).toEqual(AWAY)
+})
+
+test('a request without payment does not wait for the end of the rate limit', async () => {
+  let calls = 0
+  const purser = new Purser({
+    apiKey: `loid-${'0'.repeat(64)}`,
+    fetch: async () => {
+      calls++
+      return Response.json(
+        { error: 'x', message: 'y' },
+        { status: 429, headers: { 'retry-after': '50' } },
+      )
+    },
+  })
+  const judge = createPaywall({ purser, amount: '0.01' })
+  expect(briefly(await judge({ payment: null, resource: RESOURCE, asked: [] }))).toEqual(AWAY)
+  expect(calls).toBe(1)
 })
 
 test('if only the seller can repair an error, the paywall throws the error and sends no answer to the payer', async () => {

@@ -11,6 +11,7 @@ import {
   isKnownKey,
   revokeProjectKey,
 } from '../../../../sql/account/keys/keys.ts'
+import type { RateWindow } from '../../../../sql/account/keys/rateWindows.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { createProject, rotateProjectKey } from '../../../../sql/account/projects/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -106,7 +107,7 @@ async function frozenKeys(count: number): Promise<string[]> {
 
 test('in a batch of requests, each API key is counted separately in its own rate limit window', async () => {
   const [one = '', two = ''] = await frozenKeys(2)
-  const wanted = (key: string, budget: '' | ':x402' = '') => ({ key, budget })
+  const wanted = (key: string, budget: RateWindow = '') => ({ key, budget })
   const batch = [
     wanted(one),
     wanted(two),
