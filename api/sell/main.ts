@@ -10,7 +10,9 @@ import { ConfigError } from '../../shared/config/config.ts'
 import { parseMcpConfig } from '../../shared/config/mcpConfig.ts'
 import { PurserError } from '../client/errors.ts'
 import { Purser } from '../client/purser.ts'
+import { drainOnSignal } from './drain.ts'
 import { onePrice, PriceError, type Prices, readPrices } from './prices.ts'
+import { registerPrices } from './registerPrices.ts'
 import { normalPath, PathError } from './sellPath.ts'
 import { createSellProxy } from './sellProxy.ts'
 
@@ -26,6 +28,12 @@ const IDLE_TIMEOUT_S = 255
  * so that the proxy can still send an error if the server responds too late.
  */
 const TIMEOUT_MAX_S = 240
+
+/**
+ * Sets how many milliseconds a stopping proxy waits for the settlement of a payment. After the settlement, the proxy
+ * waits for the server behind it.
+ */
+const SETTLEMENT_MS = 60_000
 
 const USAGE =
   'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN] [--timeout SECONDS], or bun run sell ORIGIN --prices FILE'
@@ -90,6 +98,7 @@ try {
     idleTimeout: IDLE_TIMEOUT_S,
     fetch: async (request, self) => (await ready)(request, self.requestIP(request)?.address ?? ''),
   })
+  drainOnSignal(server, SETTLEMENT_MS + timeoutMs)
   const publicOrigin = given ?? `http://${isIP(host) === 6 ? `[${host}]` : host}:${server.port}`
   isReady(
     createSellProxy({
@@ -103,10 +112,7 @@ try {
     }),
   )
   try {
-    for (const { registered, amount } of prices.all) {
-      const urlPattern = `${publicOrigin}${registered}`
-      await purser.sellers.put({ urlPattern, priceUsdc: amount })
-    }
+    await registerPrices(purser, publicOrigin, prices)
   } catch (error) {
     server.stop(true)
     throw error

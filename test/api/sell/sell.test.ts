@@ -5,9 +5,15 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { serve } from 'bun'
-import { printed, type ServiceProcess, startProcess } from '../../support/process/process.ts'
+import {
+  freePort,
+  printed,
+  type ServiceProcess,
+  startProcess,
+} from '../../support/process/process.ts'
 import type { Agent } from '../../support/service.ts'
 import { pay, startTestTill, type TestTill } from '../../support/till/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 type Seen = { path: string; method: string; headers: Headers; body: string }
 
@@ -348,4 +354,60 @@ test('the command bun run sell needs only one URL and one price, and an error na
     expect([args, await failed.exited]).toEqual([args, 78])
     expect(failed.stderr()).toMatch(message)
   }
+})
+
+test('after SIGTERM, a buyer who has paid still gets the content, and the command then ends with exit code 0', async () => {
+  const { process, url: shop } = await sell([`${origin.url}/weather`, '0.01'])
+  const gate = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  origin.answer = async () => {
+    asked.resolve()
+    await gate.promise
+    return new Response('late weather')
+  }
+  const { header } = await pay()
+  const paid = fetch(`${shop}/weather`, { headers: { 'x-payment': header } })
+  await asked.promise
+  process.child.kill('SIGTERM')
+  await waitFor('the command to accept no new connection', () =>
+    fetch(`${shop}/weather`, { headers: { connection: 'close' } }).then(
+      () => false,
+      () => true,
+    ),
+  )
+  gate.resolve()
+  const response = await paid
+  expect([response.status, await response.text()]).toEqual([200, 'late weather'])
+  expect(await process.exited).toBe(0)
+})
+
+test('a second start with the same prices registers no endpoint again', async () => {
+  const port = String(await freePort())
+  const shop = `http://127.0.0.1:${port}`
+  const start = async () => {
+    const started = startProcess(
+      'api/sell/main.ts',
+      { PURSER_URL: till.service.url, PURSER_API_KEY: seller.key },
+      [`${origin.url}/weather`, '0.01', '--port', port],
+    )
+    await printed(started, /listening on port/)
+    return started
+  }
+  const find = async () => {
+    const { body } = await seller.get('/v0/sellers/endpoints')
+    return body.endpoints.find(({ urlPattern }: any) => urlPattern === `${shop}/weather`)
+  }
+  const first = await start()
+  await till.service.database.pool.query(
+    `update seller_endpoints set verification_status = 'verified', check_queued_at = null`,
+  )
+  const verified = await find()
+  expect(verified.verification.status).toBe('verified')
+  await first[Symbol.asyncDispose]()
+  const second = await start()
+  expect(await find()).toEqual(verified)
+  await second[Symbol.asyncDispose]()
+  await till.service.database.pool.query(`update seller_endpoints set price_atomic = 20000`)
+  await using _third = await start()
+  expect((await find()).priceUsdc).toBe('0.01')
 })

@@ -1,0 +1,24 @@
+import type { Server } from 'bun'
+
+const POLL_MS = 20
+
+/**
+ * Ends the process after SIGTERM or SIGINT. The process first sends the responses of the requests that it has accepted,
+ * because their buyers may have paid. A second signal ends the process at once.
+ * @param limitMs limits the milliseconds until the process ends. At the limit, open connections break.
+ */
+export function drainOnSignal(server: Server<undefined>, limitMs: number): void {
+  let isStopping = false
+  const stop = async () => {
+    if (isStopping) process.exit(1)
+    isStopping = true
+    const deadlineMs = performance.now() + limitMs
+    void server.stop()
+    while (server.pendingRequests > 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
+    const cut = server.pendingRequests
+    if (cut > 0) process.stderr.write(`${cut} requests were cut off after ${limitMs / 1_000} s\n`)
+    await server.stop(true)
+    process.exit(cut > 0 ? 1 : 0)
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
+}

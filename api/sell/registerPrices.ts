@@ -1,0 +1,35 @@
+import { parseUsdc } from '../../shared/till/usdc.ts'
+import type { Purser } from '../client/purser.ts'
+import type { Prices } from './prices.ts'
+
+/**
+ * Limits the milliseconds of one call. The limit is above one minute, because a file with many prices can use up the
+ * requests of a minute, and the next call then waits for the next minute.
+ */
+const CALL_MAX_MS = 150_000
+
+/**
+ * Registers the paths of the prices as endpoints. Endpoints that are registered and verified with their present price
+ * stay unchanged, so that a restart neither uses up the requests of a minute nor lets the service check each path again.
+ * @throws {PurserError} if a call fails.
+ */
+export async function registerPrices(
+  purser: Purser,
+  publicOrigin: string,
+  prices: Prices,
+): Promise<void> {
+  const wanted = new Map(
+    prices.all.map(({ registered, amount }) => [`${publicOrigin}${registered}`, amount]),
+  )
+  for await (const endpoint of purser.sellers.all({}, { timeoutMs: CALL_MAX_MS })) {
+    const amount = wanted.get(endpoint.urlPattern)
+    const isSame =
+      amount !== undefined &&
+      endpoint.verification.status === 'verified' &&
+      parseUsdc(amount) === parseUsdc(endpoint.priceUsdc)
+    if (isSame) wanted.delete(endpoint.urlPattern)
+  }
+  for (const [urlPattern, priceUsdc] of wanted) {
+    await purser.sellers.put({ urlPattern, priceUsdc }, { timeoutMs: CALL_MAX_MS })
+  }
+}
