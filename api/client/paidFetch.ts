@@ -1,6 +1,12 @@
 import type { Purchase, purse } from './calls/purse.ts'
-import { PurserError } from './errors.ts'
-import type { CallOptions } from './http.ts'
+import {
+  ConnectionError,
+  PurserError,
+  RateLimitError,
+  ServerError,
+  TimeoutError,
+} from './errors.ts'
+import { type CallOptions, pause } from './http.ts'
 
 /** Describes an HTTP request for which the seller may ask for a payment. */
 export type PaidFetch = {
@@ -17,21 +23,41 @@ export type PaidFetch = {
   why?: string
   /**
    * Holds the idempotency key of the purchase. Two purchases with the same idempotency key never pay twice. The default
-   * idempotency key is random.
+   * idempotency key is random. An {@link OpenPurchaseError} names the key.
    */
   key?: string
 }
 
 /**
  * Reports a purchase without a seller's response: the purchase was refused, the seller was not reached, or the outcome
- * is unknown. The field `purchase` tells whether the money of the purchase was spent.
+ * is unknown. The service also may have left out the body, because it is too large or not text (docs/purse.md). The
+ * field `purchase` tells whether the money of the purchase was spent.
  */
 export class PurchaseError extends PurserError {
   override readonly name = 'PurchaseError'
   readonly purchase: Purchase
 
   constructor(purchase: Purchase) {
-    super(`${purchase.state}: ${purchase.detail ?? purchase.reason ?? purchase.purchaseId}`)
+    const { state, detail, reason, purchaseId, response } = purchase
+    const omitted = response?.bodyOmitted ? `the body was left out (${response.bodyOmitted})` : null
+    super(`${state}: ${detail ?? reason ?? omitted ?? purchaseId}`)
+    this.purchase = purchase
+  }
+}
+
+/**
+ * Reports a purchase that has not ended in time, or whose end the client could not read. The payment may have been made.
+ * If you call `fetch` again with the same `key`, the service continues this purchase and pays nothing more.
+ */
+export class OpenPurchaseError extends PurserError {
+  override readonly name = 'OpenPurchaseError'
+  readonly key: string
+  /** Holds the purchase as the client last read it. The value is `null` if no response of the service arrived. */
+  readonly purchase: Purchase | null
+
+  constructor(key: string, purchase: Purchase | null, cause: unknown) {
+    super(`The purchase has not ended: call fetch again with the key ${key}`, { cause })
+    this.key = key
     this.purchase = purchase
   }
 }
@@ -40,25 +66,73 @@ const WAIT_S = 40
 /** Lists the HTTP statuses of responses that have no body (Fetch Standard). */
 const NO_BODY = [101, 204, 205, 304]
 
-/** Makes a purchase, waits for its end, and returns the seller's response as a `Response`. */
+/** Sets how many milliseconds a purchase may take if the caller sets no limit. A payment is valid for 120 seconds. */
+const PURCHASE_MAX_MS = 180_000
+/** Sets how much earlier than the time limit of the call the service ends its wait, so that its response arrives. */
+const ANSWER_MARGIN_S = 5
+const AGAIN_MS = 1_000
+
+/**
+ * Makes a purchase, waits for its end, and returns the seller's response as a `Response`. The client reads the purchase
+ * again after disturbances, because a caller who repeated the whole call without a key would pay twice.
+ * @throws {PurchaseError} if the purchase has no response of the seller.
+ * @throws {OpenPurchaseError} if the purchase does not end within `options.timeoutMs`.
+ */
 export async function paidFetch(
   calls: ReturnType<typeof purse>,
   url: string,
   { key = crypto.randomUUID(), ...payment }: PaidFetch,
   options: CallOptions = {},
 ): Promise<Response> {
-  const waits = { ...options, timeout: WAIT_S }
-  let bought = await calls.pay({ url, ...payment }, { ...waits, idempotencyKey: key })
-  while (bought.endedAt === null) bought = await calls.status(bought.purchaseId, waits)
+  const deadlineMs = performance.now() + (options.timeoutMs ?? PURCHASE_MAX_MS)
+  const body = { url, ...payment }
+  let bought: Purchase | null = null
+  let trouble: unknown
+  while (bought === null || bought.endedAt === null) {
+    const leftMs = deadlineMs - performance.now()
+    if (leftMs <= 0) throw new OpenPurchaseError(key, bought, trouble)
+    const timeout = Math.min(WAIT_S, Math.max(0, Math.floor(leftMs / 1_000) - ANSWER_MARGIN_S))
+    const waits = { ...options, timeoutMs: leftMs, timeout }
+    try {
+      bought =
+        bought === null
+          ? await calls.pay(body, { ...waits, idempotencyKey: key })
+          : await calls.status(bought.purchaseId, waits)
+      if (timeout > 0 || bought.endedAt !== null) continue
+    } catch (error) {
+      if (!isPassing(error)) throw error
+      trouble = error
+    }
+    await pause(Math.min(AGAIN_MS, leftMs), options.signal ?? new AbortController().signal)
+    options.signal?.throwIfAborted()
+  }
+  return responseOf(bought)
+}
+
+/** Tells whether the next call may succeed. An error with status 500 is a fault of the service, which may last. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionError ||
+  error instanceof TimeoutError ||
+  error instanceof RateLimitError ||
+  (error instanceof ServerError && error.status !== 500)
+
+function responseOf(bought: Purchase): Response {
   const { response } = bought
   if (response === null || response.status < 200 || response.status > 599)
     throw new PurchaseError(bought)
-  const { status, statusText, body } = response
+  const { body: text, bodyBase64, bodyOmitted } = response
+  // A service of an older version returns no `bodyBase64`.
+  const bytes =
+    bodyBase64 == null ? null : Uint8Array.from(atob(bodyBase64), (char) => char.charCodeAt(0))
+  if (bytes === null && bodyOmitted !== null) throw new PurchaseError(bought)
+  const body = bytes ?? text
+  const isEncoded = bodyOmitted === 'unknown-encoding'
+  const { status, statusText } = response
   const headers = new Headers()
   for (const [name, value] of Object.entries(response.headers)) {
     // The service has already decompressed the seller's body. The seller's headers content-encoding and content-length
-    // are left out, because they do not fit the decompressed body.
-    if (name === 'content-encoding' || name === 'content-length') continue
+    // are left out, because they do not fit the decompressed body. A body in an unknown encoding is still encoded.
+    if (!isEncoded && (name === 'content-encoding' || name === 'content-length')) continue
     for (const line of name === 'set-cookie' ? String(value).split('\n') : [String(value)]) {
       headers.append(name, byteString(line))
     }

@@ -65,9 +65,11 @@ export class Purser {
   }
 
   /**
-   * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the response of
-   * this call is lost, repeat the call with the same `key`, because two calls with the same `key` pay only once.
-   * @throws {PurchaseError} if the seller sent no response to the purchase.
+   * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the purchase does
+   * not end in time, repeat the call with the `key` of the error, because two calls with the same `key` pay only once.
+   * The call ends after `timeoutMs`, by default after three minutes.
+   * @throws {PurchaseError} if the purchase has no response of the seller.
+   * @throws {OpenPurchaseError} if the purchase has not ended in time, for example because the owner must approve it.
    */
   fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {
     return paidFetch(this.purse, url, payment, options)

@@ -71,7 +71,7 @@ const atomicOf = (usdc: string | null): bigint | null => (usdc === null ? null :
 
 /** Changes the limits and the payout address of a purse. @throws {ApiError} 400 for an invalid change. */
 async function changePurse(
-  { pool, keyring }: Services,
+  { pool, keyring, config }: Services,
   actor: Actor,
   { low, max, payoutAddress }: Static<typeof PurseChange>,
 ): Promise<void> {
@@ -81,6 +81,9 @@ async function changePurse(
   await checkPayTo(pool, payoutAddress, 'payoutAddress')
   if (payoutAddress != null && (await isPurseAddress(pool, actor.projectId, payoutAddress))) {
     throw badRequest('payoutAddress must not be the purse itself')
+  }
+  if (config.chain.deniedPayees.includes(payoutAddress?.toLowerCase() ?? '')) {
+    throw badRequest('payoutAddress must not be an address that the operator forbids')
   }
   await setPurseLimits(pool, await keyring(pool), actor, {
     ...(low === undefined ? {} : { lowAtomic: atomicOf(low) }),

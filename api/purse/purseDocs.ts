@@ -181,6 +181,10 @@ export const PurchaseSchema = t.Object({
         headers: t.Record(t.String(), t.String()),
         body: Nullable(t.String()),
         bodyOmitted: t.Union([t.String({ enum: [...BODY_OMITTED] }), t.Null()]),
+        bodyBase64: t.Union([t.String(), t.Null()], {
+          description:
+            'A body that is not text stands here in base64. A purchase with a credential keeps only text.',
+        }),
       }),
       t.Null(),
     ],
@@ -232,6 +236,7 @@ export const EXAMPLE_PURCHASE: Static<typeof PurchaseSchema> = {
     headers: { 'content-type': 'application/json' },
     body: '{"tempC":7}',
     bodyOmitted: null,
+    bodyBase64: null,
   },
   terms: {
     amountUsdc: '0.01',
@@ -289,7 +294,7 @@ export function toPurchaseView(purchase: Purchase): Static<typeof PurchaseSchema
     maxAmountUsdc: formatUsdc(purchase.maxAtomic),
     why: purchase.why,
     status: purchase.status,
-    response: answer === null ? null : { untrusted: true, ...answer },
+    response: answer === null ? null : { untrusted: true, bodyBase64: null, ...answer },
     terms:
       terms === null
         ? null

@@ -7,7 +7,11 @@ const POLL_MS = 20
  * because their buyers may have paid. A second signal ends the process at once.
  * @param limitMs limits the milliseconds until the process ends. At the limit, open connections break.
  */
-export function drainOnSignal(server: Server<undefined>, limitMs: number): void {
+export function drainOnSignal(
+  server: Server<undefined>,
+  limitMs: number,
+  log: (line: string) => void,
+): void {
   let isStopping = false
   const stop = async () => {
     if (isStopping) process.exit(1)
@@ -16,7 +20,7 @@ export function drainOnSignal(server: Server<undefined>, limitMs: number): void 
     void server.stop()
     while (server.pendingRequests > 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
     const cut = server.pendingRequests
-    if (cut > 0) process.stderr.write(`${cut} requests were cut off after ${limitMs / 1_000} s\n`)
+    if (cut > 0) log(`${cut} requests were cut off after ${limitMs / 1_000} s`)
     await server.stop(true)
     process.exit(cut > 0 ? 1 : 0)
   }

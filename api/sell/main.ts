@@ -98,7 +98,8 @@ try {
     idleTimeout: IDLE_TIMEOUT_S,
     fetch: async (request, self) => (await ready)(request, self.requestIP(request)?.address ?? ''),
   })
-  drainOnSignal(server, SETTLEMENT_MS + timeoutMs)
+  const log = (line: string) => void process.stderr.write(`${line}\n`)
+  drainOnSignal(server, SETTLEMENT_MS + timeoutMs, log)
   const publicOrigin = given ?? `http://${isIP(host) === 6 ? `[${host}]` : host}:${server.port}`
   isReady(
     createSellProxy({
@@ -108,7 +109,7 @@ try {
       publicOrigin,
       timeoutMs,
       fetch,
-      log: (line) => void process.stderr.write(`${line}\n`),
+      log,
     }),
   )
   try {

@@ -200,8 +200,13 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
 /**
  * Requests the automatic transfers out of a purse. A second call requests no further transfer, because the money of a
  * requested transfer is no longer available.
+ * @param given.deniedPayees holds the addresses that no purse pays, in lower case.
  */
-export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise<void> {
+export function payOut(
+  pool: Pool,
+  keyring: Keyring,
+  { projectId, deniedPayees }: { projectId: string; deniedPayees: ReadonlySet<string> },
+): Promise<void> {
   return transaction(pool, async (db) => {
     const purse = await lockPurse(db, projectId)
     if (purse === null || purse.isFrozen) return
@@ -220,7 +225,7 @@ export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise
       [projectId],
     )
     const { max, payout } = rows[0]!
-    if (max === null || payout === null) return
+    if (max === null || payout === null || deniedPayees.has(payout)) return
     const amountAtomic = purse.freeAtomic - BigInt(max)
     await move(db, keyring, actor, { from: purse.address, to: payout, amountAtomic })
   })

@@ -47,6 +47,10 @@ export type OutboundPolicy = {
   allowPrivate: boolean
   /** Resolves host names to their addresses. By default the resolver of the operating system is used. */
   resolve?: Resolve
+  /**
+   * Leaves out the trace id. A seller must not learn which purchases belong together.
+   */
+  hidesTrace?: true
 }
 
 export type GuardedRequestParameters = OutboundPolicy & {
@@ -155,7 +159,7 @@ function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction 
 function openRequest(parameters: GuardedRequestParameters): ClientRequest {
   const { url, method, headers, body, allowPrivate, resolve = systemResolve, ca, kept } = parameters
   const parsed = new URL(url)
-  const trace = traceparent()
+  const trace = parameters.hidesTrace ? null : traceparent()
   const isSecure = parsed.protocol === 'https:'
   const start = isSecure ? httpsRequest : httpRequest
   return start(parsed, {

@@ -57,9 +57,10 @@ const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
  * the job continues, it signs nothing new and sends the same bytes again.
  */
 export const createBuy = (
-  { pool, outcomes }: PoolContext,
-  { keyring: source, policy, deniedPayees }: Options,
+  { pool, lanes, outcomes }: PoolContext,
+  { keyring: source, policy: given, deniedPayees }: Options,
 ): Task<'buy'> => {
+  const policy = { ...given, hidesTrace: true } as const
   const sellers = createSellerCalls(pool, { keyring: source, policy })
   const keysOf = createSellerKeys(policy)
   const reserve = createReservations(pool, source)
@@ -254,10 +255,21 @@ export const createBuy = (
     if (due === null) return
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
+    // A signed payment has a lane of its own, so that its repeats never queue behind purchases without a payment.
+    const step = due.state === 'signed' ? 'pay' : 'ask'
+    const turn = await lanes.enter(`${step}:${due.projectId} ${due.host}`, due.projectId)
+    if (!turn.granted) return queuePurchase(pool, due.id, new Date(Date.now() + turn.returnInMs))
+    try {
+      await carryOut(due)
+    } finally {
+      turn.leave()
+    }
+  }
+
+  async function carryOut(due: DuePurchase): Promise<void> {
     if (due.state === 'signed') return resume(due)
-    // After the owner has approved a purchase, the buyer may ask the seller again. The first response of the seller was
-    // a 402, so the seller has done nothing yet.
-    if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
+    // The seller may already have acted on the request of the interrupted run.
+    if (due.state === 'asking' && !SAFE_METHODS.includes(due.method))
       return endUnsigned(due, CUT_OFF)
     if (due.state !== 'queued' && due.state !== 'asking') return
     await ask(due)

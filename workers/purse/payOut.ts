@@ -8,6 +8,9 @@ import type { PoolContext, Task } from '../queue/task.ts'
  * payouts.
  */
 export const createPayOut =
-  ({ pool }: PoolContext, { keyring }: { keyring: KeyringSource }): Task<'pay_out'> =>
+  (
+    { pool }: PoolContext,
+    { keyring, deniedPayees }: { keyring: KeyringSource; deniedPayees: ReadonlySet<string> },
+  ): Task<'pay_out'> =>
   ({ projectId }) =>
-    patiently(async () => payOut(pool, await keyring(pool), projectId))
+    patiently(async () => payOut(pool, await keyring(pool), { projectId, deniedPayees }))

@@ -3,9 +3,9 @@
  * each response.
  */
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
+import type { PurchaseAnswer } from '../../shared/purse/purchaseAnswer.ts'
 import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
-import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import {
   checkUseRequest,
   fillRequest,
@@ -18,8 +18,9 @@ import type { DuePurchase } from '../../sql/purse/purchases/purchaseSteps.ts'
 import { readForUse } from '../../sql/vault/credentialReads.ts'
 import { type Exchange, guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
 import { createAnswerMasker } from '../vault/answerMasker.ts'
-import { ANSWER_BYTES_MAX, maskedAnswer, type ReceivedAnswer } from '../vault/maskedAnswer.ts'
+import { ANSWER_BYTES_MAX, type ReceivedAnswer } from '../vault/maskedAnswer.ts'
 import { mcpExchange } from './mcpExchange.ts'
+import { plainAnswer } from './plainAnswer.ts'
 
 /**
  * A seller that settles a payment on the chain must respond within this many milliseconds. If the seller does not
@@ -46,7 +47,7 @@ export type SellerCalls = {
   delayMs(due: Buyer): number
   call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
   /** Returns the response of the seller with all secrets masked, so that the agent may see the response. */
-  masked(due: Buyer, answer: ReceivedAnswer, secrets: readonly string[]): Promise<UseAnswer>
+  masked(due: Buyer, answer: ReceivedAnswer, secrets: readonly string[]): Promise<PurchaseAnswer>
 }
 
 export function createSellerCalls(
@@ -109,8 +110,6 @@ export function createSellerCalls(
       return { kind: 'made', exchange, secrets }
     },
     masked: ({ projectId }, answer, secrets) =>
-      secrets.length === 0
-        ? maskedAnswer(answer, secrets)
-        : masker.mask(answer, secrets, projectId),
+      secrets.length === 0 ? plainAnswer(answer) : masker.mask(answer, secrets, projectId),
   }
 }

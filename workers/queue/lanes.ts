@@ -70,6 +70,20 @@ export const MAIL_LIMITS: LaneLimits = {
 }
 
 /**
+ * Sets the limits of the lanes (queues for one receiver) for purchases. A seller that settles a payment on the chain
+ * needs some seconds for its response. A lane belongs to one project and one seller.
+ */
+export const PURSE_LIMITS: LaneLimits = {
+  laneCap: 64,
+  slowLaneCap: 8,
+  slowSharerCap: 16,
+  slowMs: 8_000,
+  lateMs: 8_000,
+  trusting: true,
+  returnMs: 250,
+}
+
+/**
  * Limits the milliseconds for which a job waits until it may send. A waiting job occupies a slot of the worker pool. A
  * job that would wait longer than this limit is refused.
  */

@@ -1,5 +1,6 @@
 import { createBuy } from '../purse/buy.ts'
 import { createPayOut } from '../purse/payOut.ts'
+import { PURSE_LIMITS } from '../queue/lanes.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import type { OutboundHttp, Runner } from './runner.ts'
 
@@ -13,7 +14,9 @@ export const purseRunner = (
     pay_out: createPayOut(context, options),
   }),
   pollIntervalMs: 500,
-  // The job of a purchase mostly waits for a seller that settles the payment on the chain.
-  concurrency: 100,
+  // The job of a purchase mostly waits for a seller that settles the payment on the chain. One project gets about a
+  // third of the slots.
+  concurrency: 200,
+  lanes: PURSE_LIMITS,
   connections: RUNNER_CONNECTIONS.purse,
 })

@@ -54,18 +54,36 @@ function maskedHeaders(
   raw: readonly string[],
   masked: (text: string) => string,
 ): Record<string, string> {
-  const headers = new Map<string, string>()
-  for (let n = 0; n + 1 < raw.length; n += 2) {
-    const name = masked(raw[n]!).toLowerCase()
-    const before = headers.get(name)
-    const joint = name === 'set-cookie' ? '\n' : ', '
-    // Headers with the same name form one value (RFC 9110 §5.3), so their values are joined before masking.
-    headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
-  }
   const shown: [string, string][] = []
-  for (const [name, value] of headers) shown.push([name, masked(value)])
+  // The values are joined before masking, because a secret may stand in two headers with the same name.
+  for (const [name, value] of joinedHeaders(raw, masked)) shown.push([name, masked(value)])
   return Object.fromEntries(shown)
 }
+
+/**
+ * Returns the headers of a response by their names in lower case. Headers with the same name form one value (RFC 9110
+ * §5.3). The values of cookies stand in lines.
+ * @param shown returns a header name in the form that the caller may see.
+ */
+export function joinedHeaders(
+  raw: readonly string[],
+  shown: (name: string) => string,
+): Map<string, string> {
+  const headers = new Map<string, string>()
+  for (let n = 0; n + 1 < raw.length; n += 2) {
+    const name = shown(raw[n]!).toLowerCase()
+    const before = headers.get(name)
+    const joint = name === 'set-cookie' ? '\n' : ', '
+    headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
+  }
+  return headers
+}
+
+/** Returns the joined values of one header of a response. */
+export const headerValue = ({ headers }: ReceivedAnswer, wanted: string): string =>
+  headers
+    .flatMap((name, n) => (n % 2 === 0 && name.toLowerCase() === wanted ? [headers[n + 1]!] : []))
+    .join(',')
 
 type Body = Pick<UseAnswer, 'body' | 'bodyOmitted'>
 const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, bodyOmitted })
@@ -73,17 +91,12 @@ const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, 
 async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body> {
   // A truncated response body could end within a secret, and the masking finds only whole secrets.
   if (answer.truncated) return omitted('too-large')
-  const headerOf = (wanted: string) =>
-    answer.headers
-      .flatMap((name, n) =>
-        n % 2 === 0 && name.toLowerCase() === wanted ? [answer.headers[n + 1]!] : [],
-      )
-      .join(',')
   // A partial response can contain a part of a secret (RFC 9110 §15.3.7).
-  if (answer.status === 206 || headerOf('content-range') !== '') return omitted('partial')
-  const plain = await decompressed(answer.body, headerOf('content-encoding'))
+  if (answer.status === 206 || headerValue(answer, 'content-range') !== '')
+    return omitted('partial')
+  const plain = await decompressed(answer.body, headerValue(answer, 'content-encoding'))
   if (typeof plain === 'string') return omitted(plain)
-  const text = textOf(plain, headerOf('content-type'))
+  const text = textOf(plain, headerValue(answer, 'content-type'))
   if (text === null) return omitted('not-text')
   return { body: masker.text(text), bodyOmitted: null }
 }
@@ -104,7 +117,7 @@ const unzip: Record<string, (bytes: Uint8Array) => Promise<Buffer>> = {
 }
 
 /** Returns the decompressed body of a response, or the reason why the body cannot be read. */
-async function decompressed(
+export async function decompressed(
   body: Uint8Array,
   codings: string,
 ): Promise<Uint8Array | 'too-large' | 'unknown-encoding'> {
@@ -133,7 +146,7 @@ const LATIN_1 = /charset="?(?:iso-8859-1|latin1|windows-1252|us-ascii)\b/i
  * Returns the text of a response body. Returns `null` if the body is binary, because a binary body could contain the
  * secret in a form that the masking does not recognise.
  */
-function textOf(bytes: Uint8Array, contentType: string): string | null {
+export function textOf(bytes: Uint8Array, contentType: string): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

@@ -36,12 +36,36 @@ function textOf(bought: Static<typeof PurchaseSchema>): string {
       : [
           `${response.status} ${response.statusText}`.trim(),
           JSON.stringify(response.headers),
-          response.body ?? `(no body: ${response.bodyOmitted})`,
+          response.body ?? bodyNote(response),
         ]),
   ]
   return words.length === 0
     ? lines.join('\n')
     : `${lines.join('\n')}\n${fenceOf('SELLER', words.join('\n'))}`
+}
+
+/**
+ * Limits the characters of a body in base64 that a tool result contains. A host passes the whole result to its model,
+ * which cannot read base64.
+ */
+const BASE64_MAX_CHARS = 64 * 1024
+
+type Answer = NonNullable<Static<typeof PurchaseSchema>['response']>
+
+const bodyNote = ({ bodyBase64, bodyOmitted }: Answer): string =>
+  bodyBase64 === null
+    ? `(no body: ${bodyOmitted})`
+    : '(the body is not text: its bytes are in bodyBase64 of GET /v0/purse/payments/{purchaseId} for ten minutes)'
+
+/** Returns the result of a purse tool. A result leaves out the bytes of a large body. */
+function resultOf(bought: Static<typeof PurchaseSchema>) {
+  const { response } = bought
+  const isLarge = (response?.bodyBase64?.length ?? 0) > BASE64_MAX_CHARS
+  const data =
+    isLarge && response !== null
+      ? { ...bought, response: { ...response, bodyBase64: null } }
+      : bought
+  return { data, text: textOf(bought) }
 }
 
 const quote = defineTool({
@@ -56,7 +80,7 @@ const quote = defineTool({
   fixes,
   async run({ services, caller }, given) {
     const quoted = await purchase(services, caller, 'quote', { given, key: null, waitMs: WAIT_MS })
-    return { data: quoted, text: textOf(quoted) }
+    return resultOf(quoted)
   },
 })
 
@@ -89,7 +113,7 @@ const pay = defineTool({
     const key = readIdempotencyKey(idempotencyKey)
     if (key === null) throw badRequest('idempotencyKey must be there')
     const bought = await purchase(services, caller, 'payment', { given, key, waitMs: WAIT_MS })
-    return { data: bought, text: textOf(bought) }
+    return resultOf(bought)
   },
 })
 
@@ -105,7 +129,7 @@ const status = defineTool({
   fixes,
   async run({ services, caller }, { purchaseId: id }) {
     const found = await readPurchase(services, caller, { id, waitMs: WAIT_MS })
-    return { data: found, text: textOf(found) }
+    return resultOf(found)
   },
 })
 

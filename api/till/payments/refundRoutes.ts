@@ -219,6 +219,7 @@ async function refund(services: Services, request: Request, paymentId: string, a
     paymentId,
     amountAtomic: readAmount(amount),
     key,
+    deniedPayees: services.config.chain.deniedPayees,
   })
   switch (refunded.kind) {
     case 'ok':
@@ -236,6 +237,7 @@ const REFUSED = {
   not_final: 'The payment is not final yet: ask again later',
   too_much: 'amount must be at most what the payment brought, less its refunds',
   insufficient_funds: 'The purse has too little that is free',
+  payee_denied: 'The operator of the service forbids payments to the address of the payer',
 } as const
 
 function readAmount(amount: string): bigint {

@@ -3,8 +3,8 @@
  * the seller's response.
  */
 import type { PaymentHeader } from '../../../shared/purse/paymentHeader.ts'
+import type { PurchaseAnswer } from '../../../shared/purse/purchaseAnswer.ts'
 import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envelope.ts'
-import type { UseAnswer } from '../../../shared/vault/useAnswer.ts'
 import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 
 /** Sets the time for which the service keeps the seller's response after the end of a purchase. */
@@ -42,7 +42,7 @@ export const sealContent = (
   keyring: Keyring,
   { projectId, id }: { projectId: string; id: string },
   version: number,
-  content: UseRequest | SignedRequest | UseAnswer,
+  content: UseRequest | SignedRequest | PurchaseAnswer,
 ): Sealed =>
   keyring.seal(Buffer.from(JSON.stringify(content)), purchaseContext(projectId, id, version))
 

@@ -4,8 +4,8 @@
 import type { PurchaseEventData } from '../../../shared/events/events.ts'
 import { keptOffer, type ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
+import type { PurchaseAnswer } from '../../../shared/purse/purchaseAnswer.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
-import type { UseAnswer } from '../../../shared/vault/useAnswer.ts'
 import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
@@ -178,7 +178,7 @@ export type PurchaseEnd = {
   state: 'answered' | 'quoted' | 'refused' | 'failed' | 'unknown'
   reason?: string
   detail?: string
-  answer?: UseAnswer
+  answer?: PurchaseAnswer
   /** Holds the seller's offer if the purchase ends without a signed payment. */
   offer?: Offer | null
   /** Holds the hash of the transaction that settled the payment, as the seller states it. */

@@ -1,8 +1,8 @@
 /** Stores purchases. A purchase is an agent's HTTP request to a seller, for which the service pays at most once. */
 import type { Cursor } from '../../../shared/cursor.ts'
 import type { ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
+import type { PurchaseAnswer } from '../../../shared/purse/purchaseAnswer.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
-import type { UseAnswer } from '../../../shared/vault/useAnswer.ts'
 import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 import type { Queryable } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
@@ -103,7 +103,7 @@ export type Purchase = {
    * Holds the seller's response to the purchase request. Null means that the seller sent no response, or that the
    * stored response has expired.
    */
-  answer: UseAnswer | null
+  answer: PurchaseAnswer | null
   terms: {
     x402Version: number
     network: string
@@ -154,7 +154,7 @@ const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
   createdAt: row.created_at,
   endedAt: row.ended_at,
   status: row.status,
-  answer: keyring === null ? null : openContent<UseAnswer>(keyring, row, CONTENT.answer),
+  answer: keyring === null ? null : openContent<PurchaseAnswer>(keyring, row, CONTENT.answer),
   terms:
     row.amount_atomic === null
       ? null

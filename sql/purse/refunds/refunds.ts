@@ -32,7 +32,15 @@ export type Refund = {
 
 export type Refunded =
   | { kind: 'ok'; refund: Refund }
-  | { kind: 'not_found' | 'other_request' | 'not_final' | 'too_much' | 'insufficient_funds' }
+  | {
+      kind:
+        | 'not_found'
+        | 'other_request'
+        | 'not_final'
+        | 'too_much'
+        | 'insufficient_funds'
+        | 'payee_denied'
+    }
 
 /**
  * Pays a part of a payment back to the payer. The block of the payment must be final. The function locks the payment's
@@ -40,12 +48,23 @@ export type Refunded =
  * seller must send the refund by hand.
  * @param refund.key is the Idempotency-Key of the refund call. If a call has the same Idempotency-Key as an earlier
  * call, the function finds the first refund.
+ * @param refund.deniedPayees lists the addresses that no purse pays, in lower case.
  */
 export function refundPayment(
   pool: Pool,
   keyring: Keyring,
   { keyPrefix, requestId }: Omit<Actor, 'projectId'>,
-  { paymentId, amountAtomic, key }: { paymentId: string; amountAtomic: bigint; key: string },
+  {
+    paymentId,
+    amountAtomic,
+    key,
+    deniedPayees,
+  }: {
+    paymentId: string
+    amountAtomic: bigint
+    key: string
+    deniedPayees: readonly string[]
+  },
 ): Promise<Refunded> {
   return transaction(pool, async (db) => {
     const payment = await lockPayment(db, paymentId)
@@ -102,6 +121,7 @@ export function refundPayment(
       await writeAudit(db, actor, { action: 'refund.expect', subject: id, detail, outcome: 'ok' })
       return { kind: 'ok', refund: { ...refund, id, state: 'by_hand' } }
     }
+    if (deniedPayees.includes(payer.toLowerCase())) return { kind: 'payee_denied' }
     if (purse.freeAtomic < amountAtomic) return { kind: 'insufficient_funds' }
     const id = await order(db, keyring, actor, { ...ordered, address: purse.address, network })
     return { kind: 'ok', refund: { ...refund, id } }

@@ -1,14 +1,23 @@
 import { expect, test } from 'bun:test'
-import { PurchaseError, Purser } from '../../../api/client/main.ts'
+import {
+  type CallOptions,
+  OpenPurchaseError,
+  PurchaseError,
+  Purser,
+} from '../../../api/client/main.ts'
 
 const URL_PAID = 'https://seller.example/weather'
 type Call = { method: string; path: string; key: string | null; body: unknown }
 
-/** Returns a client whose calls get the given purchases one after another, and the list of its calls. */
+/**
+ * Returns a client whose calls get the given purchases one after another, and the list of its calls. The last purchase
+ * answers all further calls. An error stands for a lost connection.
+ */
 function buying(...purchases: object[]) {
   const calls: Call[] = []
   const purser = new Purser({
     apiKey: `loid-${'0'.repeat(64)}`,
+    retries: 0,
     fetch: async (request) => {
       const { pathname, search } = new URL(request.url)
       const text = await request.text()
@@ -18,10 +27,13 @@ function buying(...purchases: object[]) {
         key: request.headers.get('idempotency-key'),
         body: text === '' ? null : JSON.parse(text),
       })
-      return Response.json(purchases[calls.length - 1])
+      const next = purchases[Math.min(calls.length, purchases.length) - 1]!
+      if (next instanceof Error) throw next
+      return next instanceof Response ? (next.clone() as Response) : Response.json(next)
     },
   })
-  const buy = (more: object = {}) => purser.fetch(URL_PAID, { maxAmount: '0.05', ...more })
+  const buy = (more: object = {}, options?: CallOptions) =>
+    purser.fetch(URL_PAID, { maxAmount: '0.05', ...more }, options)
   return { calls, buy }
 }
 
@@ -29,7 +41,7 @@ const answered = (response: object | null, more: object = {}) => ({
   ...{ purchaseId: 'pur_1', state: 'answered', endedAt: '2026-01-31T09:30:00Z' },
   ...{ reason: null, detail: null },
   response: response && {
-    ...{ status: 200, statusText: 'OK', headers: {}, body: 'fine' },
+    ...{ status: 200, statusText: 'OK', headers: {}, body: 'fine', bodyOmitted: null },
     ...response,
   },
   ...more,
@@ -123,5 +135,69 @@ test('if a purchase ends without a response of the seller, the client throws an 
       .catch((reason) => reason)
     expect(error).toBeInstanceOf(PurchaseError)
     expect([error.message, error.purchase]).toEqual([message, purchase])
+  }
+})
+
+const PENDING = { ...answered(null), state: 'pending', endedAt: null }
+const AWAY = new Error('the connection broke')
+const BUSY = Response.json({ error: 'unavailable', message: 'busy' }, { status: 503 })
+
+test('if the connection breaks or the service is busy, the client reads the same purchase again', async () => {
+  const { calls, buy } = buying(AWAY, BUSY, PENDING, AWAY, BUSY, answered({}))
+  expect(await (await buy({ key: 'k-1' })).text()).toBe('fine')
+  const pay = ['POST', '/v0/purse/pay', 'k-1']
+  const status = ['GET', '/v0/purse/payments/pur_1', null]
+  expect(calls.map(({ method, path, key }) => [method, path.split('?')[0], key])).toEqual([
+    ...[pay, pay, pay],
+    ...[status, status, status],
+  ])
+})
+
+test('if a purchase does not end in time, the error names the key with which a further call continues the purchase', async () => {
+  for (const [answers, purchase] of [
+    [[PENDING], PENDING],
+    [[PENDING, AWAY], PENDING],
+    [[AWAY], null],
+  ] as const) {
+    const { calls, buy } = buying(...answers)
+    const error = await buy({}, { timeoutMs: 50 }).catch((reason) => reason)
+    expect(error).toBeInstanceOf(OpenPurchaseError)
+    expect([error.key, error.purchase]).toEqual([calls[0]!.key, purchase])
+    expect(error.message).toContain(error.key)
+  }
+})
+
+test('an error that a repeated call cannot heal is thrown at once', async () => {
+  for (const status of [400, 403, 500]) {
+    const { calls, buy } = buying(Response.json({ error: 'x', message: 'y' }, { status }))
+    const error = await buy().catch((reason) => reason)
+    expect([error.status, calls.length]).toEqual([status, 1])
+  }
+})
+
+test('a body that is not text is returned as the bytes that the seller sent', async () => {
+  const omitted = { body: null, bodyOmitted: 'not-text', bodyBase64: '/9j/4AAQ' }
+  const response = await buying(answered(omitted)).buy()
+  expect([...new Uint8Array(await response.arrayBuffer())]).toEqual([
+    0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10,
+  ])
+})
+
+test('a body in an unknown encoding is returned with the header that names the encoding', async () => {
+  const headers = { 'content-encoding': 'zstd2', 'content-length': '3' }
+  const omitted = { body: null, bodyOmitted: 'unknown-encoding', bodyBase64: 'AQID', headers }
+  const response = await buying(answered(omitted)).buy()
+  expect([...new Uint8Array(await response.arrayBuffer())]).toEqual([1, 2, 3])
+  expect(response.headers.get('content-encoding')).toBe('zstd2')
+})
+
+test('if the service left out the body of the paid response, the client throws an error with the reason', async () => {
+  for (const more of [{}, { bodyBase64: null }]) {
+    const purchase = answered({ body: null, bodyOmitted: 'too-large', ...more })
+    const error = await buying(purchase)
+      .buy()
+      .catch((reason) => reason)
+    expect(error).toBeInstanceOf(PurchaseError)
+    expect(error.message).toBe('answered: the body was left out (too-large)')
   }
 })

@@ -17,13 +17,14 @@ import { waitFor } from '../../support/waitFor.ts'
 
 let till: TestTill
 beforeEach(async () => {
-  till = await startPurseTill()
+  till = await startPurseTill({ env: { DENIED_PAYEES: FORBIDDEN } })
 })
 afterEach(async () => {
   await till[Symbol.asyncDispose]()
 })
 
 const OWNER = `0x${'4d'.repeat(20)}`
+const FORBIDDEN = `0x${'6F'.repeat(20)}`
 const OTHER = `0x${'5e'.repeat(20)}`
 
 const path = ({ project }: Buyer) => `/v0/platform/projects/${project.id}/purse`
@@ -91,6 +92,10 @@ test('an invalid change of the payout settings gets an error that names the fiel
     [{ payoutAddress: '0x12' }, 'payoutAddress must be an address'],
     [{ payoutAddress: `0x${'00'.repeat(20)}` }, 'payoutAddress must not be the zero address'],
     [{ payoutAddress: buyer.address }, 'payoutAddress must not be the purse itself'],
+    [
+      { payoutAddress: FORBIDDEN },
+      'payoutAddress must not be an address that the operator forbids',
+    ],
     [{ max: '-1' }, 'max must be'],
   ]
   for (const [body, message] of wrong) {

@@ -19,6 +19,7 @@ import { dropJobs, newProject } from '../../support/till/tillRows.ts'
 const ONE = `0x${'a1'.repeat(20)}`
 const OTHER = `0x${'b2'.repeat(20)}`
 const LEAST = 10_000n
+const NONE: ReadonlySet<string> = new Set()
 const HEAD = {
   chainId: 84532,
   network: 'base-sepolia',
@@ -153,7 +154,7 @@ describe('a payout that is signed but not on the chain', () => {
     ['the maximum balance', { maxAtomic: null }],
   ])('is cancelled if the owner removes %s', async (_, change) => {
     const projectId = await full(LEAST)
-    await payOut(pool, keyring, projectId)
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     expect(await sent()).toEqual([[ONE], 0])
     await set(projectId, change)
     expect(await sent()).toEqual([[], 1])
@@ -161,7 +162,7 @@ describe('a payout that is signed but not on the chain', () => {
 
   test('stays if the owner names another address or another maximum', async () => {
     const projectId = await full(LEAST)
-    await payOut(pool, keyring, projectId)
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     await set(projectId, { payoutAddress: OTHER, maxAtomic: BALANCE, lowAtomic: null })
     expect(await sent()).toEqual([[ONE], 0])
   })
@@ -176,7 +177,7 @@ describe('a payout that is signed but not on the chain', () => {
       `update purse_keys set balance_atomic = 10 * balance_atomic where retired_at is not null and project_id = $1`,
       [projectId],
     )
-    await payOut(pool, keyring, projectId)
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     const { address } = await stored(projectId)
     const [to] = await sent()
     expect(to.toSorted()).toEqual([OTHER, address].toSorted())
@@ -253,19 +254,26 @@ describe('the transfers of a payout', () => {
   test('the transfers of a payout wait until the service knows its chain', async () => {
     await pool.query('delete from chain_status')
     const projectId = await full(LEAST)
-    await payOut(pool, keyring, projectId)
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     expect(await transfers(projectId)).toEqual([])
     await recordHead(pool, HEAD)
-    await payOut(pool, keyring, projectId)
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     expect(await transfers(projectId)).toEqual([[String(LEAST), ONE]])
   })
 
   test('a payout transfers the money above the maximum only once', async () => {
     await recordHead(pool, HEAD)
     const projectId = await full(LEAST + 5n)
-    await payOut(pool, keyring, projectId)
-    await payOut(pool, keyring, projectId)
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     expect(await transfers(projectId)).toEqual([[String(LEAST + 5n), ONE]])
+  })
+
+  test('no payout goes to an address that the operator has forbidden since the owner named it', async () => {
+    await recordHead(pool, HEAD)
+    const projectId = await full(LEAST)
+    await payOut(pool, keyring, { projectId, deniedPayees: new Set([ONE]) })
+    expect(await transfers(projectId)).toEqual([])
   })
 
   test('no payout happens for less than 0.01 USDC, without a maximum, without an address, or for a stopped purse', async () => {
@@ -281,7 +289,7 @@ describe('the transfers of a payout', () => {
       stopped,
       await newProject(pool),
     ]) {
-      await payOut(pool, keyring, projectId)
+      await payOut(pool, keyring, { projectId, deniedPayees: NONE })
       expect(await transfers(projectId)).toEqual([])
     }
   })

@@ -155,6 +155,7 @@ async function newSale() {
         paymentId: id,
         amountAtomic: 1n,
         key: 'key',
+        deniedPayees: [],
       },
     )
   return { id, refund }

@@ -13,6 +13,7 @@ import { acceptPurchase } from '../../../sql/purse/purchases/acceptPurchase.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { storeCredential } from '../../../sql/vault/credentials.ts'
 import { createBuy } from '../../../workers/purse/buy.ts'
+import { Lanes, PURSE_LIMITS } from '../../../workers/queue/lanes.ts'
 import { createTestDatabase, type TestDatabase } from '../database/database.ts'
 import { newProject, row } from '../till/tillRows.ts'
 import { newKeyring, newPurse } from './purseRows.ts'
@@ -54,6 +55,7 @@ export function challenge(terms: Json = {}, more: Json = {}): Response {
 /** Describes a started test scene: a database with a chain, and the function that runs the job of a purchase. */
 export type BuyScene = AsyncDisposable & {
   pool: Pool
+  databaseUrl: string
   keyring: Keyring
   shop: Shop
   run(id: string, given?: { allowPrivate?: boolean }): Promise<void>
@@ -109,6 +111,7 @@ export async function startBuyScene(): Promise<BuyScene> {
     createBuy(
       {
         pool,
+        lanes: new Lanes(100, PURSE_LIMITS),
         outcomes: { record: (work: () => unknown) => work(), settle: async () => {} },
       } as never,
       {
@@ -120,6 +123,7 @@ export async function startBuyScene(): Promise<BuyScene> {
   const runs = { open: buy(true), closed: buy(false) }
   const scene: BuyScene = {
     pool,
+    databaseUrl: database.url,
     keyring,
     shop,
     run: (id, { allowPrivate = true } = {}) =>

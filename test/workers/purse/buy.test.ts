@@ -3,7 +3,9 @@
  * a payment.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { within } from '../../../shared/process/workContext.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
+import { findPurchase } from '../../../sql/purse/purchases/purchases.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { closeServers, serveRaw } from '../../support/process/localServer.ts'
 import {
@@ -77,13 +79,18 @@ describe('the service starts the job of a purchase', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase job sends a POST request to the seller if the job was not interrupted or if the owner has approved the purchase', async () => {
+  test('a purchase job sends a POST request to the seller, also after the owner’s approval, but not after an interruption', async () => {
     expect((await bought({ request: POST })).state).toBe('answered')
-    openShop(shop)
-    const id = await scene.accept({ request: POST })
-    await set(id, `state = 'asking', approved_hash = '\\x00'`)
-    await scene.run(id)
-    expect([shop.heard, (await scene.purchase(id)).reason]).toEqual([['ask'], 'terms_changed'])
+    for (const [state, heard, reason] of [
+      ['queued', ['ask'], 'terms_changed'],
+      ['asking', [], 'cut_off'],
+    ] as const) {
+      openShop(shop)
+      const id = await scene.accept({ request: POST })
+      await set(id, `state = '${state}', approved_hash = '\\x00'`)
+      await scene.run(id)
+      expect([shop.heard, (await scene.purchase(id)).reason]).toEqual([[...heard], reason])
+    }
   })
 
   test('a purchase is refused without a request to the seller if the project has no purse (payment wallet)', async () => {
@@ -330,4 +337,68 @@ describe('a purchase job signs in at a seller', () => {
       expect(shop.heard).not.toContain('sign-in')
     }
   })
+})
+
+describe('the agent gets the response that it has paid for', () => {
+  const PICTURE = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10])
+
+  async function answerOf(given: Accepted = {}) {
+    const { id, project_id: projectId } = await bought(given)
+    const purchase = await findPurchase(scene.pool, { projectId, id, keyring: scene.keyring })
+    return purchase?.answer
+  }
+
+  test('a body that is not text is kept as base64, after decompression', async () => {
+    shop.serve = () => new Response(PICTURE, { headers: { 'content-type': 'image/jpeg' } })
+    const kept = { body: null, bodyOmitted: 'not-text', bodyBase64: PICTURE.toString('base64') }
+    expect(await answerOf()).toMatchObject({ ...kept, headers: { 'content-type': 'image/jpeg' } })
+    shop.serve = () =>
+      new Response(Bun.gzipSync(PICTURE), { headers: { 'content-encoding': 'gzip' } })
+    expect(await answerOf()).toMatchObject(kept)
+  })
+
+  test('a part of a resource is kept, and a body in an unknown encoding is kept as the seller sent it', async () => {
+    shop.serve = () =>
+      new Response('sun', { status: 206, headers: { 'content-range': 'bytes 0-2/5' } })
+    expect(await answerOf()).toMatchObject({ status: 206, body: 'sun', bodyOmitted: null })
+    shop.serve = () => new Response(PICTURE, { headers: { 'content-encoding': 'zstd2' } })
+    expect(await answerOf()).toMatchObject({
+      ...{ body: null, bodyOmitted: 'unknown-encoding', bodyBase64: PICTURE.toString('base64') },
+    })
+  })
+
+  test('a body above 1 MB is left out, before and after decompression', async () => {
+    const large = Buffer.alloc(1024 * 1024 + 1, 'a')
+    const omitted = { status: 200, body: null, bodyOmitted: 'too-large', bodyBase64: null }
+    shop.serve = () => new Response(large)
+    expect(await answerOf()).toMatchObject(omitted)
+    shop.serve = () =>
+      new Response(Bun.gzipSync(large), { headers: { 'content-encoding': 'gzip' } })
+    expect(await answerOf()).toMatchObject(omitted)
+  })
+
+  test('a body that is not text is left out if the request contained a secret', async () => {
+    const projectId = await scene.newProject()
+    await scene.store(projectId, shop.host)
+    shop.serve = () => new Response(PICTURE)
+    const answer = await answerOf({ projectId, credential: 'weather', request: USE })
+    expect(answer).toMatchObject({ body: null, bodyOmitted: 'not-text' })
+    expect(answer?.bodyBase64 ?? null).toBeNull()
+  })
+})
+
+test('the seller gets no trace id of the agent, although the job continues its trace', async () => {
+  const seen: (string | null)[] = []
+  shop.ask = (request) => {
+    seen.push(request.headers.get('traceparent'))
+    return challenge()
+  }
+  shop.serve = (request) => {
+    seen.push(request.headers.get('traceparent'))
+    return new Response('sunny')
+  }
+  const id = await scene.accept()
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+  await within({ traceparent }, () => scene.run(id))
+  expect(seen).toEqual([null, null])
 })

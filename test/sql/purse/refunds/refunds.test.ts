@@ -54,8 +54,12 @@ async function newPurseSale(balance: bigint) {
   return { ...(await newSale({ projectId, recipient: rows[0].address })), address: rows[0].address }
 }
 
-const refund = (paymentId: string, amountAtomic: bigint, key = randomBytes(8).toString('hex')) =>
-  refundPayment(pool, keyring, ACTOR, { paymentId, amountAtomic, key })
+const refund = (
+  paymentId: string,
+  amountAtomic: bigint,
+  key = randomBytes(8).toString('hex'),
+  deniedPayees: readonly string[] = [],
+) => refundPayment(pool, keyring, ACTOR, { paymentId, amountAtomic, key, deniedPayees })
 async function refunded(...given: Parameters<typeof refund>): Promise<Refund> {
   const made = await refund(...given)
   if (made.kind !== 'ok') throw new Error(made.kind)
@@ -281,6 +285,14 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect(await refunded(sale.id, 3_000n, 'key')).toEqual(made)
     expect(await kinds(sale.id, 2_001n, 2_000n)).toEqual(['insufficient_funds', 'ok'])
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
+  })
+
+  test('is refused if the operator has forbidden payments to the payer', async () => {
+    const sale = await newPurseSale(5_000n)
+    const { rows } = await pool.query('select payer from payments where id = $1', [sale.id])
+    const denied = [rows[0].payer.toLowerCase()]
+    expect((await refund(sale.id, 1n, 'k1', denied)).kind).toBe('payee_denied')
+    expect((await refund(sale.id, 1n, 'k1')).kind).toBe('ok')
   })
 
   test('a refund from the purse accepts every idempotency key that a client may send', async () => {
