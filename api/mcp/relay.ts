@@ -41,7 +41,7 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
       )
     } catch (error) {
       if (call === null || abort.signal.aborted) return
-      await host.send(failure(call, reasonOf(error, config)))
+      await host.send(failure(call, reasonOf(error, call, config)))
     } finally {
       if (call !== null) underWay.delete(call.id)
     }
@@ -62,8 +62,11 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   await Promise.all(pending)
 }
 
-/** Reports an HTTP error where a JSON-RPC response was expected. */
+/** Reports an error response of the service, which has not carried out the call. */
 class RefusedError extends Error {}
+
+/** Reports the response of a proxy in place of the service's response. The service may have carried out the call. */
+class LostAnswerError extends Error {}
 
 async function post(
   { url, apiKey, toolNames }: McpConfig,
@@ -90,7 +93,7 @@ async function post(
   const body = readObject(text)
   if (body !== null && 'jsonrpc' in body) return body as JSONRPCMessage
   if (typeof body?.error !== 'string' || typeof body.message !== 'string') {
-    throw new RefusedError(`HTTP ${response.status} without a message of the service`)
+    throw new LostAnswerError(`HTTP ${response.status} without a message of the service`)
   }
   const wait = response.headers.get('retry-after')
   const again = wait === null ? '' : ` Wait ${wait} seconds and try again.`
@@ -110,8 +113,31 @@ function readObject(text: string): Record<string, unknown> | null {
   }
 }
 
-function reasonOf(error: unknown, { url }: McpConfig): string {
-  return error instanceof RefusedError ? error.message : `Could not reach ${url}: is it running?`
+/**
+ * Tells the model why a call has no response. If the request may have reached the service, the text warns of a repeated
+ * call, which could send a mail twice.
+ */
+function reasonOf(error: unknown, { method }: Call, { url }: McpConfig): string {
+  if (error instanceof RefusedError) return error.message
+  const wasLost = error instanceof LostAnswerError
+  const reason = wasLost ? error.message : `Could not reach ${url}: is it running?`
+  if (method !== 'tools/call' || (!wasLost && wasNotSent(error))) return reason
+  return `${reason.replace(/[^.?]$/, '$&.')} The call may have been carried out: check before you repeat it.`
+}
+
+/** Names the errors of `fetch` in Node and in Bun before a connection exists. */
+const UNCONNECTED = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ConnectionRefused',
+  'FailedToOpenSocket',
+]
+
+function wasNotSent(error: unknown): boolean {
+  const codeOf = (one: unknown) => (one as { code?: unknown } | undefined)?.code
+  const code = codeOf(error) ?? codeOf((error as { cause?: unknown } | undefined)?.cause)
+  return UNCONNECTED.includes(String(code))
 }
 
 /**

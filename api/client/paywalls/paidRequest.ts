@@ -15,6 +15,15 @@ const PAYMENT_MAX_CHARS = 16_384
 const LATE_MS = 10 * 60_000
 
 /**
+ * Tells whether the service can read a payment. The service refuses a call with a longer payment, or with text that a
+ * database cannot store, before it looks at the payment. Such a refusal would look like a mistake of the seller.
+ */
+export function isReadable(payment: string | object): boolean {
+  const text = JSON.stringify(payment)
+  return text.length <= PAYMENT_MAX_CHARS && !/\\u(?:0000|d[89a-f][0-9a-f]{2})/i.test(text)
+}
+
+/**
  * Returns the idempotency key of a request that carries a payment. If a third party sends a copied payment with a
  * different request, the different request gets a different idempotency key. Therefore the service returns the error
  * `duplicate_settlement` to a third party that copied the payment.

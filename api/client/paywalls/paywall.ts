@@ -8,7 +8,7 @@ import { ApiError, PaywallError, PurserError, RateLimitError, ServerError } from
 import type { Purser } from '../purser.ts'
 import { lastOffer, storeOffer } from './lastOffers.ts'
 import { PaidAnswers, type Sale } from './paidAnswers.ts'
-import { requestKey } from './paidRequest.ts'
+import { isReadable, requestKey } from './paidRequest.ts'
 
 export type PaywallOptions = {
   purser: Purser
@@ -142,7 +142,7 @@ export function createPaywall<Answer>(
 
   return async ({ payment, resource, asked }) => {
     const price = { amount, resource, ...(description === undefined ? {} : { description }) }
-    if (payment === null) {
+    if (payment === null || !isReadable(payment)) {
       const wanted = { ...price, ...(mimeType === undefined ? {} : { mimeType }) }
       try {
         const challenge = await purser.payments.challenge(wanted, { timeoutMs: OFFER_WAIT_MS })

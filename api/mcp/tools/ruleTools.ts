@@ -14,6 +14,7 @@ import {
 } from '../../mail/outbound/suppressionRoutes.ts'
 import { moreText, PageInput, pageOf } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
+import { UNTRUSTED_SERVER, UntrustedMark } from './untrusted.ts'
 
 const CHANGES = {
   readOnlyHint: false,
@@ -77,13 +78,13 @@ const listSuppressions = defineTool({
     'Lists the suppressed addresses of this inbox, newest first. No mail is sent to them: they bounced permanently, or their server reported an unknown mailbox. Use it to see why a recipient was refused. Answers suppressions with the reason and the reply of the server, count, and nextPageToken if there are more. Example: {"limit":20}',
   scope: 'mail:read',
   input: t.Object({ ...PageInput }, STRICT),
-  output: SuppressionPage,
+  output: t.Composite([SuppressionPage, UntrustedMark]),
   hints: READS,
   async run({ services, projectId }, input) {
     const page = await readSuppressions(services.pool, { projectId, ...pageOf(input) })
     const lines = page.suppressions.map(({ address, reason }) => `${address} (${reason})`)
     return {
-      data: page,
+      data: { ...page, ...UNTRUSTED_SERVER },
       text: [`${page.count} suppressed addresses.${moreText(page)}`, ...lines].join('\n'),
     }
   },

@@ -4,7 +4,7 @@ import { signWithCredential } from '../../vault/vaultSign.ts'
 import { readUse, useCredential } from '../../vault/vaultUse.ts'
 import { RequestSchema, SignedSchema, SignFields, UseSchema } from '../../vault/vaultUseRoutes.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
-import { fenceOf } from './untrusted.ts'
+import { fenceOf, UNTRUSTED_SERVER, UntrustedMark } from './untrusted.ts'
 import { fixes, Name } from './vaultTools.ts'
 
 const WAIT_MS = 25_000
@@ -52,13 +52,13 @@ const use = defineTool({
     },
     STRICT,
   ),
-  output: UseSchema,
+  output: t.Composite([UseSchema, UntrustedMark]),
   hints,
   fixes: useFixes,
   async run({ services, caller }, { name, request: given, idempotencyKey }) {
     const key = readIdempotencyKey(idempotencyKey)
     const ended = await useCredential(services, caller, name, { given, key, waitMs: WAIT_MS })
-    return { data: ended, text: textOf(ended) }
+    return { data: { ...ended, ...UNTRUSTED_SERVER }, text: textOf(ended) }
   },
 })
 
@@ -69,12 +69,12 @@ const getUse = defineTool({
     'Answers a use of vault.use that had not ended, and waits for its end. The answer is kept for ten minutes. Example: {"name":"github","useId":"use_0a1b2c3d4e5f60718293a4b5"}',
   scope: 'vault:use',
   input: t.Object({ name: Name, useId: t.String({ maxLength: 64 }) }, STRICT),
-  output: UseSchema,
+  output: t.Composite([UseSchema, UntrustedMark]),
   hints: READS,
   fixes: { not_found: 'Its ten minutes are over, or name and useId do not belong together.' },
   async run({ services, caller }, { name, useId: id }) {
     const found = await readUse(services, caller, name, { id, waitMs: WAIT_MS })
-    return { data: found, text: textOf(found) }
+    return { data: { ...found, ...UNTRUSTED_SERVER }, text: textOf(found) }
   },
 })
 

@@ -8,6 +8,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import { relay } from '../../../api/mcp/relay.ts'
 import { closeServers, serve } from '../../support/process/localServer.ts'
+import { freePort } from '../../support/process/process.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 afterAll(closeServers)
@@ -203,10 +204,42 @@ describe('the relay reports an error of the service to the host', () => {
         id: 7,
         result: {
           isError: true,
-          content: [{ type: 'text', text: 'HTTP 502 without a message of the service' }],
+          content: [
+            {
+              type: 'text',
+              text: 'HTTP 502 without a message of the service. The call may have been carried out: check before you repeat it.',
+            },
+          ],
         },
       },
     ])
+  })
+
+  test('if the connection breaks after the request, the tool error warns that the call may have been carried out', async () => {
+    const { say, sent, end, url } = await start(({ answer }) => {
+      answer.socket!.destroy()
+      return null
+    })
+    say({ id: 7, method: 'tools/call', params: { name: 'mail.send' } })
+    await end()
+    expect(sent[0].result.content[0].text).toBe(
+      `Could not reach ${url}: is it running? The call may have been carried out: check before you repeat it.`,
+    )
+  })
+
+  test('if no connection opens, the tool error does not warn of a call that was carried out', async () => {
+    const sent: any[] = []
+    const url = `http://127.0.0.1:${await freePort()}`
+    const host: Transport = {
+      start: async () => {},
+      close: async () => {},
+      send: async (message) => void sent.push(message),
+    }
+    const done = relay(host, { url, apiKey: 'loid-key', toolNames: 'dotted' })
+    host.onmessage!({ jsonrpc: '2.0', id: 7, method: 'tools/call' } as JSONRPCMessage)
+    host.onclose!()
+    await done
+    expect(sent[0].result.content[0].text).toBe(`Could not reach ${url}: is it running?`)
   })
 
   test('the relay reports a redirect as an error, so that the API key is sent to no other host', async () => {

@@ -172,8 +172,8 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
         if (end === false) return false
         toast(end === 'sent' ? 'The mail was accepted before' : 'The draft is kept')
       } else {
-        await keeper.forget()
-        toast('The draft is deleted')
+        const end = await keeper.forget()
+        toast(end === 'sent' ? 'The mail was accepted before' : 'The draft is deleted')
       }
       return true
     },

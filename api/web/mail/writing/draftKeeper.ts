@@ -121,13 +121,18 @@ export function draftKeeper({
       hasTriedToSend = true
       return await ask(path + at`/${draftId!}/send`, { method: 'POST' })
     },
-    forget: async (): Promise<void> => {
+    /** Deletes the draft. @returns `sent` if the service has sent the mail before. */
+    forget: async (): Promise<'deleted' | 'sent'> => {
       clearTimeout(timer)
       await work.catch(() => {})
-      if (draftId === null) return
-      await ask(path + at`/${draftId}`, { method: 'DELETE' }).catch((error: unknown) => {
+      if (draftId === null) return 'deleted'
+      try {
+        await ask(path + at`/${draftId}`, { method: 'DELETE' })
+      } catch (error) {
         if (!isGone(error)) throw error
-      })
+        if (hasTriedToSend && (await wasSent())) return 'sent'
+      }
+      return 'deleted'
     },
   }
 }

@@ -334,3 +334,16 @@ test('if the program of the seller contains a mistake, the paywall throws the or
       .catch((error) => error),
   ).toBeInstanceOf(TypeError)
 })
+
+test('a payment that the service could not read gets the offer, and no error of a misconfigured paywall', async () => {
+  for (const payment of [
+    { x: '\u0000' },
+    { x: '\ud800' },
+    { x: 'x'.repeat(16_400) },
+    'x'.repeat(16_400),
+  ]) {
+    const { service, ask } = open()
+    expect(briefly(await ask(payment))).toEqual([402, OFFER.error])
+    expect(service.calls.map(({ path }) => path)).toEqual(['/v0/payments/challenge'])
+  }
+})

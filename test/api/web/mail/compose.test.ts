@@ -243,31 +243,34 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     await kept(agent, 'Worth keeping.')
   })
 
-  test('if the response to a send request is lost, Keep it keeps no second copy of the sent mail', async () => {
-    const agent = await service.newAgent()
-    await using console = await openConsole(browser, service)
-    const { page } = console
-    await page.route(
-      '**/send',
-      async (route) => {
-        await route.fetch()
-        await route.abort()
-      },
-      { times: 1 },
-    )
-    await console.open(`projects/${agent.project.id}/inbox`)
-    await press(page, 'Write')
-    await fill(page, 'To', 'ada@example.com')
-    await fill(page, 'Subject', 'Only once')
-    await fill(page, 'Text', 'Only once.')
-    await inDialog(page, 'Send')
-    const count = async () => (await agent.get('/v0/messages?q=once')).body.count
-    await waitFor('the mail', async () => (await count()) === 1)
-    await inDialog(page, 'Cancel')
-    await press(page, 'Keep it')
-    await page.getByText('The mail was accepted before').waitFor()
-    expect([await count(), await draftsOf(agent)]).toEqual([1, []])
-  })
+  test.each(['Keep it', 'Delete it'])(
+    'if the response to a send request is lost, %s finds that the mail was accepted',
+    async (way) => {
+      const agent = await service.newAgent()
+      await using console = await openConsole(browser, service)
+      const { page } = console
+      await page.route(
+        '**/send',
+        async (route) => {
+          await route.fetch()
+          await route.abort()
+        },
+        { times: 1 },
+      )
+      await console.open(`projects/${agent.project.id}/inbox`)
+      await press(page, 'Write')
+      await fill(page, 'To', 'ada@example.com')
+      await fill(page, 'Subject', 'Only once')
+      await fill(page, 'Text', 'Only once.')
+      await inDialog(page, 'Send')
+      const count = async () => (await agent.get('/v0/messages?q=once')).body.count
+      await waitFor('the mail', async () => (await count()) === 1)
+      await inDialog(page, 'Cancel')
+      await press(page, way)
+      await page.getByText('The mail was accepted before').waitFor()
+      expect([await count(), await draftsOf(agent)]).toEqual([1, []])
+    },
+  )
 
   test('an owner deletes a draft of their own and a draft of the agent', async () => {
     const agent = await service.newAgent()
