@@ -27,6 +27,7 @@ import {
   type TransferPart,
 } from '../../../sql/purse/watch.ts'
 import {
+  type AuthorizationEvent,
   areUsed,
   type Block,
   compareBlocks,
@@ -51,6 +52,11 @@ const PURSES_MAX = 50
  * needed, because the stored block number of the signature may come from another chain node.
  */
 const SEARCH_MARGIN = 5n
+/**
+ * Limits the blocks in which one poll searches for the transfers of old payments. After a restore of an old backup, a
+ * search may cover months, and must not stop the watch of the chain.
+ */
+const SEARCH_MAX = 20_000n
 
 /**
  * A chain reorganisation counts as proven after this number of consecutive polls in which another block is at the
@@ -66,6 +72,8 @@ export type PurseMemory = ClaimMemory & {
    * with the first open payment.
    */
   lastOpenRow: bigint
+  /** Holds the block at which the search for the transfer of an old payment continues, by the id of the payment. */
+  searchFrom: Map<string, bigint>
   /** Counts the consecutive polls in which another block was at the height of one of the newest transfers. */
   replacedLooks: number
 }
@@ -80,7 +88,7 @@ export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promis
   const open = await findOpen(chain.pool, network, { after, limit: BATCH_MAX })
   memory.lastOpenRow = open.length < BATCH_MAX ? 0n : open.at(-1)!.row
   const final = await readBlock(chain.rpc, 'finalized')
-  if (open.length > 0) await tendOpen(chain, open, final)
+  if (open.length > 0) await tendOpen(chain, memory, { open, final })
   if (final !== null) await tendTransfers(chain, final, { isFinal: true })
   await checkClaims(chain, memory)
   if (await isReplaced(chain, memory)) await tendTransfers(chain, chain.head, { isFinal: false })
@@ -89,8 +97,8 @@ export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promis
 
 async function tendOpen(
   chain: KnownChain,
-  open: readonly Open[],
-  final: Block | null,
+  memory: PurseMemory,
+  { open, final }: { open: readonly Open[]; final: Block | null },
 ): Promise<void> {
   const isOver = ({ transfer }: Signed) => final !== null && final.timestamp >= transfer.validBefore
   const over = open.filter(isOver)
@@ -115,7 +123,7 @@ async function tendOpen(
     uncancelled.map(({ id }) => id),
   )
   const used = [...over.filter((_, n) => atFinal[n]), ...live.filter((_, n) => atHead[n])]
-  if (used.length > 0) await tendUsed(chain, used, final)
+  if (used.length > 0) await tendUsed(chain, memory, { used, final })
 }
 
 /**
@@ -124,16 +132,10 @@ async function tendOpen(
  */
 async function tendUsed(
   chain: KnownChain,
-  used: readonly Signed[],
-  final: Block | null,
+  memory: PurseMemory,
+  { used, final }: { used: readonly Signed[]; final: Block | null },
 ): Promise<void> {
-  const firsts = used.map(({ signedBlock }) => signedBlock ?? 0n)
-  const first = firsts.toSorted((left, right) => Number(left - right))[0]!
-  const events = await findAuthorizationEvents(
-    chain.rpc,
-    used.map(({ transfer }) => transfer),
-    { from: first - SEARCH_MARGIN, to: chain.head.number },
-  )
+  const events = await findUses(chain, memory, used)
   const byNonce = new Map(events.map((event) => [keyOf(event), event]))
   const found = used.flatMap((one) => {
     const event = byNonce.get(keyOf(one.transfer))
@@ -166,6 +168,41 @@ async function tendUsed(
       refundReceipt(facts, hash, chain.receiptKey),
     )
   }
+}
+
+/**
+ * Finds the events of used authorizations. The search for old payments is separate from the search for new payments,
+ * and continues at the next poll.
+ */
+async function findUses(
+  chain: KnownChain,
+  { searchFrom }: PurseMemory,
+  used: readonly Signed[],
+): Promise<AuthorizationEvent[]> {
+  const { number: head } = chain.head
+  const startOf = ({ id, signedBlock }: Signed): bigint =>
+    searchFrom.get(id) ?? (signedBlock ?? 0n) - SEARCH_MARGIN
+  const isOld = (one: Signed) => startOf(one) < head - SEARCH_MAX
+  const events: AuthorizationEvent[] = []
+  for (const some of [used.filter((one) => !isOld(one)), used.filter(isOld)]) {
+    if (some.length === 0) continue
+    const from = some.map(startOf).toSorted((left, right) => Number(left - right))[0]!
+    const end = from + SEARCH_MAX
+    const to = end < head ? end : head
+    const found = await findAuthorizationEvents(
+      chain.rpc,
+      some.map(({ transfer }) => transfer),
+      { from, to },
+    )
+    events.push(...found)
+    const seen = new Set(found.map(keyOf))
+    for (const one of some) {
+      // At the head, the next poll searches again from the start, because the node may have lacked a block.
+      if (seen.has(keyOf(one.transfer)) || to === head) searchFrom.delete(one.id)
+      else if (startOf(one) <= to) searchFrom.set(one.id, to + 1n)
+    }
+  }
+  return events
 }
 
 const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>

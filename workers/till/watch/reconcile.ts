@@ -47,6 +47,7 @@ export const newReconciler = (): Reconciler => ({
   lastOpenRow: 0n,
   lastClaimRow: 0n,
   replacedLooks: 0,
+  searchFrom: new Map(),
   gapsBefore: new Set(),
   lowerLooks: 0,
   looks: 0,

@@ -31,7 +31,7 @@ beforeEach(async () => {
   await pool.query('truncate purchases, purses, purse_keys, hand_refunds cascade')
   hand.reset()
   hand.chain.head = HEAD
-  memory = { lastOpenRow: 0n, lastClaimRow: 0n, replacedLooks: 0 }
+  memory = { lastOpenRow: 0n, lastClaimRow: 0n, replacedLooks: 0, searchFrom: new Map() }
   purse = await newPurse(pool, keyring)
   hand.balances.set(await addressOf(purse), BALANCE)
 })
@@ -134,6 +134,26 @@ describe('the service follows an open payment of a purse (the wallet that pays s
       await look()
       expect([signedBlock, block, await moneyOf(payment.id)]).toEqual([signedBlock, block, money])
     }
+  })
+
+  test('the search for a transfer of months ago is spread over polls, and delays neither new payments nor the poll', async () => {
+    const old = await sign(100n)
+    hand.chain.head = blockAt(120_000n)
+    await take(old, 90_000n)
+    const polls: [searches: number, money: string][] = []
+    for (let n = 0; n < 7 && polls.at(-1)?.[1] !== 'spent'; n++) {
+      const recent = await sign(119_990n)
+      await take(recent, 119_995n)
+      hand.asked.length = 0
+      await look()
+      const searches = hand.asked.filter((method) => method === 'eth_getLogs').length
+      expect(await moneyOf(recent.id)).toBe('spent')
+      polls.push([searches, await moneyOf(old.id)])
+    }
+    expect(polls).toEqual([
+      ...Array.from({ length: 4 }, () => [12, 'open'] as [number, string]),
+      [12, 'spent'],
+    ])
   })
 
   test('the search for buyers’ payments begins at the earliest signature of all payments whose authorizations are used', async () => {
