@@ -37,9 +37,10 @@ const LOOP_DELAY_MAX_MS = 1_000
 
 /**
  * Serves the routes `/healthz` and `/readyz`. The route `/healthz` tells that this process runs. The route `/readyz`
- * tells whether this process can serve requests.
+ * tells whether this process can serve requests. The route `/readyz` reads over the connections of `gatePool`, which
+ * serve only quick reads. Therefore slow lists do not make a process look unready.
  */
-export function healthRoutes({ pool, metrics }: Services) {
+export function healthRoutes({ gatePool: pool, metrics }: Services) {
   return new Elysia()
     .get('/healthz', () => ({ status: 'ok' }), {
       detail: operation({

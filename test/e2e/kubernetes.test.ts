@@ -10,6 +10,7 @@ import { createClientAddress } from '../../api/http/limits/clientAddress.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { type Part, readBy, SECRETS_OF, type Secret } from '../../shared/config/secrets.ts'
 import { POOLS, RUNNER_NAMES, type RunnerName, TASK_POOL } from '../../shared/tasks.ts'
+import { RUNNER_CONNECTIONS } from '../../workers/queue/runnerConnections.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const FOLDER = join(ROOT, 'deploy/kubernetes')
@@ -201,4 +202,39 @@ test('every worker process except inbound may reach the internet, and the networ
   const [{ to }] = policy.spec.egress
   expect(to[0].ipBlock.except).toContain('10.0.0.0/8')
   expect(to[0].ipBlock.except).toContain('169.254.0.0/16')
+})
+
+/** Counts the connections of an API process beside its pool: two listeners, and the exports. */
+const API_CONNECTIONS = 10
+const SMTP_CONNECTIONS = 8
+/** Counts the connections of each worker process for its registration, housekeeping, metrics, keys and objects. */
+const WORKER_CONNECTIONS = 6
+/** Counts further connections of two runners, for the policies of MTA-STS and for the watch of the chain. */
+const FURTHER: Partial<Record<RunnerName, number>> = { outbound: 2, payments: 8 }
+
+test('the processes together, also the most that KEDA starts, leave a tenth of the database connections free', () => {
+  const most = (name: string): number =>
+    ofKind('ScaledObject').find(({ spec }) => spec.scaleTargetRef.name === name)?.spec
+      .maxReplicaCount ?? workloads.find(({ metadata }) => metadata.name === name)!.spec.replicas
+  const api = (most('purser-api') + 1) * (parseConfig({}, []).databasePoolSize + API_CONNECTIONS)
+  const smtp = most('purser-smtp') * SMTP_CONNECTIONS
+  const workers = RUNNER_NAMES.map(
+    (name) =>
+      most(`purser-${name}`) *
+      (RUNNER_CONNECTIONS[name] + WORKER_CONNECTIONS + (FURTHER[name] ?? 0)),
+  )
+  const sum = [api, smtp, ...workers].reduce((one, other) => one + other)
+  const [{ spec }] = ofKind('Cluster')
+  expect(sum).toBeLessThan(Number(spec.postgresql.parameters.max_connections) * 0.9)
+})
+
+test('a probe that asks the database waits at least five seconds for its response', () => {
+  for (const workload of workloads.filter(({ kind }) => kind !== 'Job')) {
+    const [{ startupProbe, readinessProbe, livenessProbe }] = workload.spec.template.spec.containers
+    for (const probe of [readinessProbe, livenessProbe, startupProbe]) {
+      if (probe?.httpGet === undefined) continue
+      const { path } = probe.httpGet
+      if (path.startsWith('/readyz')) expect(probe.timeoutSeconds).toBeGreaterThanOrEqual(5)
+    }
+  }
 })
