@@ -36,6 +36,8 @@ export type Sink = AsyncDisposable & {
   refuseData: () => Refusal | null | Promise<Refusal | null>
   /** Counts the SMTP connections that the server accepted. */
   connections: number
+  /** Returns the number of SMTP connections that are open now. */
+  open(): number
 }
 
 export type SinkOptions = {
@@ -64,6 +66,8 @@ export async function startSink({
     authOptional: true,
     disabledCommands: tls ? [] : ['STARTTLS'],
     disableReverseLookup: true,
+    // The sink never closes an idle connection itself, so a test sees when the service closes it.
+    socketTimeout: 10 * 60_000,
     logger: false,
     ...(bytesMax === undefined ? {} : { size: bytesMax }),
     ...(certificate === undefined ? {} : { key: certificate.key, cert: certificate.ca }),
@@ -114,6 +118,7 @@ export async function startSink({
     refuseRecipient: () => null,
     refuseData: () => null,
     connections: 0,
+    open: () => server.connections.size,
     async [Symbol.asyncDispose]() {
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },

@@ -61,19 +61,30 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
  */
 export function createRelayTransport(
   settings: RelaySettings,
-  { ownName, log }: { ownName: string; log: Logger },
+  {
+    ownName,
+    log,
+    idleMaxMs = IDLE_MAX_MS,
+  }: {
+    ownName: string
+    log: Logger
+    /** Sets after how many milliseconds without mail the connections are closed. The default is IDLE_MAX_MS. */
+    idleMaxMs?: number
+  },
 ): Transport {
   const trust = createOutage('a trusted connection to the smarthost')
   const open = (maxConnections: number) =>
-    createMailer(() =>
-      nodemailer.createTransport({
-        pool: true,
-        maxConnections,
-        ...relayOptions(settings, ownName),
-        connectionTimeout: CONNECT_TIMEOUT_MS,
-        greetingTimeout: CONNECT_TIMEOUT_MS,
-        socketTimeout: REPLY_TIMEOUT_MS,
-      }),
+    createMailer(
+      () =>
+        nodemailer.createTransport({
+          pool: true,
+          maxConnections,
+          ...relayOptions(settings, ownName),
+          connectionTimeout: CONNECT_TIMEOUT_MS,
+          greetingTimeout: CONNECT_TIMEOUT_MS,
+          socketTimeout: REPLY_TIMEOUT_MS,
+        }),
+      idleMaxMs,
     )
   const [ofProjects, ofService] = [open(CONNECTIONS_MAX), open(OWN_CONNECTIONS_MAX)]
   /** Logs a TLS failure of the SMTP relay, at most once a minute. */
@@ -117,6 +128,7 @@ export function createRelayTransport(
 /** Sends mail over a pool of connections, and opens new connections after a pause. @param create creates the pool. */
 function createMailer<Mailer extends ReturnType<typeof nodemailer.createTransport>>(
   create: () => Mailer,
+  idleMaxMs: number,
 ) {
   let mailer = create()
   let sending = 0
@@ -133,7 +145,7 @@ function createMailer<Mailer extends ReturnType<typeof nodemailer.createTranspor
         return await mailer.sendMail(mail)
       } finally {
         sending--
-        if (sending === 0) idle = setTimeout(renew, IDLE_MAX_MS).unref()
+        if (sending === 0) idle = setTimeout(renew, idleMaxMs).unref()
       }
     },
     verify: () => mailer.verify(),

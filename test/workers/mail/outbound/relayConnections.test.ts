@@ -5,6 +5,15 @@ import { createRelayTransport } from '../../../../workers/mail/outbound/relayTra
 import { startSink } from '../../../support/mail/sink.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
+const relayTo = (relayUrl: string, idleMaxMs?: number) =>
+  createRelayTransport(
+    { relayUrl, relayTls: 'opportunistic', relayCaFile: undefined },
+    {
+      ...{ ownName: 'mail.test', log: pino({ level: 'silent' }) },
+      ...(idleMaxMs === undefined ? {} : { idleMaxMs }),
+    },
+  )
+
 test('a sign-in mail does not wait while the mails of projects occupy all their connections', async () => {
   await using sink = await startSink()
   const { promise: gate, resolve: accept } = Promise.withResolvers<null>()
@@ -13,10 +22,7 @@ test('a sign-in mail does not wait while the mails of projects occupy all their 
     held++
     return gate
   }
-  const transport = createRelayTransport(
-    { relayUrl: sink.url, relayTls: 'opportunistic', relayCaFile: undefined },
-    { ownName: 'mail.test', log: pino({ level: 'silent' }) },
-  )
+  const transport = relayTo(sink.url)
   const send = async (from: string, count: number) => {
     const states: string[] = []
     const envelopes = Array.from({ length: count }, (_, n) => ({ from, to: `to${n}@example.net` }))
@@ -33,5 +39,26 @@ test('a sign-in mail does not wait while the mails of projects occupy all their 
   expect(held).toBe(5)
   accept(null)
   expect(await ofProjects).toEqual(Array<string>(8).fill('sent'))
+  transport.close()
+})
+
+test('mails that follow each other share a connection, and a mail after a pause has a new connection', async () => {
+  await using sink = await startSink()
+  const transport = relayTo(sink.url, 100)
+  const send = () =>
+    transport.send(
+      {
+        envelopes: [{ from: 'bounce@mail.test', to: 'to@example.net' }],
+        raw: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+      },
+      async () => {},
+    )
+  // Each mail ends before the pause, so all mails use one connection. A slow machine may need another connection.
+  for (let n = 0; n < 20; n++) await send()
+  const before = sink.connections
+  expect(before).toBeLessThan(20)
+  await waitFor('the connection to close', () => sink.open() === 0)
+  await send()
+  expect(sink.connections).toBe(before + 1)
   transport.close()
 })

@@ -380,6 +380,7 @@ test('words inside a coloured shape of a Word document have an unknown backgroun
   const unfilled = [
     ...[box(''), box(`<a:ln>${fill}</a:ln>`), box('<a:noFill/>', styled)],
     box(fill.replace('0000FF', 'FFFFFF')),
+    box(`${fill.replace('0000FF', 'FFFFFF')}<a:prstGeom/>`),
     box('', styled.replace('1', '0')),
   ]
   for (const body of unfilled) expect(seen(body)).toEqual(['', 'invisible-text'])
