@@ -127,10 +127,14 @@ function purposeOf(
   if (near === 'unsubscribe' || near === 'other') return near
   // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
   // link's path. Examples of such words before a link are `To activate your account: https://…/login/…` and `Define
-  // your new password: https://…/verify?…`.
+  // your new password: https://…/verify?…`. If the subject also announces a sign-in, `verify` only means the token.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
-    (near === 'reset' && byPath === 'verify')
+    (near === 'reset' && byPath === 'verify') ||
+    (near === 'sign-in' &&
+      byPath === 'verify' &&
+      !/confirm/i.test(path) &&
+      purposeOfText(subject) === 'sign-in')
   const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
   // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login
   // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.

@@ -64,6 +64,15 @@ test('if the path of a sign-in link names a later confirmation, the mail’s sub
   expect(purposeOf(reset, { subject: 'Confirm your e-mail address' })).toEqual(['reset'])
 })
 
+test('a link whose path only says verify signs the reader in if the words before it and the subject announce a sign-in', () => {
+  const linkTo = (path: string) => `https://a.example/${path}?token=${TOKEN}`
+  const html = (path: string) =>
+    `<p>Log in with this link:</p><a href="${linkTo(path)}">${linkTo(path)}</a>`
+  expect(purposeOf(html('auth/verify'), { subject: 'Your login link' })).toEqual(['sign-in'])
+  expect(purposeOf(html('auth/verify'), { subject: 'Welcome' })).toEqual(['verify'])
+  expect(purposeOf(html('auth/confirm'), { subject: 'Your login link' })).toEqual(['verify'])
+})
+
 test('the words on a button count more than the words before the same address in the plain text of the mail', () => {
   const href = `https://a.example/requests?t=${TOKEN}`
   expect(
@@ -81,6 +90,11 @@ test.each([
     `<p>To confirm your address, open</p><a href="https://a.example/x?t=${TOKEN}">https://a.example/x?t=${TOKEN}</a>`,
   ],
   ['reset', `<a href="https://a.example/auth/recovery?t=${TOKEN}">Continue</a>`],
+  ['reset', `<a href="https://a.example/wp-login.php?action=rp&key=${TOKEN}">Continue</a>`],
+  [
+    'verify',
+    `<p>Confirm your address:</p><a href="https://a.example/login-actions/action-token?key=${TOKEN}">Continue</a>`,
+  ],
   ['reset', `<a href="https://a.example/x?t=${TOKEN}">Choose a new password</a>`],
   ['reset', `<a href="https://a.example/auth/v1/verify?token=${TOKEN}&type=recovery">Continue</a>`],
   [
