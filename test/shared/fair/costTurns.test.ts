@@ -1,0 +1,59 @@
+/** Tests which task runs next if the tasks of several sharers (such as inboxes) wait for one slot. */
+import { expect, test } from 'bun:test'
+import { Costs } from '../../../shared/fair/costs.ts'
+import { CostTurns } from '../../../shared/fair/costTurns.ts'
+
+/** Starts tasks that wait behind a first task, and returns the order in which they run. */
+async function orderOf(costs: Costs, sharers: readonly (readonly string[])[]) {
+  const turns = new CostTurns(costs, 1)
+  const order: string[] = []
+  const endFirst = await turns.enter(['first'])
+  const tasks = sharers.map(async (names, n) => {
+    const end = await turns.enter(names)
+    order.push(`${names.join('+')} ${n}`)
+    end()
+  })
+  endFirst()
+  await Promise.all(tasks)
+  return order
+}
+
+test('the waiting task of the sharers with the least cost runs first, wherever it stands in the queue', async () => {
+  const costs = new Costs({ nowMs: () => 0 })
+  costs.charge(['dear'], 500)
+  costs.charge(['middling'], 50)
+  expect(await orderOf(costs, [['dear'], ['cheap'], ['middling']])).toEqual([
+    'cheap 1',
+    'middling 2',
+    'dear 0',
+  ])
+  expect(await orderOf(costs, [['middling'], ['dear'], ['cheap']])).toEqual([
+    'cheap 2',
+    'middling 0',
+    'dear 1',
+  ])
+})
+
+test('tasks of the same sharers run in the order in which they arrived, and equal costs keep the order of the queue', async () => {
+  const costs = new Costs({ nowMs: () => 0 })
+  expect(await orderOf(costs, [['a'], ['b'], ['a'], ['b']])).toEqual(['a 0', 'a 2', 'b 1', 'b 3'])
+})
+
+test('a turn that is given back twice lets only one further task run', async () => {
+  const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
+  const end = await turns.enter(['first'])
+  const started: string[] = []
+  const tasks = ['a', 'b'].map(async (name) => {
+    const endOfTask = await turns.enter([name])
+    started.push(name)
+    return endOfTask
+  })
+  end()
+  end()
+  const endOfFirst = await tasks[0]!
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(started).toEqual(['a'])
+  endOfFirst()
+  await tasks[1]!
+  expect(started).toEqual(['a', 'b'])
+})
