@@ -92,7 +92,8 @@ export class Http {
     const { signal } = options
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs
     const deadlineMs = Date.now() + timeoutMs
-    const timeout = AbortSignal.timeout(Math.min(timeoutMs, TIMER_MAX_MS))
+    // Node refuses a time limit with a fraction.
+    const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), TIMER_MAX_MS))
     const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
     const mayRepeat = isRepeatable(id, input as Input) || options.idempotencyKey !== undefined
     // Tells whether an earlier attempt may have reached the service, although its response was lost.

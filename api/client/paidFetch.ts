@@ -1,5 +1,6 @@
 import type { Purchase, purse } from './calls/purse.ts'
 import {
+  ApiError,
   ConnectionError,
   PurserError,
   RateLimitError,
@@ -88,9 +89,13 @@ export async function paidFetch(
   const body = { url, ...payment }
   let bought: Purchase | null = null
   let trouble: unknown
+  // Tells whether the service may have accepted the purchase although its response was lost.
+  let mayBeAccepted = false
+  const failed = (error: unknown): unknown =>
+    bought === null && !mayBeAccepted ? error : new OpenPurchaseError(key, bought, error)
   while (bought === null || bought.endedAt === null) {
-    const leftMs = deadlineMs - performance.now()
-    if (leftMs <= 0) throw new OpenPurchaseError(key, bought, trouble)
+    const leftMs = Math.ceil(deadlineMs - performance.now())
+    if (leftMs <= 0) throw failed(trouble ?? new TimeoutError('The purchase did not end in time'))
     const timeout = Math.min(WAIT_S, Math.max(0, Math.floor(leftMs / 1_000) - ANSWER_MARGIN_S))
     const waits = { ...options, timeoutMs: leftMs, timeout }
     try {
@@ -100,7 +105,9 @@ export async function paidFetch(
           : await calls.status(bought.purchaseId, waits)
       if (timeout > 0 || bought.endedAt !== null) continue
     } catch (error) {
-      if (!isPassing(error)) throw error
+      if (options.signal?.aborted) throw error
+      mayBeAccepted ||= !isRefusal(error)
+      if (!isPassing(error)) throw failed(error)
       trouble = error
     }
     await pause(Math.min(AGAIN_MS, leftMs), options.signal ?? new AbortController().signal)
@@ -115,6 +122,10 @@ const isPassing = (error: unknown): boolean =>
   error instanceof TimeoutError ||
   error instanceof RateLimitError ||
   (error instanceof ServerError && error.status !== 500)
+
+/** Tells whether the service has refused a call, and so has not accepted the purchase. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof ApiError && error.status >= 400 && error.status < 500
 
 function responseOf(bought: Purchase): Response {
   const { response } = bought

@@ -9,8 +9,9 @@ import type { Prices } from './prices.ts'
 const CALL_MAX_MS = 150_000
 
 /**
- * Registers the paths of the prices as endpoints. Endpoints that are registered and verified with their present price
- * stay unchanged, so that a restart neither uses up the requests of a minute nor lets the service check each path again.
+ * Registers the paths of the prices as endpoints. The first path is always registered, because the response names the
+ * network of the service. Endpoints that are verified with their present price on this network stay unchanged. So a
+ * restart neither uses up the requests of a minute nor lets the service check each path again.
  * @throws {PurserError} if a call fails.
  */
 export async function registerPrices(
@@ -21,15 +22,22 @@ export async function registerPrices(
   const wanted = new Map(
     prices.all.map(({ registered, amount }) => [`${publicOrigin}${registered}`, amount]),
   )
+  const networks = new Map<string, string>()
   for await (const endpoint of purser.sellers.all({}, { timeoutMs: CALL_MAX_MS })) {
     const amount = wanted.get(endpoint.urlPattern)
     const isSame =
       amount !== undefined &&
       endpoint.verification.status === 'verified' &&
       parseUsdc(amount) === parseUsdc(endpoint.priceUsdc)
-    if (isSame) wanted.delete(endpoint.urlPattern)
+    if (isSame) networks.set(endpoint.urlPattern, endpoint.network)
   }
+  let network: string | null = null
   for (const [urlPattern, priceUsdc] of wanted) {
-    await purser.sellers.put({ urlPattern, priceUsdc }, { timeoutMs: CALL_MAX_MS })
+    if (network !== null && networks.get(urlPattern) === network) continue
+    const registered = await purser.sellers.put(
+      { urlPattern, priceUsdc },
+      { timeoutMs: CALL_MAX_MS },
+    )
+    network = registered.network
   }
 }

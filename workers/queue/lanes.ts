@@ -43,6 +43,8 @@ export type LaneLimits = {
    * milliseconds.
    */
   returnMs: number
+  /** Limits which part of all slots one project holds over all lanes. Without this limit, other limits apply. */
+  sharerPart?: number
 }
 
 const WEBHOOK_LIMITS: LaneLimits = {
@@ -81,6 +83,7 @@ export const PURSE_LIMITS: LaneLimits = {
   lateMs: 8_000,
   trusting: true,
   returnMs: 250,
+  sharerPart: 1 / 3,
 }
 
 /**
@@ -220,6 +223,9 @@ export class Lanes {
     const requests = [...this.#open]
     const isKnown = requests.some((request) => request.sharer === sharer)
     if (isKnown && free <= this.#reserve) return false
+    const { sharerPart = 1 } = this.#limits
+    const held = requests.filter((request) => request.sharer === sharer).length
+    if (held > 0 && held >= Math.floor(this.#slots * sharerPart)) return false
     // The smarthost has a few connections, so more slots would not send faster. If the smarthost hangs, local mail and
     // notices still have slots.
     if (lane === this.#shared) return free > this.#spare

@@ -14,8 +14,8 @@ export const purseRunner = (
     pay_out: createPayOut(context, options),
   }),
   pollIntervalMs: 500,
-  // The job of a purchase mostly waits for a seller that settles the payment on the chain. One project gets about a
-  // third of the slots.
+  // The job of a purchase mostly waits for a seller that settles the payment on the chain. One project gets at most
+  // a third of the slots.
   concurrency: 200,
   lanes: PURSE_LIMITS,
   connections: RUNNER_CONNECTIONS.purse,

@@ -14,13 +14,22 @@ const PAYMENT_MAX_CHARS = 16_384
  */
 const LATE_MS = 10 * 60_000
 
+/** Limits the characters, and the values, of a payment that an MCP client sends as an object. */
+const OBJECT_MAX = { chars: 1_000_000, values: 15_000 }
+/** Matches U+0000 and single surrogates in JSON, but no text with a backslash before `u0000`. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i
+
 /**
- * Tells whether the service can read a payment. The service refuses a call with a longer payment, or with text that a
+ * Tells whether the service can read a payment. The service refuses a call with a larger payment, or with text that a
  * database cannot store, before it looks at the payment. Such a refusal would look like a mistake of the seller.
  */
 export function isReadable(payment: string | object): boolean {
   const text = JSON.stringify(payment)
-  return text.length <= PAYMENT_MAX_CHARS && !/\\u(?:0000|d[89a-f][0-9a-f]{2})/i.test(text)
+  const isSmall =
+    typeof payment === 'string'
+      ? payment.length <= PAYMENT_MAX_CHARS
+      : text.length <= OBJECT_MAX.chars && text.split(/[,:[{]/).length <= OBJECT_MAX.values
+  return isSmall && !UNSTORABLE.test(text)
 }
 
 /**

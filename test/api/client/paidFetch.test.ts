@@ -1,9 +1,10 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import {
   type CallOptions,
   OpenPurchaseError,
   PurchaseError,
   Purser,
+  RateLimitError,
 } from '../../../api/client/main.ts'
 
 const URL_PAID = 'https://seller.example/weather'
@@ -167,11 +168,45 @@ test('if a purchase does not end in time, the error names the key with which a f
   }
 })
 
-test('an error that a repeated call cannot heal is thrown at once', async () => {
-  for (const status of [400, 403, 500]) {
+test('a refused purchase throws the error of the service at once', async () => {
+  for (const status of [400, 403]) {
     const { calls, buy } = buying(Response.json({ error: 'x', message: 'y' }, { status }))
     const error = await buy().catch((reason) => reason)
     expect([error.status, calls.length]).toEqual([status, 1])
+  }
+  const limited = buying(Response.json({ error: 'x', message: 'y' }, { status: 429 }))
+  const error = await limited.buy({}, { timeoutMs: 50 }).catch((reason) => reason)
+  expect(error).toBeInstanceOf(RateLimitError)
+})
+
+test('after an error that may hide a purchase, the error names the key of the purchase', async () => {
+  const failure = (status: number) => Response.json({ error: 'x', message: 'y' }, { status })
+  for (const [answers, purchase, status] of [
+    [[failure(500)], null, 500],
+    [[new Response('<html>')], null, 200],
+    [[AWAY, failure(400)], null, 400],
+    [[PENDING, failure(401)], PENDING, 401],
+    [[PENDING, failure(500)], PENDING, 500],
+  ] as const) {
+    const { calls, buy } = buying(...answers)
+    const error = await buy().catch((reason) => reason)
+    expect(error).toBeInstanceOf(OpenPurchaseError)
+    expect([error.key, error.purchase, error.cause.status]).toEqual([
+      calls[0]!.key,
+      purchase,
+      status,
+    ])
+  }
+})
+
+test('each time limit of a call is a whole number, because Node refuses a fraction', async () => {
+  const limits = spyOn(AbortSignal, 'timeout')
+  try {
+    await buying(PENDING, answered({})).buy({}, { timeoutMs: 5_000.5 })
+    expect(limits.mock.calls.length).toBe(2)
+    for (const [ms] of limits.mock.calls) expect(Number.isInteger(ms)).toBe(true)
+  } finally {
+    limits.mockRestore()
   }
 })
 

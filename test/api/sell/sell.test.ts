@@ -381,33 +381,42 @@ test('after SIGTERM, a buyer who has paid still gets the content, and the comman
   expect(await process.exited).toBe(0)
 })
 
-test('a second start with the same prices registers no endpoint again', async () => {
+test('a second start with the same prices registers only its first path again, unless a price or the network differs', async () => {
   const port = String(await freePort())
   const shop = `http://127.0.0.1:${port}`
+  const file = join(folder, 'two.json')
+  writeFileSync(file, JSON.stringify({ '/one': '0.01', '/two': '0.01' }))
   const start = async () => {
     const started = startProcess(
       'api/sell/main.ts',
       { PURSER_URL: till.service.url, PURSER_API_KEY: seller.key },
-      [`${origin.url}/weather`, '0.01', '--port', port],
+      [origin.url, '--prices', file, '--port', port],
     )
     await printed(started, /listening on port/)
     return started
   }
   const find = async () => {
     const { body } = await seller.get('/v0/sellers/endpoints')
-    return body.endpoints.find(({ urlPattern }: any) => urlPattern === `${shop}/weather`)
+    return body.endpoints.find(({ urlPattern }: any) => urlPattern === `${shop}/two`)
   }
+  const set = (columns: string) =>
+    till.service.database.pool.query(
+      `update seller_endpoints set verification_status = 'verified', check_queued_at = null, ${columns}`,
+    )
   const first = await start()
-  await till.service.database.pool.query(
-    `update seller_endpoints set verification_status = 'verified', check_queued_at = null`,
-  )
+  const { network } = await find()
+  await set('verification_detail = null')
   const verified = await find()
   expect(verified.verification.status).toBe('verified')
   await first[Symbol.asyncDispose]()
   const second = await start()
   expect(await find()).toEqual(verified)
   await second[Symbol.asyncDispose]()
-  await till.service.database.pool.query(`update seller_endpoints set price_atomic = 20000`)
-  await using _third = await start()
+  await set('price_atomic = 20000')
+  const third = await start()
   expect((await find()).priceUsdc).toBe('0.01')
+  await third[Symbol.asyncDispose]()
+  await set(`network = 'base'`)
+  await using _fourth = await start()
+  expect((await find()).network).toBe(network)
 })

@@ -42,6 +42,20 @@ test('a long outage logs one line a minute', () => {
   ])
 })
 
+test('an outage of exactly a minute logs no reminder yet', () => {
+  const thing = follow()
+  thing.miss('no answer')
+  thing.pass(60_000)
+  thing.miss('no answer')
+  expect(thing.lines).toHaveLength(1)
+  thing.pass(1)
+  thing.miss('no answer')
+  expect(thing.lines.map(([message]) => message)).toEqual([
+    'the thing is away',
+    'the thing is still away',
+  ])
+})
+
 test('a single success between many failures does not end an outage in the log', () => {
   const thing = follow()
   for (let n = 0; n < 10; n++) {

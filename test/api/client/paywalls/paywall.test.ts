@@ -339,11 +339,25 @@ test('a payment that the service could not read gets the offer, and no error of 
   for (const payment of [
     { x: '\u0000' },
     { x: '\ud800' },
-    { x: 'x'.repeat(16_400) },
-    'x'.repeat(16_400),
+    { x: 'x'.repeat(1_000_000) },
+    { x: Array.from({ length: 15_000 }, () => 1) },
+    'x'.repeat(16_385),
   ]) {
     const { service, ask } = open()
     expect(briefly(await ask(payment))).toEqual([402, OFFER.error])
     expect(service.calls.map(({ path }) => path)).toEqual(['/v0/payments/challenge'])
+  }
+})
+
+test('a large payment that the service can read is redeemed', async () => {
+  for (const payment of [
+    'x'.repeat(16_384),
+    { extensions: 'x'.repeat(100_000) },
+    { x: '\\u0000' },
+    { x: '😀' },
+  ]) {
+    const { service, ask } = open()
+    await ask(payment)
+    expect(service.calls.map(({ path }) => path)).toEqual(['/v0/payments/redeem'])
   }
 })

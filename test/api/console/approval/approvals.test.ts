@@ -262,6 +262,8 @@ describe('the link in a notification mail opens the approval page', () => {
       `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
       [held.approvalId],
     )
+    // The request is late, although the job that ends it has not run yet.
+    expect(await (await fetch(link)).text()).toContain('<h1>Expired</h1>')
     const late = await decideBy(link, { decision: 'approve', sha256: held.sha256 })
     expect(await late.text()).toContain('<h1>Expired</h1>')
     await untilStatus(agent, second.messageId, 'expired')
