@@ -69,7 +69,7 @@ const NO_BODY = [101, 204, 205, 304]
 
 /** Sets how many milliseconds a purchase may take if the caller sets no limit. A payment is valid for 120 seconds. */
 const PURCHASE_MAX_MS = 180_000
-/** Sets how much earlier than the time limit of the call the service ends its wait, so that its response arrives. */
+/** Sets how many seconds before the time limit of a call the service responds. The response needs time to arrive. */
 const ANSWER_MARGIN_S = 5
 const AGAIN_MS = 1_000
 

@@ -119,7 +119,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
     log.warn({ err: error }, 'a step of the housekeeping failed; will retry')
   }
   // A step of the housekeeping may wait for a lock, for example while an operator rebuilds a table. The release of jobs
-  // has its own timer, so that such a step does not delay the mail and the payments of a dead worker pool.
+  // has its own timer. Otherwise such a step would delay the mail and the payments of a dead worker pool.
   const running = [createJobRelease(pool, log), sweep].map((work) =>
     repeat(work, (error) => log.warn({ err: error }, 'housekeeping failed; will retry')),
   )

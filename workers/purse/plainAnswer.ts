@@ -2,8 +2,8 @@ import type { PurchaseAnswer } from '../../shared/purse/purchaseAnswer.ts'
 import {
   decompressed,
   headerValue,
-  joinedHeaders,
   type ReceivedAnswer,
+  shownHeaders,
   textOf,
 } from '../vault/maskedAnswer.ts'
 
@@ -15,9 +15,7 @@ export async function plainAnswer(answer: ReceivedAnswer): Promise<PurchaseAnswe
   return {
     status: answer.status,
     statusText: utf8Of(answer.statusText),
-    headers: Object.fromEntries(
-      [...joinedHeaders(answer.headers, utf8Of)].map(([name, value]) => [name, utf8Of(value)]),
-    ),
+    headers: shownHeaders(answer.headers, utf8Of),
     ...(await plainBody(answer)),
   }
 }

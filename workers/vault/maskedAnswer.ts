@@ -41,7 +41,7 @@ export async function maskedAnswer(
     return {
       status: answer.status,
       statusText: masked(answer.statusText),
-      headers: maskedHeaders(answer.headers, masked),
+      headers: shownHeaders(answer.headers, masked),
       ...(await maskedBody(answer, masker)),
     }
   } catch (error) {
@@ -50,25 +50,15 @@ export async function maskedAnswer(
   }
 }
 
-function maskedHeaders(
-  raw: readonly string[],
-  masked: (text: string) => string,
-): Record<string, string> {
-  const shown: [string, string][] = []
-  // The values are joined before masking, because a secret may stand in two headers with the same name.
-  for (const [name, value] of joinedHeaders(raw, masked)) shown.push([name, masked(value)])
-  return Object.fromEntries(shown)
-}
-
 /**
  * Returns the headers of a response by their names in lower case. Headers with the same name form one value (RFC 9110
- * §5.3). The values of cookies stand in lines.
- * @param shown returns a header name in the form that the caller may see.
+ * §5.3), so their values are joined first. The values of cookies stand in lines.
+ * @param shown returns a header name or value in the form that the caller may see.
  */
-export function joinedHeaders(
+export function shownHeaders(
   raw: readonly string[],
-  shown: (name: string) => string,
-): Map<string, string> {
+  shown: (text: string) => string,
+): Record<string, string> {
   const headers = new Map<string, string>()
   for (let n = 0; n + 1 < raw.length; n += 2) {
     const name = shown(raw[n]!).toLowerCase()
@@ -76,7 +66,7 @@ export function joinedHeaders(
     const joint = name === 'set-cookie' ? '\n' : ', '
     headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
   }
-  return headers
+  return Object.fromEntries([...headers].map(([name, value]) => [name, shown(value)]))
 }
 
 /** Returns the joined values of one header of a response. */

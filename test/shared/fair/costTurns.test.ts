@@ -1,4 +1,4 @@
-/** Tests which task runs next if the tasks of several sharers (such as inboxes) wait for one slot. */
+/** Tests which of several waiting tasks runs next. The tasks belong to several sharers (such as inboxes). */
 import { expect, test } from 'bun:test'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
