@@ -6,7 +6,7 @@ import { createOutage } from '../process/outage.ts'
 export type ObjectStore = {
   /**
    * Writes an object to the bucket. A second write of the same bytes to the same object changes nothing. @throws
-   * {BlobsAwayError}
+   * {BlobsAwayError} @throws {ObjectTooLargeError}
    */
   put(name: string, bytes: Uint8Array): Promise<void>
   /**
@@ -31,6 +31,12 @@ export class BlobsAwayError extends Error {}
  * object store still serves all other requests.
  */
 class RemovalRefusedError extends Error {}
+
+/**
+ * Reports that the object store, or a proxy before it, does not take an object of this size. The object store still
+ * serves all other requests.
+ */
+export class ObjectTooLargeError extends Error {}
 
 type StoreOperation = 'put' | 'get' | 'remove'
 /**
@@ -127,14 +133,15 @@ export function openObjectStore(
           observe({ operation, outcome: 'done', seconds: (performance.now() - startMs) / 1000 })
           return answer
         }
-        if (operation === 'remove' && isFinal(answer.status)) {
+        const own = ownRefusal(operation, answer.status, refused)
+        if (own !== null) {
           if (away !== null) away.nextProbeMs = performance.now() + PROBE_EVERY_MS
           observe({ operation, outcome: 'refused', seconds: (performance.now() - startMs) / 1000 })
-          throw new RemovalRefusedError(`the object store refuses to remove an object: ${refused}`)
+          throw own
         }
         reason = refused
       } catch (error) {
-        if (error instanceof TooLongError || error instanceof RemovalRefusedError) throw error
+        if (OWN_ERRORS.some((own) => error instanceof own)) throw error
         // The log must not contain Bun's error object, because the error object contains the signed URL of the object.
         reason = (error as { code?: string }).code ?? (error as Error).name
         // The function does not repeat a request after a time-out, because a second time-out would double the caller's
@@ -184,6 +191,20 @@ function refusal(operation: StoreOperation, { status, body }: Answer): string | 
 }
 
 /**
+ * Returns the error for a refusal that concerns only this object. @returns null if the refusal counts as an outage of
+ * the object store. For example, the credentials may not write any object.
+ */
+function ownRefusal(operation: StoreOperation, status: number, refused: string): Error | null {
+  if (operation === 'remove' && isFinal(status)) {
+    return new RemovalRefusedError(`the object store refuses to remove an object: ${refused}`)
+  }
+  if (operation === 'put' && (status === 413 || refused === '400 EntityTooLarge')) {
+    return new ObjectTooLargeError(`the object store refuses an object of this size: ${refused}`)
+  }
+  return null
+}
+
+/**
  * Tells whether an error response concerns only its own request. The codes 404, 408 and 429 mean that the whole object
  * store, or a proxy before it, cannot answer now.
  */
@@ -195,6 +216,9 @@ const isFinal = (status: number): boolean =>
  * program must have written the object.
  */
 export class TooLongError extends Error {}
+
+/** Lists the errors that concern one object, so that the object store does not count as unreachable. */
+const OWN_ERRORS = [TooLongError, RemovalRefusedError, ObjectTooLargeError]
 
 async function readAtMost(response: Response, maxBytes: number): Promise<Buffer> {
   const parts: Uint8Array[] = []

@@ -31,3 +31,15 @@ export function isDatabaseUnavailable(error: unknown): boolean {
     UNAVAILABLE_MESSAGE.test(error.message)
   )
 }
+
+/**
+ * Matches the SQLSTATE codes of a refused row: class 22 (invalid data), 23 (constraint) and 54 (limit of PostgreSQL).
+ */
+const REFUSED_STATE = /^(22|23|54)/
+
+/** Tells whether PostgreSQL refused the values of a row, so that the same values would be refused again. */
+export const isRefusedRow = (error: unknown): boolean =>
+  error instanceof Error &&
+  'code' in error &&
+  typeof error.code === 'string' &&
+  REFUSED_STATE.test(error.code)

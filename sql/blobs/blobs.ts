@@ -1,4 +1,8 @@
-import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore.ts'
+import {
+  BlobsAwayError,
+  type ObjectStore,
+  ObjectTooLargeError,
+} from '../../shared/blobs/objectStore.ts'
 import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
@@ -17,8 +21,8 @@ export type Blobs = {
   /**
    * Writes large content to the object store. The caller then stores a database row with the hash of the object. A
    * sweep job removes an object after an hour if no database row names the object.
-   * @returns the hash that names the object in the object store. Null means that the content is small, so that the
-   * caller stores the content in the database row.
+   * @returns the hash that names the object in the object store. Null means that the caller stores the content in the
+   * database row, because the content is small or because the object store does not take an object of this size.
    * @throws {BlobsAwayError}
    */
   keep(content: Uint8Array): Promise<Buffer | null>
@@ -73,20 +77,26 @@ export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
 
 /**
  * Encrypts content and writes the ciphertext to the object store. The function stores the database row of an object
- * before the object, so that every object has a row. @returns the object's hash.
+ * before the object, so that every object has a row. @returns the object's hash, or null if the object store does not
+ * take an object of this size.
  */
 export async function writeBlob(
   db: Queryable,
   store: ObjectStore,
   content: Uint8Array,
-): Promise<Buffer> {
+): Promise<Buffer | null> {
   const { hash, key, bytes } = sealBlob(content)
   await db.query({
     name: 'insert-blob',
     text: 'insert into blobs (hash, key, size, content_hash) values ($1, $2, $3, $4)',
     values: [hash, key, content.length, sha256(content)],
   })
-  await store.put(hash.toString('hex'), bytes)
+  try {
+    await store.put(hash.toString('hex'), bytes)
+  } catch (error) {
+    if (error instanceof ObjectTooLargeError) return null
+    throw error
+  }
   return hash
 }
 

@@ -43,9 +43,11 @@ const given = ({ types }: Table): string =>
 /**
  * Reports the progress of a move between the database and the object store. The field `moved` counts the moved mail
  * contents. The field `lost` counts the contents whose objects are missing or damaged in the object store. The field
- * `seen` is the fraction of the table rows that the move has read, from 0 to 1.
+ * `tooLarge` counts the contents that stay in the database because the object store does not take objects of their
+ * size. The field `seen` is the fraction of the table rows that the move has read, from 0 to 1.
  */
-export type Progress = { moved: number; lost: number; seen: number }
+export type Progress = { moved: number; lost: number; tooLarge: number; seen: number }
+type Outcome = 'moved' | 'unmoved' | 'tooLarge'
 
 /**
  * Moves mail contents to the object store or back to the database while the service runs. The function updates a
@@ -61,13 +63,16 @@ export async function moveBlobs(
 ): Promise<number> {
   let moved = 0
   let lost = 0
+  let tooLarge = 0
   for (const [n, table] of TABLES.entries()) {
     const last = await lastKey(pool, table)
     for (let after: Key | null = [...table.first]; after !== null; ) {
       const page = await walk(pool, table, direction, after)
       await inLanes(page.wanted, async (key) => {
         try {
-          if (await moveContent(pool, store, direction, table, key)) moved++
+          const outcome = await moveContent(pool, store, direction, table, key)
+          if (outcome === 'moved') moved++
+          if (outcome === 'tooLarge') tooLarge++
         } catch (error) {
           if (!(error instanceof LostObjectError)) throw error
           lost++
@@ -75,7 +80,7 @@ export async function moveBlobs(
       })
       after = page.next
       const part = after === null || last === 0 ? 1 : Math.min(1, Number(after[0]) / last)
-      progress({ moved, lost, seen: (n + part) / TABLES.length })
+      progress({ moved, lost, tooLarge, seen: (n + part) / TABLES.length })
     }
   }
   return moved
@@ -135,8 +140,8 @@ async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) 
 }
 
 /**
- * Moves the content of one table row between the database and the object store. @returns false if the row is deleted,
- * or if the content of the row was already moved or has changed in the meantime.
+ * Moves the content of one table row between the database and the object store. @returns `unmoved` if the row is
+ * deleted, or if the content of the row was already moved or has changed in the meantime.
  */
 async function moveContent(
   db: Queryable,
@@ -144,23 +149,24 @@ async function moveContent(
   direction: Direction,
   table: Table,
   key: Key,
-): Promise<boolean> {
+): Promise<Outcome> {
   const row = `${keyOf(table)} = ${given(table)}`
   const { rows } = await db.query<StoredContent>(
     `select bytes, blob from ${table.table} where ${row} and ${CONDITION[direction]}`,
     key,
   )
   const before = rows[0]
-  if (before === undefined) return false
+  if (before === undefined) return 'unmoved'
   const after =
     before.blob === null
       ? { bytes: '', blob: await writeBlob(db, store, before.bytes) }
       : { bytes: await readBlob(db, store, before.blob), blob: null }
+  if (before.blob === null && after.blob === null) return 'tooLarge'
   const next = key.length + 1
   const { rowCount } = await db.query(
     `update ${table.table} set bytes = $${next}, blob = $${next + 1}
      where ${row} and blob is not distinct from $${next + 2}::bytea and sha256(bytes) = $${next + 3}`,
     [...key, after.bytes, after.blob, before.blob, sha256(before.bytes)],
   )
-  return rowCount === 1
+  return rowCount === 1 ? 'moved' : 'unmoved'
 }

@@ -22,6 +22,7 @@ async function move(direction: string | undefined): Promise<void> {
   await onDatabase(config, { name: 'purser blobs:move', size: 4 }, async (pool) => {
     let moved = 0
     let lost = 0
+    let tooLarge = 0
     const show = progressBar(
       BAR_STEPS,
       process.stderr.isTTY === true,
@@ -29,11 +30,17 @@ async function move(direction: string | undefined): Promise<void> {
       () => `${moved} moved`,
     )
     const count = await moveBlobs(pool, store, to, (now) => {
-      ;({ moved, lost } = now)
+      ;({ moved, lost, tooLarge } = now)
       show(Math.floor(now.seen * BAR_STEPS))
     })
     const place = to === 'store' ? 'the object store' : 'the database'
     process.stdout.write(`${count} contents moved to ${place}\n`)
+    if (tooLarge > 0) {
+      const stay = tooLarge === 1 ? 'content stays' : 'contents stay'
+      process.stdout.write(
+        `${tooLarge} ${stay} in the database, because the object store refuses objects of this size\n`,
+      )
+    }
     if (lost === 0) return
     const are = lost === 1 ? 'content is' : 'contents are'
     process.stderr.write(

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
 import { Costs } from '../../../shared/fair/costs.ts'
+import { isRefusedRow } from '../../../shared/process/databaseAway.ts'
 import { createPause } from '../../../shared/process/pause.ts'
 import { type Blobs, OWN_AT_ONCE } from '../../../sql/blobs/blobs.ts'
 import type { Pool } from '../../../sql/db.ts'
@@ -69,11 +70,7 @@ export class Mover {
           continue
         }
         const { kept, failure } = await this.#keep(batch)
-        if (kept.length > 0) {
-          await insertInboundMails(this.#pool, kept)
-          await this.#spool.remove(kept.map((mail) => mail.sourceKey))
-          turns.moved(kept.map(({ id }) => id))
-        }
+        await this.#insert(turns, kept)
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
       } catch (error) {
@@ -90,20 +87,49 @@ export class Mover {
   }
 
   /**
-   * Writes the large mails of a batch to the object store. @returns the oldest mails of the batch, up to the first mail
-   * that could not be stored.
+   * Stores mails in PostgreSQL and then deletes them from the spool. If PostgreSQL refuses a mail, this mail alone stays
+   * in the spool. Without this separation, one refused mail would stop the mail of all inboxes.
+   */
+  async #insert(turns: SpoolTurns, mails: SpoolBatch): Promise<void> {
+    if (mails.length === 0) return
+    try {
+      await insertInboundMails(this.#pool, mails)
+    } catch (error) {
+      if (!isRefusedRow(error)) throw error
+      if (mails.length > 1) {
+        const half = Math.ceil(mails.length / 2)
+        await this.#insert(turns, mails.slice(0, half))
+        await this.#insert(turns, mails.slice(half))
+        return
+      }
+      turns.setAside([mails[0]!.id])
+      // The log does not contain the error, because the message of the error may quote the mail.
+      this.#log.error(
+        { sourceKey: mails[0]!.sourceKey, code: (error as { code?: string }).code },
+        'PostgreSQL refuses a mail; the mail stays in the spool, and the listener tries again in ten minutes',
+      )
+      return
+    }
+    await this.#spool.remove(mails.map((mail) => mail.sourceKey))
+    turns.moved(mails.map(({ id }) => id))
+  }
+
+  /**
+   * Writes the large mails of a batch to the object store. @returns the mails that the object store has taken. After the
+   * first failure, the function writes no more mails.
    */
   async #keep(batch: SpoolBatch): Promise<{ kept: SpoolBatch; failure: Error | null }> {
     const kept: SpoolBatch = []
-    for (let at = 0; at < batch.length; at += OWN_AT_ONCE) {
+    let failure: Error | null = null
+    for (let at = 0; at < batch.length && failure === null; at += OWN_AT_ONCE) {
       const part = batch.slice(at, at + OWN_AT_ONCE)
       const ends = await Promise.allSettled(part.map(({ bytes }) => this.#blobs.keep(bytes)))
       for (const [n, end] of ends.entries()) {
-        if (end.status === 'rejected') return { kept, failure: end.reason }
-        kept.push({ ...part[n]!, blob: end.value })
+        if (end.status === 'rejected') failure = end.reason
+        else kept.push({ ...part[n]!, blob: end.value })
       }
     }
-    return { kept, failure: null }
+    return { kept, failure }
   }
 
   async #sleep(size: SpooledSize, ms: number): Promise<void> {

@@ -15,6 +15,9 @@ const WINDOW = 20_000
 const BASE_MS = 1
 const BYTES_PER_MS = 4 * 1024
 
+/** Sets the time in milliseconds until the mover tries a mail again that PostgreSQL has refused. */
+const ASIDE_MS = 10 * 60_000
+
 type Waiting = { id: number; size: number }
 type Line = { sharers: readonly string[]; mails: Waiting[] }
 /** Lists the spooled mails that the mover stores in PostgreSQL as one batch. */
@@ -36,12 +39,21 @@ export class SpoolTurns {
   readonly #lines = new Map<string, Line>()
   /** Maps the id of each waiting mail to the key of the queue that holds the mail. */
   readonly #keys = new Map<number, string>()
+  /** Holds the mails that PostgreSQL has refused, in the order of their next attempts. */
+  #aside: { untilMs: number; sharers: readonly string[]; mail: Waiting }[] = []
   #lastId = 0
+  readonly #nowMs: () => number
 
-  constructor(spool: Spool, size: SpooledSize, costs: Costs) {
+  constructor(
+    spool: Spool,
+    size: SpooledSize,
+    costs: Costs,
+    nowMs: () => number = () => performance.now(),
+  ) {
     this.#spool = spool
     this.#size = size
     this.#costs = costs
+    this.#nowMs = nowMs
   }
 
   /**
@@ -83,17 +95,39 @@ export class SpoolTurns {
     }
   }
 
-  /** Reads mails that have newly arrived in the spool. */
+  /**
+   * Leaves refused mails out of the next batches for ten minutes, so that all other mails still move to PostgreSQL.
+   */
+  setAside(ids: readonly number[]): void {
+    for (const id of ids) {
+      const key = this.#keys.get(id)
+      const line = key === undefined ? undefined : this.#lines.get(key)
+      const mail = line?.mails.find((one) => one.id === id)
+      if (line === undefined || mail === undefined) continue
+      line.mails = line.mails.filter((one) => one !== mail)
+      if (line.mails.length === 0) this.#lines.delete(key!)
+      this.#aside.push({ untilMs: this.#nowMs() + ASIDE_MS, sharers: line.sharers, mail })
+    }
+  }
+
+  #wait(sharers: readonly string[], mail: Waiting): void {
+    const key = JSON.stringify(sharers)
+    const line = this.#lines.get(key) ?? { sharers, mails: [] }
+    this.#lines.set(key, line)
+    line.mails.push(mail)
+    this.#keys.set(mail.id, key)
+  }
+
+  /** Reads mails that have newly arrived in the spool, and takes back refused mails after their ten minutes. */
   #look(): void {
+    while (this.#aside.length > 0 && this.#aside[0]!.untilMs <= this.#nowMs()) {
+      const { sharers, mail } = this.#aside.shift()!
+      this.#wait(sharers, mail)
+    }
     const room = WINDOW - this.#keys.size
     if (room <= 0) return
     for (const arrival of this.#spool.arrivals(this.#size, this.#lastId, room)) {
-      const sharers = sharersOf(arrival)
-      const key = JSON.stringify(sharers)
-      const line = this.#lines.get(key) ?? { sharers, mails: [] }
-      this.#lines.set(key, line)
-      line.mails.push({ id: arrival.id, size: arrival.size })
-      this.#keys.set(arrival.id, key)
+      this.#wait(sharersOf(arrival), { id: arrival.id, size: arrival.size })
       this.#lastId = arrival.id
     }
   }

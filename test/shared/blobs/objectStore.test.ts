@@ -110,6 +110,28 @@ describe('the object store client reads and writes objects', () => {
     expect((await store.get('x', 1))?.toString()).toBe('x')
   })
 
+  test.each([
+    [413, '<html>413 Request Entity Too Large</html>'],
+    [400, '<Error><Code>EntityTooLarge</Code></Error>'],
+  ])(
+    'if an object store answers %p because one object is too large, the database keeps this content, and the service still uses the store',
+    async (status, body) => {
+      const limited = (async (url: string, init: RequestInit) =>
+        Number((init.body as Uint8Array | undefined)?.length) > 200_000
+          ? new Response(body, { status })
+          : await fetch(url, init)) as never
+      const store = openObjectStore(settings(), limited, silentLog)
+      const blobs = createBlobs(database.pool, store)
+      const [tooLarge, taken] = [Buffer.alloc(300_000), large('taken ')]
+      const ends = await Promise.all([blobs.keep(tooLarge), blobs.keep(taken)])
+      expect([ends[0], ends[1]?.length]).toEqual([null, 32])
+      expect((await blobs.read({ bytes: tooLarge, blob: null })).equals(tooLarge)).toBe(true)
+      expect((await blobs.read({ bytes: Buffer.alloc(0), blob: ends[1]! })).equals(taken)).toBe(
+        true,
+      )
+    },
+  )
+
   test('the errors and logs about an object store contain no URL, signature or credential', async () => {
     const lines: string[] = []
     const log = { warn: (...args: unknown[]) => lines.push(JSON.stringify(args)) }

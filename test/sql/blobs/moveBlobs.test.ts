@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { ObjectTooLargeError } from '../../../shared/blobs/objectStore.ts'
 import { createBlobs } from '../../../sql/blobs/blobs.ts'
-import { moveBlobs } from '../../../sql/blobs/moveBlobs.ts'
+import { moveBlobs, type Progress } from '../../../sql/blobs/moveBlobs.ts'
 import { findRaw } from '../../../sql/mail/messages/attachments.ts'
 import { type Bucket, startBucket } from '../../support/database/bucket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
@@ -123,6 +124,27 @@ test('if one object is lost, the other contents still move back to the database'
   expect((await contents()).objects).toBe(1)
   await bucket.store.put(name, object!)
   expect(await moveBlobs(pool, bucket.store, 'database', () => {})).toBe(1)
+})
+
+test('if the object store does not take one content because of its size, the other contents still move', async () => {
+  const { pool } = database
+  const before = await contents()
+  let isFirst = true
+  const limited: typeof bucket.store = {
+    ...bucket.store,
+    async put(name, bytes) {
+      const refuses = isFirst
+      isFirst = false
+      if (refuses) throw new ObjectTooLargeError('413')
+      await bucket.store.put(name, bytes)
+    },
+  }
+  const seen: Progress[] = []
+  expect(await moveBlobs(pool, limited, 'store', (now) => seen.push(now))).toBe(11)
+  expect(seen.at(-1)).toEqual({ moved: 11, lost: 0, tooLarge: 1, seen: 1 })
+  expect((await contents()).objects).toBe(11)
+  await moveBlobs(pool, bucket.store, 'database', () => {})
+  expect(await contents()).toEqual(before)
 })
 
 test('if a content changes while it moves to the object store, the change is kept', async () => {

@@ -137,6 +137,57 @@ test('a small mail can move from the spool to the database while a large mail st
   await spool.close()
 })
 
+test('if PostgreSQL refuses one spooled mail, all other mails of its batch move to the database, and the spool keeps the refused mail', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const { rows } = await pool.query('select email_address from projects where id = $1', [
+    await newProject(pool),
+  ])
+  const address: string = rows[0].email_address
+  const inboxes = [{ address, envelopeTo: address }]
+  const spool = new Spool(folder)
+  // The database column takes only a UUID, so PostgreSQL refuses this mail at each attempt.
+  const refused = { ...mail('refused'), inboxes, sourceKey: 'no UUID' }
+  await Promise.all([
+    spool.accept(refused),
+    ...Array.from({ length: 20 }, (_, n) => spool.accept({ ...mail(`mail ${n}`), inboxes })),
+  ])
+  const errors: unknown[] = []
+  const log = { ...silentLog, error: (fields: unknown) => errors.push(fields) } as typeof silentLog
+  const mover = new Mover({ spool, pool, blobs: noBlobs, log })
+  await waitFor('the other mails', () => spool.depth().count === 1)
+  const stored = await pool.query('select count(*)::int as n from inbound_mails')
+  expect(stored.rows[0].n).toBe(20)
+  await spool.accept({ ...mail('later'), inboxes })
+  mover.nudge('small')
+  await waitFor('the later mail', () => spool.depth().count === 1)
+  await mover.stop()
+  expect(all(spool, 'small').map(({ sourceKey }) => sourceKey)).toEqual(['no UUID'])
+  // The error names the mail once, and contains no part of the mail.
+  expect(errors).toEqual([{ sourceKey: 'no UUID', code: '22P02' }])
+  await spool.close()
+})
+
+test('the mover tries a refused mail again after ten minutes', async () => {
+  const spool = new Spool(folder)
+  let nowMs = 0
+  const turns = new SpoolTurns(spool, 'small', new Costs(), () => nowMs)
+  await Promise.all([spool.accept(mail('refused')), spool.accept(mail('other'))])
+  const BATCH = { count: 10, maxBytes: 100_000 }
+  const ids = () => turns.next(BATCH).map(({ id }) => id)
+  expect(ids()).toEqual([1, 2])
+  turns.setAside([1])
+  expect(ids()).toEqual([2])
+  await spool.remove(
+    all(spool, 'small').flatMap(({ id, sourceKey }) => (id === 2 ? [sourceKey] : [])),
+  )
+  turns.moved([2])
+  expect(ids()).toEqual([])
+  nowMs = 10 * 60_000
+  expect(ids()).toEqual([1])
+  await spool.close()
+})
+
 describe('the inboxes and networks take turns when their spooled mail moves to the database', () => {
   const floodTo = (inbox: string, remoteIp: string) => ({
     ...mail('x'.repeat(60_000)),
