@@ -77,7 +77,8 @@ const AGAIN_MS = 1_000
  * Makes a purchase, waits for its end, and returns the seller's response as a `Response`. The client reads the purchase
  * again after disturbances, because a caller who repeated the whole call without a key would pay twice.
  * @throws {PurchaseError} if the purchase has no response of the seller.
- * @throws {OpenPurchaseError} if the purchase does not end within `options.timeoutMs`.
+ * @throws {OpenPurchaseError} if the purchase does not end within `options.timeoutMs`, or if the caller aborts the call
+ * while the purchase is open. The field `cause` then holds the reason of the abort.
  */
 export async function paidFetch(
   calls: ReturnType<typeof purse>,
@@ -93,8 +94,10 @@ export async function paidFetch(
   let mayBeAccepted = false
   const failed = (error: unknown): unknown =>
     bought === null && !mayBeAccepted ? error : new OpenPurchaseError(key, bought, error)
+  options.signal?.throwIfAborted()
   while (bought === null || bought.endedAt === null) {
-    const leftMs = Math.ceil(deadlineMs - performance.now())
+    const startMs = performance.now()
+    const leftMs = Math.ceil(deadlineMs - startMs)
     if (leftMs <= 0) throw failed(trouble ?? new TimeoutError('The purchase did not end in time'))
     const timeout = Math.min(WAIT_S, Math.max(0, Math.floor(leftMs / 1_000) - ANSWER_MARGIN_S))
     const waits = { ...options, timeoutMs: leftMs, timeout }
@@ -103,15 +106,16 @@ export async function paidFetch(
         bought === null
           ? await calls.pay(body, { ...waits, idempotencyKey: key })
           : await calls.status(bought.purchaseId, waits)
-      if (timeout > 0 || bought.endedAt !== null) continue
+      if (bought.endedAt !== null) break
     } catch (error) {
-      if (options.signal?.aborted) throw error
       mayBeAccepted ||= !isRefusal(error)
-      if (!isPassing(error)) throw failed(error)
+      if (options.signal?.aborted || !isPassing(error)) throw failed(error)
       trouble = error
     }
-    await pause(Math.min(AGAIN_MS, leftMs), options.signal ?? new AbortController().signal)
-    options.signal?.throwIfAborted()
+    // A service that stops responds before the end of `timeout`, so the pause keeps the calls at one a second.
+    const pauseMs = Math.min(AGAIN_MS, leftMs) - (performance.now() - startMs)
+    if (pauseMs > 0) await pause(pauseMs, options.signal ?? new AbortController().signal)
+    if (options.signal?.aborted) throw failed(options.signal.reason)
   }
   return responseOf(bought)
 }

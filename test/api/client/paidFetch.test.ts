@@ -6,6 +6,7 @@ import {
   Purser,
   RateLimitError,
 } from '../../../api/client/main.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 const URL_PAID = 'https://seller.example/weather'
 type Call = { method: string; path: string; key: string | null; body: unknown }
@@ -197,6 +198,32 @@ test('after an error that may hide a purchase, the error names the key of the pu
       status,
     ])
   }
+})
+
+test('if the caller aborts an open purchase, the error names the key of the purchase and the reason of the abort', async () => {
+  for (const [answers, purchase] of [
+    [[AWAY], null],
+    [[PENDING], PENDING],
+  ] as const) {
+    const stop = new AbortController()
+    const { calls, buy } = buying(...answers)
+    const bought = buy({}, { signal: stop.signal, timeoutMs: 4_000 }).catch((reason) => reason)
+    await waitFor('the first call', () => calls.length > 0)
+    stop.abort('enough')
+    const error = await bought
+    expect(error).toBeInstanceOf(OpenPurchaseError)
+    expect([error.key, error.purchase, error.cause]).toEqual([
+      calls[0]!.key,
+      purchase,
+      expect.anything(),
+    ])
+  }
+})
+
+test('if the caller has aborted before the purchase began, the client sends nothing', async () => {
+  const { calls, buy } = buying(answered({}))
+  const error = await buy({}, { signal: AbortSignal.abort('enough') }).catch((reason) => reason)
+  expect([error, calls.length]).toEqual(['enough', 0])
 })
 
 test('each time limit of a call is a whole number, because Node refuses a fraction', async () => {
