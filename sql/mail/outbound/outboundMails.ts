@@ -46,6 +46,10 @@ export type OutboundMail = OutboundContent & {
   due: DueRecipient[]
   /** Lists those recipient domains that are verified mail domains of this service. */
   ownDomains: string[]
+  /** Lists those recipient domains that were verified mail domains of this service, and have failed since. */
+  failedDomains: string[]
+  /** Holds the number of bytes that the mail counts in the storage of its project. */
+  storedBytes: number
   traceparent: string | null
 }
 
@@ -88,6 +92,8 @@ type OutboundRow = ContentRow & {
   approved_hash: Buffer | null
   due: DueRecipient[]
   own_domains: string[]
+  failed_domains: string[]
+  stored_bytes: string
   traceparent: string | null
 }
 
@@ -143,6 +149,12 @@ export async function findOutboundContent(
   return rows[0] === undefined ? null : contentOf(rows[0])
 }
 
+/** Writes a query for the mail domains of this service that meet a condition and belong to a recipient. */
+const domainsOfRecipients = (condition: string): string => `
+          array(select d.domain from mail_domains d where ${condition} and d.domain in (
+                  select lower(split_part(r.address, '@', 2)) from outbound_recipients r
+                  where r.message_row = o.message_row))`
+
 /**
  * Begins the next delivery attempts of outbound mails. The function counts the delivery attempts and reads the content
  * of the mails. After the first delivery attempt of a scheduled mail has begun, nobody can cancel the mail any more.
@@ -169,9 +181,8 @@ export async function beginAttempts(
         where o.message_row = l.message_row and l.state in ('queued', 'deferred')
           and p.deleted_at is null and l.next_attempt_at <= clock_timestamp() + interval '1 second'
         returning o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
-          array(select d.domain from mail_domains d where d.status = 'verified' and d.domain in (
-                  select lower(split_part(r.address, '@', 2)) from outbound_recipients r
-                  where r.message_row = o.message_row)) as own_domains,
+          m.stored_bytes, ${domainsOfRecipients("d.status = 'verified'")} as own_domains,
+          ${domainsOfRecipients("d.status = 'failed' and d.verified_at is not null")} as failed_domains,
           (select coalesce(json_agg(json_build_object(
             'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
               select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
@@ -192,6 +203,29 @@ export async function beginAttempts(
   return messageRows.map((row) => begun.get(row) ?? null)
 }
 
+/**
+ * Returns those of the given recipients to whom a running delivery attempt may still send the mail. In the meantime, the
+ * message may be deleted, a bounce may suppress a recipient, or another attempt may begin.
+ */
+export async function findStillDue(
+  db: Queryable,
+  { messageRow, attempt }: Pick<OutboundMail, 'messageRow' | 'attempt'>,
+  addresses: readonly string[],
+): Promise<string[]> {
+  const { rows } = await db.query<{ address: string }>({
+    name: 'find-still-due',
+    text: `
+      select r.address from outbound_mails o join projects p on p.id = o.project_id
+      join outbound_recipients r on r.message_row = o.message_row
+      where o.message_row = $1 and o.attempt = $2 and o.state in ('queued', 'deferred') and p.deleted_at is null
+        and r.address = any ($3) and r.state in ('queued', 'deferred') and not exists (
+          select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
+      order by r.address`,
+    values: [messageRow, attempt, addresses],
+  })
+  return rows.map(({ address }) => address)
+}
+
 function toOutboundMail(row: OutboundRow): OutboundMail {
   return {
     ...contentOf(row),
@@ -200,6 +234,8 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
     approvedHash: row.approved_hash,
     due: row.due,
     ownDomains: row.own_domains,
+    failedDomains: row.failed_domains,
+    storedBytes: Number(row.stored_bytes),
     traceparent: row.traceparent,
   }
 }

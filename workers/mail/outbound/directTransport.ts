@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { rootCertificates, type TLSSocket } from 'node:tls'
 import SmtpConnection from 'nodemailer/lib/smtp-connection'
 import type { Logger } from 'pino'
@@ -7,6 +8,7 @@ import { findMailHosts, type MailHost, type MailHostsOptions } from './mailHosts
 import type { FindPolicy } from './mtaSts.ts'
 import {
   allOf,
+  asTransient,
   isRefusal,
   outcomesOfFailure,
   outcomesOfSuccess,
@@ -28,16 +30,17 @@ export type DirectOptions = MailHostsOptions & {
   /** Adds certificate authorities, in PEM form, that mail hosts may use. */
   ca?: string
   log?: Pick<Logger, 'info'>
+  /** Sets the time limits of a connection. Only tests set other limits. */
+  timeouts?: { connectMs: number; greetingMs: number }
 }
 
 const SMTP_PORT = 25
-const CONNECT_TIMEOUT_MS = 30_000
 /**
- * Limits how long the service waits for the greeting of a mail host. RFC 5321 §4.5.3.2 lets a client wait five minutes
- * for the greeting of a mail host. The service waits only one minute for a greeting, because a mail host that does not
- * respond occupies a job slot for each of its addresses.
+ * Limits how many milliseconds the service waits for a connection, for the greeting, and for the TLS handshake. RFC 5321
+ * §4.5.3.2 lets a client wait five minutes for the greeting of a mail host. The service waits only one minute for a
+ * greeting, because a mail host that does not respond occupies a job slot for each of its addresses.
  */
-const GREETING_TIMEOUT_MS = 60_000
+const TIMEOUTS = { connectMs: 30_000, greetingMs: 60_000 }
 /**
  * Limits the time of a whole SMTP connection, because a mail host that sends single bytes again and again resets the
  * other timeouts.
@@ -63,6 +66,10 @@ export function createDirectTransport(options: DirectOptions): Transport {
       return [...domains].map(([lane, to]) => ({ lane, to }))
     },
     send: (mail, report) => deliver(mail, report, options),
+    async leadsHere(domain) {
+      const found = await findMailHosts(domain, options)
+      return found.kind === 'none' && found.leadsHere === true
+    },
     check: async () => {},
     close() {},
   }
@@ -165,7 +172,10 @@ async function attempt(
         await report(outcomesOfSuccess(to, answer.refused))
         continue
       }
-      const { failure } = answer
+      // After a failed TLS handshake, a host that demands TLS refuses the sender of a mail in plain text.
+      const { command, responseCode = 0 } = answer.failure
+      const isForLackOfTls = options.plain && command === 'MAIL FROM' && responseCode >= 500
+      const failure = isForLackOfTls ? asTransient(answer.failure) : answer.failure
       const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
@@ -191,10 +201,19 @@ type Broken = { failure: SmtpFailure; upgrading: boolean }
  */
 function connectTo(
   host: MailHost,
-  { ownName, port = SMTP_PORT, plain, policy, ca }: WithPolicy & { plain: boolean },
+  {
+    ownName,
+    port = SMTP_PORT,
+    plain,
+    policy,
+    ca,
+    timeouts: { connectMs, greetingMs } = TIMEOUTS,
+  }: WithPolicy & { plain: boolean },
 ) {
+  const socket = new Socket()
   const isEnforced = policy?.mode === 'enforce'
   const connection = new SmtpConnection({
+    socket,
     host: host.address,
     port,
     name: ownName,
@@ -207,8 +226,9 @@ function connectTo(
       rejectUnauthorized: isEnforced,
       ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
     },
-    connectionTimeout: CONNECT_TIMEOUT_MS,
-    greetingTimeout: GREETING_TIMEOUT_MS,
+    // The library counts the connection, the greeting and the TLS handshake together, so `connecting` limits the first.
+    connectionTimeout: connectMs + 2 * greetingMs,
+    greetingTimeout: greetingMs,
     socketTimeout: REPLY_TIMEOUT_MS,
   })
   const { promise: broken, resolve: fail } = Promise.withResolvers<Broken>()
@@ -218,6 +238,8 @@ function connectTo(
     upgrading: connection.upgrading === true,
   })
   const timer = setTimeout(() => fail(asBroken(timedOut())), CONNECTION_MAX_MS)
+  const connecting = setTimeout(() => fail(asBroken(timedOut())), connectMs)
+  socket.once('connect', () => clearTimeout(connecting))
   connection.on('error', (failure) => fail(asBroken(failure as SmtpFailure)))
   connection.connect((error) => open(error ? asBroken(error as SmtpFailure) : null))
   return {
@@ -226,6 +248,7 @@ function connectTo(
     opened,
     end() {
       clearTimeout(timer)
+      clearTimeout(connecting)
       connection.quit()
       connection.close()
     },

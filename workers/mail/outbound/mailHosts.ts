@@ -11,7 +11,7 @@ export type MailHost = { name: string; address: string }
  */
 export type MailHosts =
   | { kind: 'hosts'; hosts: MailHost[] }
-  | { kind: 'none'; error: string }
+  | { kind: 'none'; error: string; leadsHere?: true }
   | { kind: 'unknown'; error: string }
 
 export type MailHostsOptions = {
@@ -34,6 +34,11 @@ const ADDRESSES_PER_HOST_MAX = 3
 const EXCHANGERS_MAX = 10
 
 const none = (error: string): MailHosts => ({ kind: 'none', error })
+
+const LEADS_HERE: MailHosts = {
+  ...{ kind: 'none', leadsHere: true },
+  error: '550 5.4.6 The mail exchangers of the domain lead back here',
+}
 
 const UNKNOWN: MailHosts = {
   kind: 'unknown',
@@ -59,7 +64,7 @@ export async function findMailHosts(
     return none('556 5.1.10 The domain accepts no mail (null MX)')
   }
   const names = exchangers.length === 0 ? [domain] : inOrder(exchangers, ownName)
-  if (names.length === 0) return none('550 5.4.6 The mail exchangers of the domain lead back here')
+  if (names.length === 0) return LEADS_HERE
   const answers = await Promise.allSettled(
     names.map(async (name) => ({ name, addresses: await addressesOf(dns, name) })),
   )

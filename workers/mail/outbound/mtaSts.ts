@@ -30,6 +30,11 @@ export type MtaStsOptions = FetchOptions & {
 }
 
 const FETCH_TIMEOUT_MS = 10_000
+/**
+ * Matches the name of a mail host in an MTA-STS policy (RFC 8461 §3.2). PostgreSQL would refuse other texts, for example
+ * a NUL byte, and so end the delivery of mail to the domain.
+ */
+const MX_PATTERN = /^(\*\.)?[a-z0-9.-]{1,253}$/i
 const POLICY_MAX_BYTES = 16 * 1024
 /**
  * The following constants limit the lifetime of an MTA-STS policy, in seconds. RFC 8461 §3.2 allows a lifetime of at
@@ -95,6 +100,7 @@ export async function fetchPolicy(
   try {
     const { parsePolicy } = await import('mailauth/lib/mta-sts')
     const { mode = 'none', mx = [], maxAge = 0 } = parsePolicy(answer.body)
+    if (!mx.every((pattern) => MX_PATTERN.test(pattern))) return { fault: 'malformed' }
     const maxAgeS = Math.min(MAX_AGE_S.most, Math.max(MAX_AGE_S.least, maxAge))
     return { mode: mode as MtaStsPolicy['mode'], mx: [...mx], maxAgeS }
   } catch {

@@ -49,6 +49,8 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
       ? {}
       : {
           auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
+          // A smarthost that does not offer AUTH for a while would refuse all mail for good without the login.
+          forceAuth: true,
         }),
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -80,7 +82,8 @@ export function createRelayTransport(
           pool: true,
           maxConnections,
           ...relayOptions(settings, ownName),
-          connectionTimeout: CONNECT_TIMEOUT_MS,
+          // The library counts the connection, the greeting and the TLS handshake together.
+          connectionTimeout: 3 * CONNECT_TIMEOUT_MS,
           greetingTimeout: CONNECT_TIMEOUT_MS,
           socketTimeout: REPLY_TIMEOUT_MS,
         }),
@@ -111,6 +114,7 @@ export function createRelayTransport(
   return {
     route: 'relay',
     split: oneConsignment,
+    leadsHere: async () => false,
     async check() {
       await ofProjects.verify().then(trust.answered, (error) => {
         explained(error as SmtpFailure)

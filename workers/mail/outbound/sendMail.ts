@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { FairTurns } from '../../../shared/fair/fairTurns.ts'
 import { addressKey, domainOf, recipientKeys } from '../../../shared/mail/address.ts'
-import { type BounceKeys, bounceAddress } from '../../../shared/mail/compose/bounceAddress.ts'
+import type { BounceKeys } from '../../../shared/mail/compose/bounceAddress.ts'
 import { mailGivenUpAfter, nextMailDelayS } from '../../../shared/mail/mailRetry.ts'
 import { postmasterAliases } from '../../../shared/mail/reservedAddresses.ts'
 import { traced } from '../../../shared/process/tracing.ts'
@@ -14,8 +15,10 @@ import type { RecipientOutcome, RecordedOutcome } from '../../../sql/mail/outbou
 import type { OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
 import { SUPPRESSED } from '../../../sql/mail/outbound/writeIntents.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
+import { sendConsignments } from './consignments.ts'
+import { COUNTED_BYTES, MailMemory } from './mailMemory.ts'
 import { createSendBatchers, type SendBatchers } from './sendBatchers.ts'
-import type { Consignment, Transport } from './transport.ts'
+import type { Transport } from './transport.ts'
 
 type SendOptions = {
   mailDomain: string
@@ -33,9 +36,11 @@ type SendOptions = {
   storageBytes?: number | null
   /** Holds the inbox that receives the mail to the postmaster. */
   postmaster?: string | undefined
+  /** Limits the memory of large mails. Only tests set another limit. */
+  memory?: MailMemory
 }
 
-type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
+type Sender = PoolContext & SendOptions & { batchers: SendBatchers; composing: FairTurns }
 
 /**
  * Makes one attempt to send an outbound mail. If a recipient is an inbox of this service, the transaction that records
@@ -47,17 +52,29 @@ type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
  * the same job runs again in this process, the new run waits until the outcome in memory is recorded.
  */
 export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
-  const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
+  const sender: Sender = {
+    ...context,
+    ...options,
+    batchers: createSendBatchers(context.pool),
+    composing: new FairTurns({ total: 1, perSharer: 1 }),
+  }
+  const { memory = new MailMemory() } = options
   const running = new Map<string, Promise<void>>()
   const run = async (messageRow: string) => {
     const mail = await sender.batchers.begin.submit(messageRow)
     if (mail === null) return
     const { traceparent: parent, attempt: number } = mail
-    await traced(
-      'send mail',
-      { kind: 'consumer', parent, attributes: { 'purser.mail.attempt': number } },
-      () => attempt(sender, mail),
-    )
+    const turn = memory.enter(mail.projectId, bytesOf(mail))
+    if (!turn.granted) return await postpone(sender, mail, turn.returnInMs)
+    try {
+      await traced(
+        'send mail',
+        { kind: 'consumer', parent, attributes: { 'purser.mail.attempt': number } },
+        () => attempt(sender, mail),
+      )
+    } finally {
+      turn.leave()
+    }
   }
   return async ({ messageRow }) => {
     // If the pool counts as dead for a while, its jobs are released although their runs have not ended. The next run of a
@@ -70,6 +87,46 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     running.set(messageRow, current)
     await current
   }
+}
+
+/** Estimates the bytes of the composed mail. Base64 makes attachments longer by more than a third. */
+const bytesOf = ({ storedBytes }: OutboundMail): number => Math.ceil(storedBytes * 1.4)
+
+/** Ends a delivery attempt that sends nothing, because the large mails in memory leave no room for this mail. */
+async function postpone(sender: Sender, mail: OutboundMail, inMs: number): Promise<void> {
+  const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
+  const nextAttemptAt = new Date(Date.now() + inMs)
+  const outcomes = mail.due.map(
+    ({ address }) => ({ address, state: 'postponed', error: null, nextAttemptAt }) as const,
+  )
+  await record(outcomes, true)
+}
+
+/**
+ * Composes or reads the bytes of a mail. Large mails come one at a time, because composing takes eight times the size of
+ * the mail in memory.
+ */
+async function inTurn<Result>(
+  { composing }: Sender,
+  mail: OutboundMail,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const leave = bytesOf(mail) > COUNTED_BYTES ? await composing.enter(mail.projectId) : () => {}
+  try {
+    return await work()
+  } finally {
+    leave()
+  }
+}
+
+/**
+ * Returns the domains whose mail goes to inboxes of this service. A mail domain that has failed counts as well, as long
+ * as its MX records lead to this service, because the internet then delivers the mail of the domain here too.
+ */
+async function ownDomainsOf({ mailDomain, transport }: Sender, mail: OutboundMail) {
+  const { ownDomains, failedDomains } = mail
+  const leadHere = await Promise.all(failedDomains.map((domain) => transport.leadsHere(domain)))
+  return [mailDomain, ...ownDomains, ...failedDomains.filter((_, n) => leadHere[n])]
 }
 
 async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
@@ -91,18 +148,21 @@ async function deferLost(sender: Sender, mail: OutboundMail): Promise<void> {
   const outcomes = mail.due.map(
     ({ address }) => ({ address, state: 'deferred', error: LOST }) as const,
   )
-  await record(settle(sender, mail, outcomes), true)
+  await record(createSettle(sender, mail)(outcomes), true)
 }
 
 async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> {
+  const settle = createSettle(sender, mail)
   const { local, full, unknown, remote } = await sortRecipients(
     sender,
-    [sender.mailDomain, ...mail.ownDomains],
+    await ownDomainsOf(sender, mail),
     mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
   )
   let bytes: ReturnType<typeof composedMail> | undefined
   const message = () => {
-    bytes ??= composedMail({ ...sender, keep: sender.batchers.keep }, mail)
+    bytes ??= inTurn(sender, mail, () =>
+      composedMail({ ...sender, keep: sender.batchers.keep }, mail),
+    )
     return bytes
   }
   if (mail.approvedHash !== null) {
@@ -123,25 +183,14 @@ async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> 
   const localInboxes = [...new Set(local.values())]
   const record = createRecorder(sender, mail, { rawId, localInboxes })
   const consignments = sender.transport.split(remote)
-  let open = consignments.length
-  const settled = settle(sender, mail, [...delivered, ...waiting, ...missing, ...suppressed])
+  const isOver = consignments.length === 0
+  const settled = settle([...delivered, ...waiting, ...missing, ...suppressed])
   // The service records the outcomes for its own inboxes without waiting for remote mail hosts, which can take minutes.
-  if (settled.length > 0 || open === 0) await record(settled, open === 0)
-  const ends = await Promise.allSettled(
-    consignments.map(async (consignment) => {
-      let left = consignment.to.length
-      const report = async (outcomes: RecordedOutcome[]) => {
-        left -= outcomes.length
-        const last = left === 0 && --open === 0
-        await record(outcomes, last)
-      }
-      await send(sender, mail, consignment, { message, report })
-    }),
-  )
-  // If the delivery to one group of recipients fails, the error is thrown only after the deliveries to all groups of
-  // the mail have ended. If the error were thrown earlier, the next run of the job could start while the mail is still
-  // being sent to another group.
-  for (const end of ends) if (end.status === 'rejected') throw end.reason
+  if (settled.length > 0 || isOver) await record(settled, isOver)
+  const { transport, bounceKeys } = sender
+  await sendConsignments(sender, consignments, {
+    ...{ mail, transport, bounceKeys, message, settle, record },
+  })
 }
 
 /** Holds the reply with which the SMTP listener also refuses mail for a full inbox. */
@@ -158,7 +207,7 @@ async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
   const outcomes = mail.due.map(({ address }) =>
     failed(address, 'not the bytes that were approved'),
   )
-  await record(settle(sender, mail, outcomes), true)
+  await record(createSettle(sender, mail)(outcomes), true)
 }
 
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
@@ -190,50 +239,6 @@ function createRecorder(
     // If the outcomes at one mail host cannot be recorded, the outcomes at the other mail hosts must still be recorded.
     previous = recorded.catch(() => {})
     await recorded
-  }
-}
-
-/**
- * When the consignment may use its lane (the queue of its destination), sends the consignment (recipients that the
- * service serves together). Reports the outcome for each recipient once, unless the message is deleted.
- */
-async function send(
-  sender: Sender,
-  mail: OutboundMail,
-  { lane, to }: Consignment,
-  {
-    message,
-    report,
-  }: {
-    message: () => Promise<{ bytes: Buffer } | null>
-    report: (outcomes: RecordedOutcome[]) => Promise<void>
-  },
-): Promise<void> {
-  const turn = await sender.lanes.enter(lane, mail.projectId)
-  if (!turn.granted) {
-    const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
-    return await report(
-      to.map((address) => ({ address, state: 'postponed', error: null, nextAttemptAt })),
-    )
-  }
-  try {
-    const kept = await message()
-    if (kept === null) return
-    const { projectId, messageId, fromAddress } = mail
-    const envelopes = to.map((recipient) => ({
-      from: bounceAddress(sender.bounceKeys, fromAddress, { projectId, messageId, recipient }),
-      to: recipient,
-    }))
-    await traced(
-      'SMTP send',
-      { kind: 'client', attributes: { 'purser.mail.recipients': to.length } },
-      () =>
-        sender.transport.send({ envelopes, raw: kept.bytes }, (outcomes) =>
-          report(settle(sender, mail, outcomes)),
-        ),
-    )
-  } finally {
-    turn.leave()
   }
 }
 
@@ -272,22 +277,22 @@ async function sortRecipients(sender: Sender, ownDomains: string[], addresses: s
 }
 
 /**
- * Sets the time of the next delivery attempt for the deferred recipients. If the time limit for delivery has passed, a
- * deferred recipient becomes a failed recipient.
+ * Returns a function that sets the time of the next delivery attempt for deferred recipients. If the time limit for
+ * delivery has passed, a deferred recipient becomes a failed recipient.
  */
-function settle(
-  { transport }: Sender,
-  mail: OutboundMail,
-  outcomes: readonly RecipientOutcome[],
-): RecordedOutcome[] {
-  const nowMs = Date.now()
-  const ageS = (nowMs - mail.acceptedAt.getTime()) / 1000
+function createSettle({ transport }: Sender, mail: OutboundMail) {
   const attempts = new Map(mail.due.map((recipient) => [recipient.address, recipient.attempts]))
-  return outcomes.map((outcome) => {
-    if (outcome.state !== 'deferred') return { ...outcome, nextAttemptAt: null }
-    const delayS = nextMailDelayS(transport.route, (attempts.get(outcome.address) ?? 0) + 1, ageS)
-    if (delayS !== null) return { ...outcome, nextAttemptAt: new Date(nowMs + delayS * 1000) }
-    const error = `given up after ${mailGivenUpAfter(transport.route)}: ${outcome.error}`
-    return { ...outcome, state: 'failed', error, nextAttemptAt: null }
-  })
+  return (outcomes: readonly RecipientOutcome[]): RecordedOutcome[] => {
+    const nowMs = Date.now()
+    const ageS = (nowMs - mail.acceptedAt.getTime()) / 1000
+    return outcomes.map((outcome) => {
+      if (outcome.state !== 'deferred') return { ...outcome, nextAttemptAt: null }
+      const attempt = (attempts.get(outcome.address) ?? 0) + 1
+      attempts.set(outcome.address, attempt)
+      const delayS = nextMailDelayS(transport.route, attempt, ageS)
+      if (delayS !== null) return { ...outcome, nextAttemptAt: new Date(nowMs + delayS * 1000) }
+      const error = `given up after ${mailGivenUpAfter(transport.route)}: ${outcome.error}`
+      return { ...outcome, state: 'failed', error, nextAttemptAt: null }
+    })
+  }
 }

@@ -59,9 +59,24 @@ const asText = (said: string): string =>
     .toWellFormed()
 
 /**
- * Returns the delivery outcome for an SMTP failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1).
- * All failures except a 5xx reply are transient: a 4xx reply, a failed connection, and a refused greeting or login. A
- * refused greeting or login is transient, because it concerns the two hosts and not the message.
+ * Lists the replies that demand TLS or a login (RFC 3207 §4, RFC 4954 §6). They are transient, because they concern the
+ * two hosts and not the message: the last TLS handshake or login may have failed only for a moment.
+ */
+const LINK_REPLIES = [530, 534, 535, 538]
+
+/** Returns the failure as a transient failure, with the reply of the mail host. */
+export const asTransient = (failure: SmtpFailure): SmtpFailure =>
+  Object.assign(new Error(failure.message), {
+    response: failure.response ?? failure.message,
+    ...(failure.code === undefined ? {} : { code: failure.code }),
+    ...(failure.command === undefined ? {} : { command: failure.command }),
+    responseCode: 451,
+  })
+
+/**
+ * Returns the delivery outcome for an SMTP failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1),
+ * unless the reply demands TLS or a login. All failures except a 5xx reply are transient: a 4xx reply, a failed
+ * connection, and a refused greeting or login.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   const said = asText(
@@ -80,6 +95,7 @@ function isPermanent(failure: SmtpFailure): boolean {
   const { responseCode, code, command } = failure
   if (isTooLarge(failure)) return true
   if (responseCode === undefined || responseCode < 500) return false
+  if (LINK_REPLIES.includes(responseCode)) return false
   if (code === 'EAUTH' || code === 'ETLS') return false
   return command === undefined || !/^(CONN|EHLO|HELO|AUTH|STARTTLS)/i.test(command)
 }

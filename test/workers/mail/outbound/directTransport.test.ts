@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { connect, createServer, type Socket } from 'node:net'
+import { createDirectTransport } from '../../../../workers/mail/outbound/directTransport.ts'
 import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
 import { copiesAt, hurry, sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
@@ -8,6 +9,7 @@ import {
   messagePath,
   startTestService,
   type TestService,
+  waitForMessages,
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
@@ -349,6 +351,109 @@ test('mail is sent in plain text after a failed TLS handshake', async () => {
   const { messageId } = await sendMail(agent, { to: ['a@old.test'] })
   expect((await sunkAt(first, messageId)).secure).toBe(false)
   expect([breaker.connections(), first.connections - before]).toEqual([2, 2])
+})
+
+const DEMANDS_TLS = '530 5.7.0 Must issue a STARTTLS command first'
+/** Returns one refusal for each command, because a client may send several commands at once (RFC 2920). */
+const refuseAll = (commands: string, refusal: string): string =>
+  `${refusal}\r\n`.repeat(commands.trim().split('\r\n').length)
+
+test('if a mail host demands TLS and its TLS fails for a moment, the mail is deferred and sent later', async () => {
+  let isBroken = true
+  const dropTls = (inner: Socket) => {
+    const outer = connect(first.port, '127.0.0.2')
+    outer.on('error', () => {}).pipe(inner)
+    let isEncrypted = false
+    inner.on('data', (chunk) => {
+      // The byte 0x16 is the first byte of a TLS handshake.
+      if (chunk[0] === 0x16 && isBroken) return outer.destroy()
+      isEncrypted ||= chunk[0] === 0x16
+      const said = chunk.toString('latin1')
+      const demands = !isEncrypted && /^(MAIL|RCPT|DATA)/i.test(said)
+      if (demands) inner.write(refuseAll(said, '550 5.7.10 Encryption needed'))
+      else outer.write(chunk)
+    })
+    outer.on('close', () => inner.destroy())
+    inner.on('close', () => outer.destroy())
+  }
+  using dropping = await startHost('127.0.0.6', dropTls)
+  using refusing = await startHost(
+    '127.0.0.7',
+    forwardTo('127.0.0.2', (chunk) => {
+      const said = chunk.toString('latin1')
+      if (/^STARTTLS/i.test(said)) return '454 4.7.0 not now\r\n'
+      return /^(MAIL|RCPT|DATA)/i.test(said) ? refuseAll(said, DEMANDS_TLS) : null
+    }),
+  )
+  Object.assign(zone.a, { 'dropping.test': ['127.0.0.6'], 'demanding.test': ['127.0.0.7'] })
+  for (const [name, error] of [
+    ['dropping', '550 5.7.10 Encryption needed'],
+    ['demanding', DEMANDS_TLS],
+  ] as const) {
+    const { messageId } = await sendMail(agent, { to: [`a@${name}.test`] })
+    const { deliveryError } = await untilStatus(agent, messageId, 'deferred')
+    expect(deliveryError).toContain(error)
+    if (name === 'demanding') continue
+    isBroken = false
+    await hurry(service, messageId)
+    expect((await sunkAt(first, messageId)).secure).toBe(true)
+  }
+  expect([dropping.connections() > 1, refusing.connections()]).toEqual([true, 1])
+})
+
+test('a mail host may greet later than the time limit of the connection', async () => {
+  const timeouts = { connectMs: 150, greetingMs: 2_000 }
+  using late = await startHost('127.0.0.6', (inner) => {
+    const outer = connect(first.port, '127.0.0.2')
+    outer.on('error', () => {})
+    inner.pipe(outer)
+    setTimeout(() => outer.pipe(inner), 2 * timeouts.connectMs)
+    outer.on('close', () => inner.destroy())
+    inner.on('close', () => outer.destroy())
+  })
+  zone.a['patient.test'] = ['127.0.0.6']
+  const transport = createDirectTransport({
+    ...{ dns: fakeDns(zone), ownName: 'mx.own.test', allowPrivate: true },
+    ...{ port: first.port, timeouts },
+  })
+  const outcomes: unknown[] = []
+  await transport.send(
+    {
+      envelopes: [{ from: 'agent@own.test', to: 'a@patient.test' }],
+      raw: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+    },
+    async (some) => {
+      outcomes.push(...some)
+    },
+  )
+  expect(outcomes).toEqual([{ address: 'a@patient.test', state: 'sent', error: null }])
+  expect(late.connections()).toBe(1)
+})
+
+test('after a mail domain of the service has failed, mail to its inboxes arrives as long as its MX records lead here', async () => {
+  const { pool } = service.database
+  const inbox = await service.newAgent()
+  await pool.query(
+    `insert into mail_domains (domain, token, dkim_selector, dkim_record, status, verified_at)
+     values ('former.test', '', '', '', 'failed', now()), ('gone.test', '', '', '', 'failed', now()),
+       ('claimed.test', '', '', '', 'failed', null)`,
+  )
+  zone.mx['former.test'] = [[10, 'mx.own.test']]
+  zone.mx['claimed.test'] = [[10, 'mx.own.test']]
+  zone.mx['gone.test'] = [[10, 'mx1.test']]
+  await pool.query(
+    `update projects set email_address = 'agent@former.test' where email_address = $1`,
+    [inbox.address],
+  )
+  const here = await sendMail(agent, { to: ['agent@former.test'] })
+  await untilStatus(agent, here.messageId, 'sent')
+  const [message] = await waitForMessages(inbox, 1)
+  expect(message.messageId).toBe(here.messageId)
+  const away = await sendMail(agent, { to: ['agent@gone.test'] })
+  await sunkAt(first, away.messageId)
+  const claimed = await sendMail(agent, { to: ['agent@claimed.test'] })
+  const { deliveryError } = await untilStatus(agent, claimed.messageId, 'failed')
+  expect(deliveryError).toContain('lead back here')
 })
 
 test('a domain whose mail host hangs delays neither mail to other recipients nor the recording of their outcomes', async () => {

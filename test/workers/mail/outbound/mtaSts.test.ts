@@ -17,7 +17,17 @@ import {
 import { waitFor } from '../../../support/waitFor.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
-const DOMAINS = ['right', 'foreign', 'untrusted', 'plain', 'testing', 'kept', 'broken', 'none']
+const DOMAINS = [
+  'right',
+  'foreign',
+  'untrusted',
+  'plain',
+  'testing',
+  'kept',
+  'broken',
+  'none',
+  'bytes',
+]
 const hosts = [
   'mx.right.test',
   'mx.foreign.test',
@@ -124,6 +134,14 @@ test('mail is sent if the MTA-STS policy of the domain has the mode testing or n
   await untilStatus(agent, await send('broken'), 'sent')
   policies['mta-sts.none.test'] = 'version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n'
   await untilStatus(agent, await send('none'), 'sent')
+})
+
+test('a policy that names a mail host in a form that no host name has counts as no policy, and the mail is sent', async () => {
+  for (const mx of ['mx.bytes\u0000.test', 'mx bytes.test', 'm\u00fcx.test', '*.*.test']) {
+    policies['mta-sts.bytes.test'] = policy('enforce', mx)
+    await untilStatus(agent, await send('bytes'), 'sent')
+  }
+  expect(asked).toContain('mta-sts.bytes.test')
 })
 
 test('an MTA-STS policy stays valid after an attacker removed its DNS record and its web site', async () => {

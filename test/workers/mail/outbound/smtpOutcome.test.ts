@@ -35,6 +35,20 @@ test('a message is deferred if the mail host refuses the connection greeting, th
   }
 })
 
+test('a message is deferred if the mail host demands TLS or a login, because the message itself is not refused', () => {
+  for (const responseCode of [530, 534, 535, 538]) {
+    const at = (command: string) => stateOf({ responseCode, command, code: 'EENVELOPE' })
+    expect([at('MAIL FROM'), at('RCPT TO'), at('DATA')]).toEqual([
+      'deferred',
+      'deferred',
+      'deferred',
+    ])
+  }
+  for (const responseCode of [550, 553, 554]) {
+    expect(stateOf({ responseCode, command: 'MAIL FROM', code: 'EENVELOPE' })).toBe('failed')
+  }
+})
+
 test('each recipient of a message has a separate outcome and a separate SMTP reply', () => {
   const rejectedErrors = [
     {

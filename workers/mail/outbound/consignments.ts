@@ -1,0 +1,209 @@
+import { type BounceKeys, bounceAddress } from '../../../shared/mail/compose/bounceAddress.ts'
+import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
+import { createPause, type Pause } from '../../../shared/process/pause.ts'
+import { traced } from '../../../shared/process/tracing.ts'
+import { LostObjectError } from '../../../sql/blobs/sealedBlob.ts'
+import type { RecipientOutcome, RecordedOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
+import { findStillDue, type OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
+import type { PoolContext } from '../../queue/task.ts'
+import { allOf } from './smtpOutcome.ts'
+import type { Consignment, Transport } from './transport.ts'
+
+type Parts = {
+  mail: OutboundMail
+  transport: Transport
+  bounceKeys: BounceKeys
+  /** Returns the bytes of the mail, or null if the mail is deleted. */
+  message: () => Promise<{ bytes: Buffer } | null>
+  /** Sets the times of the next delivery attempts. */
+  settle: (outcomes: readonly RecipientOutcome[]) => RecordedOutcome[]
+  /** Records outcomes. The last part of the delivery attempt also queues the next delivery attempt. */
+  record: (outcomes: RecordedOutcome[], last: boolean) => Promise<void>
+}
+
+/** Says to the sender of a mail that this service, and not the remote mail host, could not go on. */
+const OWN_FAULT = '451 4.3.0 The service could not send this copy now'
+
+/**
+ * Sends the consignments (recipients that the service serves together) of one mail at the same time. While a slow mail
+ * host holds one consignment, the other consignments of the mail do not wait for it: their deferred recipients are tried
+ * again in the same run when their next attempts are due. The last consignment that ends also ends the delivery attempt.
+ */
+export async function sendConsignments(
+  context: PoolContext,
+  consignments: readonly Consignment[],
+  parts: Parts,
+): Promise<void> {
+  const run = new Run(consignments.length)
+  const ends = await Promise.allSettled(
+    consignments.map((consignment) => sendUntilOver(context, run, consignment, parts)),
+  )
+  // If the delivery to one group of recipients fails, the error is thrown only after the deliveries to all groups of
+  // the mail have ended. If the error were thrown earlier, the next run of the job could start while the mail is still
+  // being sent to another group.
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
+}
+
+/** Counts the consignments that are being sent. The other consignments of the mail have ended or wait. */
+class Run {
+  #active: number
+  /** Maps the recipients that wait for their lane (the queue of their destination) to their next attempts. */
+  readonly postponed = new Map<string, Date>()
+  readonly #pauses = new Set<Pause>()
+
+  constructor(active: number) {
+    this.#active = active
+  }
+
+  /** Tells whether no other consignment is being sent. */
+  get isAlone(): boolean {
+    return this.#active === 1
+  }
+
+  get isOver(): boolean {
+    return this.#active === 0
+  }
+
+  leave(): void {
+    this.#active--
+    if (this.isOver) for (const pause of this.#pauses) pause.wake()
+  }
+
+  /** Returns what the last part of the delivery attempt records for the recipients that wait for their lane. */
+  postponements(): RecordedOutcome[] {
+    return [...this.postponed].map(([address, nextAttemptAt]) => ({
+      address,
+      state: 'postponed',
+      error: null,
+      nextAttemptAt,
+    }))
+  }
+
+  /** Waits until a time, or until the run is over. @returns false if the run is over. */
+  async waitUntil(atMs: number): Promise<boolean> {
+    if (this.isOver) return false
+    const pause = createPause()
+    this.#pauses.add(pause)
+    await pause.sleep(Math.max(0, atMs - Date.now()))
+    this.#pauses.delete(pause)
+    if (this.isOver) return false
+    this.#active++
+    return true
+  }
+}
+
+type Later = { address: string; atMs: number }
+
+async function sendUntilOver(
+  context: PoolContext,
+  run: Run,
+  { lane, to }: Consignment,
+  parts: Parts,
+): Promise<void> {
+  let later = await sendOnce(context, run, { lane, to }, parts, false)
+  while (later.length > 0) {
+    const nextMs = Math.min(...later.map(({ atMs }) => atMs))
+    if (!(await run.waitUntil(nextMs))) return
+    const isDue = ({ atMs }: Later) => atMs <= Math.max(nextMs, Date.now())
+    const due = later.filter(isDue).map(({ address }) => address)
+    const rest = later.filter((one) => !isDue(one))
+    later = [...rest, ...(await sendOnce(context, run, { lane, to: due }, parts, true))]
+  }
+}
+
+/**
+ * When the consignment may use its lane (the queue of its destination), sends the consignment. Reports the outcome for
+ * each recipient once, unless the message is deleted. @returns the recipients that need another attempt.
+ */
+async function sendOnce(
+  context: PoolContext,
+  run: Run,
+  { lane, to }: Consignment,
+  { mail, transport, bounceKeys, message, settle, record }: Parts,
+  isRepeated: boolean,
+): Promise<Later[]> {
+  const open = new Set(to)
+  const later: Later[] = []
+  let hasLeft = false
+  const leave = () => {
+    if (!hasLeft) run.leave()
+    hasLeft = true
+  }
+  const report = async (outcomes: RecordedOutcome[]) => {
+    for (const { address, nextAttemptAt } of outcomes) {
+      open.delete(address)
+      if (nextAttemptAt !== null) later.push({ address, atMs: nextAttemptAt.getTime() })
+    }
+    const isLast = open.size === 0 && run.isAlone
+    if (open.size === 0) leave()
+    await record(isLast ? [...outcomes, ...run.postponements()] : outcomes, isLast)
+  }
+  const turn = await context.lanes.enter(lane, mail.projectId)
+  try {
+    if (!turn.granted) {
+      const nextAttemptAt = new Date(Date.now() + turn.returnInMs)
+      for (const address of to) run.postponed.set(address, nextAttemptAt)
+      if (run.isAlone) {
+        leave()
+        await record(run.postponements(), true)
+      }
+      return to.map((address) => ({ address, atMs: nextAttemptAt.getTime() }))
+    }
+    for (const address of to) run.postponed.delete(address)
+    const due = isRepeated ? await findStillDue(context.pool, mail, to) : to
+    const kept = due.length === 0 ? null : await message()
+    if (kept === null) {
+      const isLast = isRepeated && run.isAlone
+      leave()
+      if (isLast) await record(run.postponements(), true)
+      return later
+    }
+    for (const address of to) if (!due.includes(address)) open.delete(address)
+    const { projectId, messageId, fromAddress } = mail
+    const envelopes = due.map((recipient) => ({
+      from: bounceAddress(bounceKeys, fromAddress, { projectId, messageId, recipient }),
+      to: recipient,
+    }))
+    await traced(
+      'SMTP send',
+      { kind: 'client', attributes: { 'purser.mail.recipients': due.length } },
+      () =>
+        sendSafely(context, { envelopes, raw: kept.bytes }, transport, (outcomes) =>
+          report(settle(outcomes)),
+        ),
+    )
+    return later
+  } finally {
+    leave()
+    if (turn.granted) turn.leave()
+  }
+}
+
+/**
+ * Sends copies of a mail. If the transport throws an error, the recipients without an outcome are deferred. Otherwise a
+ * mail host that provokes an error would keep the mail from ever counting as given up.
+ */
+async function sendSafely(
+  { log }: PoolContext,
+  outgoing: Parameters<Transport['send']>[0],
+  transport: Transport,
+  report: (outcomes: RecipientOutcome[]) => Promise<void>,
+): Promise<void> {
+  const open = new Set(outgoing.envelopes.map(({ to }) => to))
+  let notRecorded: unknown = null
+  try {
+    await transport.send(outgoing, async (outcomes) => {
+      for (const { address } of outcomes) open.delete(address)
+      await report(outcomes).catch((error) => {
+        notRecorded = error
+        throw error
+      })
+    })
+  } catch (error) {
+    if (error === notRecorded || isDatabaseUnavailable(error) || error instanceof LostObjectError) {
+      throw error
+    }
+    log.error({ err: error }, 'a copy of a mail could not be sent')
+    if (open.size > 0) await report(allOf([...open], 'deferred', OWN_FAULT))
+  }
+}
