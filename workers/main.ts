@@ -159,7 +159,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
       outbound: async () => {
         const { outboundRunner } = await import('./runners/outbound.ts')
         const { createTransport } = await import('./mail/outbound/createTransport.ts')
-        const { createMtaSts } = await import('./mail/outbound/mtaSts.ts')
+        const { createMtaSts } = await import('./mail/outbound/direct/mtaSts.ts')
         const pool = createPool({ url: databaseUrl, size: 2, name: 'purser mta-sts', log })
         const findPolicy = createMtaSts({ pool, dns, allowPrivate, log })
         const direct = { dns, ownName: mailHostname, allowPrivate, findPolicy, log }

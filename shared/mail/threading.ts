@@ -1,10 +1,16 @@
 import { createHash } from 'node:crypto'
+import { firstWithin } from './firstWithin.ts'
 
 /**
  * Sets the maximum number of identifiers that the service keeps of one References header. If the header has more
  * identifiers, the service keeps only the first identifier and the latest identifiers (as in RFC 5537 §3.4.4).
  */
 const REFERENCES_MAX = 200
+/**
+ * Sets the maximum number of characters of all identifiers that the service keeps of one header. A page of the API holds
+ * the identifiers of hundreds of messages in memory.
+ */
+const REFERENCES_MAX_LENGTH = 16_000
 /** Sets the maximum number of characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
 const MESSAGE_ID_MAX_LENGTH = 998
 /**
@@ -34,8 +40,11 @@ export function parseReferences(header: string | undefined): string[] {
     const id = match[0].replace(/[\r\n]+[ \t]*/g, '')
     if (isMessageId(id)) ids.add(id)
   }
-  const all = [...ids]
-  return all.length <= REFERENCES_MAX ? all : [all[0]!, ...all.slice(1 - REFERENCES_MAX)]
+  const [first, ...others] = ids
+  if (first === undefined) return []
+  const latestFirst = others.slice(1 - REFERENCES_MAX).toReversed()
+  const kept = firstWithin(latestFirst, REFERENCES_MAX_LENGTH - first.length)
+  return [first, ...kept.toReversed()]
 }
 
 /** Holds the header fields of a message that link it to a thread. */

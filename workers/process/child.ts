@@ -6,6 +6,8 @@ const CHECK_MS = 250
  * An idle child process ends after this many milliseconds, because an idle child process takes some 60 MB of memory.
  */
 const IDLE_MS = 30_000
+/** A child process with more memory than this many bytes ends at once, because its runtime keeps the memory. */
+const IDLE_MAX_BYTES = 256 * 1024 * 1024
 const PAGE_BYTES = 4096
 /**
  * Holds the milliseconds of one clock tick, the unit of time in proc_pid_stat(5). Linux reports 100 clock ticks a
@@ -89,8 +91,7 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
       try {
         child = idle.pop() ?? startChild<Request, Result>(program, leave)
         const answer = await child.ask(request)
-        child.rest()
-        idle.push(child)
+        if (child.rest()) idle.push(child)
         return answer
       } catch (error) {
         if (error instanceof ChildError) throw error
@@ -113,8 +114,8 @@ type Child<Request, Result> = {
    * thrown an error, the child process has ended.
    */
   ask(request: Request): Promise<{ result: Result; cpuMs: number }>
-  /** Ends the child process if it stays idle. */
-  rest(): void
+  /** Ends the child process if it stays idle. @returns false if it ends at once, because it holds much memory. */
+  rest(): boolean
 }
 
 /** Starts a child process. @param onEnd is called after the child process has ended. */
@@ -172,11 +173,16 @@ function startChild<Request, Result>(
       }
     },
     rest() {
-      resting = setTimeout(() => {
-        onEnd(self)
-        child.kill('SIGKILL')
-      }, IDLE_MS)
+      const isHeavy = residentBytes(child.pid) > IDLE_MAX_BYTES
+      resting = setTimeout(
+        () => {
+          onEnd(self)
+          child.kill('SIGKILL')
+        },
+        isHeavy ? 0 : IDLE_MS,
+      )
       resting.unref()
+      return !isHeavy
     },
   }
   return self

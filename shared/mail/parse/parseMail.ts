@@ -9,6 +9,7 @@ import { restoreQuotes } from '../address.ts'
 import { codeParts } from '../codes/codeParts.ts'
 import { type Code, findCodes } from '../codes/codes.ts'
 import { findLinks, type MailLink } from '../codes/mailLinks.ts'
+import { firstWithin } from '../firstWithin.ts'
 import { replyText, replyTextFromHtml } from '../replyText/replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from '../threading.ts'
 import { htmlToText, MAX_HTML_LENGTH } from '../visibleText/htmlToText.ts'
@@ -81,7 +82,14 @@ export type ParsedMail = {
   complaint: Complaint | null
 }
 
+/**
+ * Sets the maximum number of characters of `text` and of `extractedText`. A page of the API holds several messages in
+ * memory, and a text of 35 MB took 500 MB for each request.
+ */
+const MAX_TEXT_LENGTH = 1_000_000
 const MAX_ADDRESSES = 1_000
+/** Sets the maximum number of characters of the addresses in the fields From, To, Cc or Reply-To. */
+const MAX_ADDRESSES_LENGTH = 16_000
 /** Sets the maximum number of described attachments of a message. The raw mail still contains further attachments. */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
@@ -105,7 +113,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const { email, isWhole, parts } = await parseBounded(raw)
   const html = email.html === undefined ? null : clean(email.html)
   const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
-  const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
+  const plainText = clean(email.text ?? '', MAX_TEXT_LENGTH)
+  const parsed = readable(normaliseLines(plainText))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
   // If the parser finds no MIME part, the text of the mail is the raw body. A mail may lack its MIME boundary or its
   // whole header.
@@ -120,21 +129,35 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     [email.subject, email.text, html].some((part) => holdsTags(part ?? ''))
   const bounce = readBounce(email)
   const subject = oneLine(email.subject ?? '')
-  const text = fromHtml ? seen : plain
+  const text = clean(fromHtml ? seen : plain, MAX_TEXT_LENGTH)
+  const fields = {
+    from: authors(email.headers.flatMap(({ key, value }) => (key === 'from' ? value : []))),
+    to: addresses(email.to),
+    cc: addresses(email.cc),
+    replyTo: addresses(email.replyTo),
+  }
+  const isCut =
+    !isWhole ||
+    (email.text?.length ?? 0) > MAX_TEXT_LENGTH ||
+    (fromHtml && seen.length > MAX_TEXT_LENGTH) ||
+    Object.values(fields).some(({ isCut: isFieldCut }) => isFieldCut)
   const coded = codeParts({ subject, text, shown: shown?.html ?? null, seen })
   // The code does not search for links in a text that was made from the HTML, because the HTML has the same links.
   const linked = { subject, text: fromHtml ? '' : plain, html: shown?.html ?? null }
   return {
     links: readLinks(email, raw, domain),
     contentHash: contentHash(raw),
-    from: authors(email.headers.flatMap(({ key, value }) => (key === 'from' ? value : []))),
-    to: addresses(email.to),
-    cc: addresses(email.cc),
-    replyTo: addresses(email.replyTo),
+    from: fields.from.kept,
+    to: fields.to.kept,
+    cc: fields.cc.kept,
+    replyTo: fields.replyTo.kept,
     subject,
     text,
     html,
-    extractedText: fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
+    extractedText: clean(
+      fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
+      MAX_TEXT_LENGTH,
+    ),
     // The code does not search a bounce for one-time codes, because bounces quote numbers of mail hosts.
     codes: bounce === null ? findCodes(coded) : [],
     mailLinks: findLinks(linked),
@@ -144,7 +167,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     labels: [
       'received',
       'unread',
-      ...(isWhole ? [] : [TRUNCATED_LABEL]),
+      ...(isCut ? [TRUNCATED_LABEL] : []),
       ...(unfound === '' ? [] : [UNPARSEABLE_LABEL]),
       ...(hidesText ? [HIDDEN_TEXT_LABEL] : []),
       ...(shown !== null && !fromHtml && saysElse(plain, seen) ? [TEXT_DIFFERS_LABEL] : []),
@@ -155,7 +178,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   }
 }
 
-/** Holds the label of a message if the raw mail contains more text or attachments than the service shows. */
+/** Holds the label of a message if the raw mail contains more text, addresses or attachments than the service shows. */
 const TRUNCATED_LABEL = 'truncated'
 /** Holds the label of an unparseable message, which the service shows as raw text. */
 const UNPARSEABLE_LABEL = 'unparseable'
@@ -184,7 +207,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
       references: [],
     },
     contentHash: contentHash(raw),
-    from: authors(rawHeaders(raw, 'From')),
+    from: authors(rawHeaders(raw, 'From')).kept,
     to: [],
     cc: [],
     replyTo: [],
@@ -233,21 +256,26 @@ const oneLine = (subject: string): string =>
 
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
+/** Holds the kept addresses of a header field, and whether the header field has more addresses than the service keeps. */
+type Addresses = { kept: string[]; isCut: boolean }
+
 /**
  * Returns the distinct bare addresses of a header field in their order. If the header field contains an address group,
  * the members of the group take the place of the group.
  */
-function addresses(parsed: Address[] | undefined): string[] {
+function addresses(parsed: Address[] | undefined): Addresses {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
   const texts = mailboxes.flatMap(({ address }) =>
     address === undefined ? [] : restoreQuotes(clean(address).trim()),
   )
   const usable = texts.filter((text) => text !== '' && text.length <= MAX_ADDRESS_LENGTH)
-  return [...new Set(usable)].slice(0, MAX_ADDRESSES)
+  const all = [...new Set(usable)]
+  const kept = firstWithin(all.slice(0, MAX_ADDRESSES), MAX_ADDRESSES_LENGTH)
+  return { kept, isCut: kept.length < all.length }
 }
 
 /** Returns the addresses of all From fields, because postal-mime returns only the first From field. */
-const authors = (fields: string[]): string[] =>
+const authors = (fields: string[]): Addresses =>
   addresses(fields.slice(0, MAX_ADDRESSES).flatMap((field) => addressParser(field)))
 
 function describeAttachment(part: ParsedAttachment, index: number): ReceivedAttachment {

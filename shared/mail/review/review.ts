@@ -36,15 +36,23 @@ export type Section = { title: string; note?: string; pieces: Piece[] }
  */
 export type Review = { pages: Section[][]; obstacles: string[] }
 
+const TOO_LONG = `the mail is longer than ${PAGES_MAX} pages of ${PAGE_CHARS} characters`
+
 /**
  * Makes the pages on which a person reviews a mail. Every character of the outgoing mail stands on one of the pages. If
  * the page cannot show a part of the mail, an obstacle gives the reason.
  */
 export function reviewOf(letter: Reviewed): Review {
+  if (letter.text.length > PAGES_MAX * PAGE_CHARS) {
+    // The comparison of a text of two million characters with its HTML part blocked the process for two seconds.
+    const text = letter.text.slice(0, PAGE_CHARS)
+    const [first] = pagesOf(sectionsOf({ ...letter, text, html: null }).map(shown))
+    return { pages: [first!], obstacles: [TOO_LONG] }
+  }
   const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)
   const pages = pagesOf(sectionsOf(letter).map(shown))
   if (pages.length <= PAGES_MAX) return { pages, obstacles }
-  obstacles.push(`the mail is longer than ${PAGES_MAX} pages of ${PAGE_CHARS} characters`)
+  obstacles.push(TOO_LONG)
   return { pages: pages.slice(0, 1), obstacles }
 }
 

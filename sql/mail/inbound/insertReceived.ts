@@ -51,7 +51,7 @@ const INSERT_RECEIVED = `
       header_message_id text, in_reply_to text[], reference_ids text[], from_addresses text[], to_addresses text[],
       cc_addresses text[], reply_to_addresses text[], subject text, codes jsonb, links jsonb, attachments jsonb, labels text[],
       received_at timestamptz, authentication jsonb, stored_bytes bigint, message_id_hash bytea, content_hash bytea,
-      identifiers bytea[], subject_key bytea, starts int[], lengths int[])
+      identifiers bytea[], subject_key bytea, list_bytes int, starts int[], lengths int[])
   ), begun as (
     insert into threads (id, project_id, subject, created_at, updated_at, message_count, subject_key)
     select new_thread_id, project_id, subject, received_at, now, 1, subject_key
@@ -75,7 +75,7 @@ const INSERT_RECEIVED = `
     select project_id, thread, raw_id, 'received', message_id, message_id_hash, header_message_id,
       content_hash, in_reply_to, reference_ids, from_addresses, to_addresses, cc_addresses, reply_to_addresses, subject,
       ${unpacked(1)}, case when lengths[2] >= 0 then ${unpacked(2)} end, ${unpacked(3)},
-      lengths[1] + lengths[3] + octet_length(attachments::text), codes, links, attachments, labels, received_at, now,
+      lengths[1] + lengths[3] + octet_length(attachments::text) + list_bytes, codes, links, attachments, labels, received_at, now,
       ($3::tsvector[])[n + 1], authentication, stored_bytes
     from placed order by n
     returning row, project_id, thread_row, message_id_hash
@@ -219,6 +219,10 @@ const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: Recei
     content_hash: hex(mail.contentHash),
     identifiers: [links.messageId, ...ancestors(links)].map(messageIdHash).map(hex),
     subject_key: key === null ? null : hex(key),
+    // A page of messages also holds the addresses and the identifiers of its messages.
+    list_bytes: [mail.from, mail.to, mail.cc, mail.replyTo, links.inReplyTo, links.references]
+      .flat()
+      .reduce((sum, text) => sum + Buffer.byteLength(text), 0),
   }
 }
 

@@ -44,6 +44,9 @@ test('the References header is read despite other text between the Message-IDs, 
     '<e@x>',
   ])
   expect(parseReferences(undefined)).toEqual([])
+  const long = (n: number) => `<${n}${'x'.repeat(900)}@x>`
+  const kept = parseReferences(Array.from({ length: 100 }, (_, n) => long(n)).join(' '))
+  expect(kept).toEqual([long(0), ...Array.from({ length: 16 }, (_, n) => long(84 + n))])
   const many = parseReferences(Array.from({ length: 500 }, (_, n) => `<m${n}@x>`).join(' '))
   expect([many.length, many[0], many[1], many.at(-1)]).toEqual([
     200,

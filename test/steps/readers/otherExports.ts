@@ -37,7 +37,7 @@ const BY_REASON: Record<string, string> = {
   'it compares a word with a list of a few': `mail/compose/sentAttachment.ts calendarMethod,
     mail/compose/sentAttachment.ts calendarType, mail/parse/authentication.ts authenticationWord,
     mail/parse/authentication.ts isForged, mail/parse/dsn.ts isAddressDead, vault/signText.ts signingField`,
-  'it does no more than readers of the table, one after the other': `mail/codes/likelihood.ts likelihood, mail/codes/codeEvidence.ts CodeLine,
+  'it does no more than readers of the table, one after the other': `mail/firstWithin.ts firstWithin, mail/codes/likelihood.ts likelihood, mail/codes/codeEvidence.ts CodeLine,
     mail/codes/codeEvidence.ts evidenceOf, mail/codes/codeEvidence.ts evidenceOfMail, mail/visibleText/openElements.ts OpenElements, mail/emailRules.ts admit,
     mail/emailRules.ts isRefused, mail/search/indexedMail.ts indexed, till/authorization.ts verifyAuthorization, till/bazaar/metadata.ts metadataFault,
     till/bazaar/readMetadata.ts examplesFault,

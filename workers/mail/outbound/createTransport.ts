@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import { createDirectTransport, type DirectOptions } from './directTransport.ts'
-import { createRelayTransport, oneConsignment, type RelaySettings } from './relayTransport.ts'
+import { createDirectTransport, type DirectOptions } from './direct/directTransport.ts'
+import { createRelayTransport, oneConsignment, type RelaySettings } from './relay/relayTransport.ts'
 import type { Transport } from './transport.ts'
 
 /**

@@ -15,8 +15,8 @@ import {
   tagOf,
 } from '../../../shared/doctor/mailOutFindings.ts'
 import { relayHost, reverseName, type ServedDomain } from '../../../shared/doctor/zone.ts'
-import { untrusted } from '../../mail/outbound/relayTls.ts'
-import { relayOptions } from '../../mail/outbound/relayTransport.ts'
+import { untrusted } from '../../mail/outbound/relay/relayTls.ts'
+import { relayOptions } from '../../mail/outbound/relay/relayTransport.ts'
 import type { SmtpFailure } from '../../mail/outbound/smtpOutcome.ts'
 import {
   type DoctorTools,

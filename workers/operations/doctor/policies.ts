@@ -9,7 +9,7 @@ import {
 } from '../../../shared/doctor/policyFindings.ts'
 import type { ServedDomain } from '../../../shared/doctor/zone.ts'
 import { allowsHost } from '../../../shared/mail/mtaSts.ts'
-import { fetchPolicy } from '../../mail/outbound/mtaSts.ts'
+import { fetchPolicy } from '../../mail/outbound/direct/mtaSts.ts'
 import {
   type DoctorTools,
   inTime,

@@ -153,6 +153,13 @@ describe('the review of a mail is split into pages', () => {
   const lengths = (text: string) => pages(text).map((page) => page.map(wordsOf).join('').length)
   const PAGES_FAULT = 'the mail is longer than 20 pages of 50000 characters'
 
+  test('a text that needs too many pages is not compared with the HTML part, and cannot be approved', () => {
+    const text = 'word '.repeat(400_000)
+    const review = reviewOf(letter({ text, html: `<p>${'<b>word</b> '.repeat(15_000)}</p>` }))
+    expect([review.obstacles, review.pages.length]).toEqual([[PAGES_FAULT], 1])
+    expect(review.pages[0]!.map(({ title }) => title)).toEqual(['Text'])
+  })
+
   test('each approval page has up to 50,000 characters, and all pages together contain each character once', () => {
     expect(lengths('x'.repeat(PAGE_CHARS))).toEqual([PAGE_CHARS])
     expect(lengths('x'.repeat(PAGE_CHARS + 1))).toEqual([PAGE_CHARS, 1])

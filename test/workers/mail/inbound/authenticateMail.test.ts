@@ -332,8 +332,11 @@ async function authenticated(message: string, lookUp = answering) {
 }
 
 /** Returns a message with one signature of honest.test and `count` signatures of domains without a key. */
-async function withSignatures(count: number, { position = 0, name = 'DKIM-Signature' } = {}) {
-  const message = write('ada@honest.test')
+async function withSignatures(
+  count: number,
+  { position = 0, name = 'DKIM-Signature', body = '' } = {},
+) {
+  const message = write('ada@honest.test') + body
   const good = (await signed(message)).slice(0, -message.length)
   const others = Array.from({ length: count }, (_, n) => good.replace('d=honest', `d=other${n}`))
   const all = [...others.slice(0, position), good, ...others.slice(position)]
@@ -350,6 +353,16 @@ test('only the first ten DKIM signatures of a mail are checked, whatever the spe
   }
   const first = await authenticated(` ${await withSignatures(20)}`)
   expect(first.keys).toHaveLength(10)
+})
+
+test('of a large mail only as many DKIM signatures are checked as hash 16 MB together, and at least one', async () => {
+  const keysOf = async (megabytes: number) => {
+    const body = `${'x'.repeat(998)}\r\n`.repeat(megabytes * 1_000)
+    const { keys, dkim } = await authenticated(await withSignatures(20, { body }))
+    expect(dkim).toBe('pass')
+    return keys.length
+  }
+  expect([await keysOf(1), await keysOf(5), await keysOf(20)]).toEqual([10, 3, 1])
 })
 
 test('the DMARC policy of the author’s domain is looked up only once for each mail', async () => {

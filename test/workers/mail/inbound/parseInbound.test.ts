@@ -101,10 +101,10 @@ test('a message with a forged sender address of this service is labelled as unau
   expect(labels).toEqual(expect.arrayContaining(['unparseable', 'unauthenticated']))
 })
 
-test('messages of one and two megabytes are parsed like a small message', async () => {
+test('messages of one and two megabytes are parsed, and their text is cut after a million characters', async () => {
   await using service = await startTestService()
   const agent = await service.newAgent()
-  const lines = 'Lorem ipsum dolor sit amet.\r\n'.repeat(40_000)
+  const lines = 'Lorem ipsum dolor sit amet.\r\n'.repeat(35_000)
   const port = service.smtp!.port
   await Promise.all([
     deliverRaw(port, agent.address, `Subject: large\r\n\r\n${lines}`),
@@ -114,10 +114,12 @@ test('messages of one and two megabytes are parsed like a small message', async 
   const items = await waitForMessages(agent, 3)
   const sizes = new Map(items.map(({ subject, text }: any) => [subject, text.trim().length + 1]))
   expect(Object.fromEntries(sizes)).toEqual({
-    large: 40_000 * 28,
-    larger: 80_000 * 28,
+    large: 35_000 * 28,
+    larger: 1_000_001,
     small: 6,
   })
+  const cut = items.filter(({ labels }: any) => labels.includes('truncated'))
+  expect(cut.map(({ subject }: any) => subject)).toEqual(['larger'])
 })
 
 /** Returns the parse tasks of a worker that uses the given database pool. */
@@ -197,7 +199,9 @@ test('a fifth large message waits until four large messages are parsed or delete
   await deleteProject(pool, gone!)
   release()
   await Promise.all([...first, waiting])
-  expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread', 'unauthenticated']])
+  expect(await labelsOf(pool, kept!)).toEqual([
+    ['received', 'unread', 'truncated', 'unauthenticated'],
+  ])
 })
 
 test('a mail from an allowed author waits an hour for DNS answers, even if an outage delayed the first processing of the mail', async () => {

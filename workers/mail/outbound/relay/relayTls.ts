@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
-import { type Config, ConfigError } from '../../../shared/config/config.ts'
-import type { SmtpFailure } from './smtpOutcome.ts'
+import { type Config, ConfigError } from '../../../../shared/config/config.ts'
+import type { SmtpFailure } from '../smtpOutcome.ts'
 
 const ADVICE =
   'name its certificate or its CA in SMTP_RELAY_CA_FILE; SMTP_RELAY_TLS=off is for a relay on this machine, or without credentials'

@@ -1,17 +1,22 @@
 import nodemailer from 'nodemailer'
 import type { Logger } from 'pino'
-import type { Config } from '../../../shared/config/config.ts'
-import { createOutage } from '../../../shared/process/outage.ts'
-import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
-import { relayTls, untrusted } from './relayTls.ts'
-import { isRefusal, outcomesOfFailure, outcomesOfSuccess, type SmtpFailure } from './smtpOutcome.ts'
+import type { Config } from '../../../../shared/config/config.ts'
+import { createOutage } from '../../../../shared/process/outage.ts'
+import type { RecipientOutcome } from '../../../../sql/mail/outbound/mailAttempts.ts'
+import {
+  isRefusal,
+  outcomesOfFailure,
+  outcomesOfSuccess,
+  type SmtpFailure,
+} from '../smtpOutcome.ts'
 import {
   type Consignment,
   type Envelope,
   REPLY_TIMEOUT_MS,
   type Report,
   type Transport,
-} from './transport.ts'
+} from '../transport.ts'
+import { relayTls, untrusted } from './relayTls.ts'
 
 const CONNECTIONS_MAX = 5
 /**

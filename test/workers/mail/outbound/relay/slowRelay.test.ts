@@ -1,10 +1,10 @@
 /** Tests a smarthost that checks a mail for longer than a minute before it accepts the mail. */
 import { expect, test } from 'bun:test'
-import { sendMail } from '../../../support/mail/outbound.ts'
-import { startSink } from '../../../support/mail/sink.ts'
-import { messagePath, startTestService } from '../../../support/service.ts'
-import { waitFor } from '../../../support/waitFor.ts'
-import '../../../support/whole.ts'
+import { sendMail } from '../../../../support/mail/outbound.ts'
+import { startSink } from '../../../../support/mail/sink.ts'
+import { messagePath, startTestService } from '../../../../support/service.ts'
+import { waitFor } from '../../../../support/waitFor.ts'
+import '../../../../support/whole.ts'
 
 const CHECK_MS = 65_000
 

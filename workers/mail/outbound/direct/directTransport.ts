@@ -2,10 +2,8 @@ import { Socket } from 'node:net'
 import { rootCertificates, type TLSSocket } from 'node:tls'
 import SmtpConnection from 'nodemailer/lib/smtp-connection'
 import type { Logger } from 'pino'
-import { domainOf } from '../../../shared/mail/address.ts'
-import { allowsHost, type MtaStsPolicy } from '../../../shared/mail/mtaSts.ts'
-import { findMailHosts, type MailHost, type MailHostsOptions } from './mailHosts.ts'
-import type { FindPolicy } from './mtaSts.ts'
+import { domainOf } from '../../../../shared/mail/address.ts'
+import { allowsHost, type MtaStsPolicy } from '../../../../shared/mail/mtaSts.ts'
 import {
   allOf,
   asTransient,
@@ -13,14 +11,16 @@ import {
   outcomesOfFailure,
   outcomesOfSuccess,
   type SmtpFailure,
-} from './smtpOutcome.ts'
+} from '../smtpOutcome.ts'
 import {
   type Envelope,
   type OutgoingMail,
   REPLY_TIMEOUT_MS,
   type Report,
   type Transport,
-} from './transport.ts'
+} from '../transport.ts'
+import { findMailHosts, type MailHost, type MailHostsOptions } from './mailHosts.ts'
+import type { FindPolicy } from './mtaSts.ts'
 
 export type DirectOptions = MailHostsOptions & {
   /** Holds the port of mail hosts, 25 by default. Only tests set another port for mail hosts. */

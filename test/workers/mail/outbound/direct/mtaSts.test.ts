@@ -3,18 +3,18 @@
  * hosts of the test use real STARTTLS.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
-import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
-import { type Sink, startSink } from '../../../support/mail/sink.ts'
-import { closeServers } from '../../../support/process/localServer.ts'
-import { newCertificate, serveTls } from '../../../support/process/tlsServer.ts'
+import { fakeDns, type Zone } from '../../../../support/mail/fakeDns.ts'
+import { sendMail, untilStatus } from '../../../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../../../support/mail/sink.ts'
+import { closeServers } from '../../../../support/process/localServer.ts'
+import { newCertificate, serveTls } from '../../../../support/process/tlsServer.ts'
 import {
   type Agent,
   messagePath,
   startTestService,
   type TestService,
-} from '../../../support/service.ts'
-import { waitFor } from '../../../support/waitFor.ts'
+} from '../../../../support/service.ts'
+import { waitFor } from '../../../../support/waitFor.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const DOMAINS = [

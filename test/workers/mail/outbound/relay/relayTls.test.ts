@@ -5,12 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import pino from 'pino'
 import { SMTPServer } from 'smtp-server'
-import { ConfigError, parseConfig } from '../../../../shared/config/config.ts'
-import type { RecipientOutcome } from '../../../../sql/mail/outbound/mailAttempts.ts'
-import { createDns } from '../../../../workers/mail/dns.ts'
-import { createTransport } from '../../../../workers/mail/outbound/createTransport.ts'
+import { ConfigError, parseConfig } from '../../../../../shared/config/config.ts'
+import type { RecipientOutcome } from '../../../../../sql/mail/outbound/mailAttempts.ts'
+import { createDns } from '../../../../../workers/mail/dns.ts'
+import { createTransport } from '../../../../../workers/mail/outbound/createTransport.ts'
 
-const TLS = join(import.meta.dir, '../../../fixtures/tls')
+const TLS = join(import.meta.dir, '../../../../fixtures/tls')
 const FIRST = join(TLS, 'first.crt')
 
 type Offer = { startTls: boolean; implicit?: boolean }

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import { isPublicAddress } from '../../../shared/http/publicAddress.ts'
-import type { Dns } from '../dns.ts'
+import { isPublicAddress } from '../../../../shared/http/publicAddress.ts'
+import type { Dns } from '../../dns.ts'
 
 /** Describes one address of a host that accepts mail for a domain. */
 export type MailHost = { name: string; address: string }

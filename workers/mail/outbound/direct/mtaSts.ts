@@ -1,10 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { type MtaStsPolicy, policyIdOf } from '../../../shared/mail/mtaSts.ts'
-import type { Pool } from '../../../sql/db.ts'
-import { findMtaStsPolicy, storeMtaStsPolicy } from '../../../sql/mail/outbound/mtaStsPolicies.ts'
-import { guardedExchange, type OutboundPolicy } from '../../http/guardedRequest.ts'
-import type { Dns } from '../dns.ts'
+import { type MtaStsPolicy, policyIdOf } from '../../../../shared/mail/mtaSts.ts'
+import type { Pool } from '../../../../sql/db.ts'
+import {
+  findMtaStsPolicy,
+  storeMtaStsPolicy,
+} from '../../../../sql/mail/outbound/mtaStsPolicies.ts'
+import { guardedExchange, type OutboundPolicy } from '../../../http/guardedRequest.ts'
+import type { Dns } from '../../dns.ts'
 
 /**
  * Finds the MTA-STS policy of a domain to which mail is sent. Returns `null` if the domain has no MTA-STS policy, or if

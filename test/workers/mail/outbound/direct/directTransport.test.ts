@@ -1,17 +1,23 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { connect, createServer, type Socket } from 'node:net'
-import { createDirectTransport } from '../../../../workers/mail/outbound/directTransport.ts'
-import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
-import { copiesAt, hurry, sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts'
-import { type Sink, startSink } from '../../../support/mail/sink.ts'
+import { createDirectTransport } from '../../../../../workers/mail/outbound/direct/directTransport.ts'
+import { fakeDns, type Zone } from '../../../../support/mail/fakeDns.ts'
+import {
+  copiesAt,
+  hurry,
+  sendMail,
+  sunkAt,
+  untilStatus,
+} from '../../../../support/mail/outbound.ts'
+import { type Sink, startSink } from '../../../../support/mail/sink.ts'
 import {
   type Agent,
   messagePath,
   startTestService,
   type TestService,
   waitForMessages,
-} from '../../../support/service.ts'
-import { waitFor } from '../../../support/waitFor.ts'
+} from '../../../../support/service.ts'
+import { waitFor } from '../../../../support/waitFor.ts'
 
 let first: Sink
 let second: Sink
@@ -184,7 +190,7 @@ test('if a mail host closes the connection while receiving a message, no other m
     [10, 'cut.test'],
     [20, 'mx2.test'],
   ]
-  const { startTcpProxy } = await import('../../../support/process/tcpProxy.ts')
+  const { startTcpProxy } = await import('../../../../support/process/tcpProxy.ts')
   await using proxy = await startTcpProxy(plainOnly.port, first.port, {
     host: '127.0.0.5',
     targetHost: '127.0.0.4',

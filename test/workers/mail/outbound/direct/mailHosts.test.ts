@@ -1,7 +1,7 @@
 /** Tests that the mail hosts of a domain are public, in order of preference, and limited in number. */
 import { expect, test } from 'bun:test'
-import { findMailHosts } from '../../../../workers/mail/outbound/mailHosts.ts'
-import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
+import { findMailHosts } from '../../../../../workers/mail/outbound/direct/mailHosts.ts'
+import { fakeDns, type Zone } from '../../../../support/mail/fakeDns.ts'
 
 const find = (zone: Zone, options: { allowPrivate?: boolean } = {}) =>
   findMailHosts('a.test', {

@@ -1,9 +1,9 @@
 /** Tests that mail of the service itself has its own connections to the smarthost. */
 import { expect, test } from 'bun:test'
 import pino from 'pino'
-import { createRelayTransport } from '../../../../workers/mail/outbound/relayTransport.ts'
-import { startSink } from '../../../support/mail/sink.ts'
-import { waitFor } from '../../../support/waitFor.ts'
+import { createRelayTransport } from '../../../../../workers/mail/outbound/relay/relayTransport.ts'
+import { startSink } from '../../../../support/mail/sink.ts'
+import { waitFor } from '../../../../support/waitFor.ts'
 
 const relayTo = (relayUrl: string, idleMaxMs?: number) =>
   createRelayTransport(
