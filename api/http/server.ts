@@ -27,6 +27,7 @@ import { createOfferKey } from '../till/payments/challenge.ts'
 import { OfferCounts } from '../till/payments/offerCounts.ts'
 import { createTillBatchers } from '../till/payments/tillBatchers.ts'
 import { sendLargeAtOnce } from './finish.ts'
+import { HeldAnswers } from './limits/heldAnswers.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
 import { mayWrite, stateOf } from './requestState.ts'
@@ -166,6 +167,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       gatePool,
       keys,
       blobs,
+      answers: new HeldAnswers(),
       searches,
       reads,
       messages,

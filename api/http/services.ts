@@ -20,6 +20,7 @@ import type { EventFeed } from '../events/eventFeed.ts'
 import type { Searches } from '../mail/messages/searches.ts'
 import type { Metrics } from '../operations/metrics.ts'
 import type { OfferCounts } from '../till/payments/offerCounts.ts'
+import type { HeldAnswers } from './limits/heldAnswers.ts'
 import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -36,6 +37,8 @@ export type Services = {
   keys: Batcher<WantedKey, FoundKey | null>
   /** Stores and reads large mail contents. */
   blobs: Blobs
+  /** Limits the memory of large contents until the clients have read them. */
+  answers: HeldAnswers
   searches: Searches
   /** Runs reads of lists on a replica if the service has a replica. */
   reads: Reads

@@ -10,6 +10,7 @@ import {
   DraftsTooLargeError,
   deleteDraft,
   findDraft,
+  findDraftSize,
   listDrafts,
   TooManyDraftsError,
 } from '../../../sql/mail/approval/drafts.ts'
@@ -211,10 +212,23 @@ export async function readDrafts(
 }
 
 /** Returns one draft. @throws {ApiError} 404 for an unknown draft. */
-export async function readDraft({ pool }: Services, projectId: string, draftId: string) {
-  const draft = await findDraft(pool, projectId, draftId)
+export async function readDraft(services: Services, projectId: string, draftId: string) {
+  const draft = await holding(services, projectId, draftId, () =>
+    findDraft(services.pool, projectId, draftId),
+  )
   if (draft === null) throw noDraft()
   return toWhole(draft)
+}
+
+/** Runs work that reads a whole draft with its attachments, and holds the memory of the draft in the meantime. */
+async function holding<Result>(
+  { pool, answers }: Services,
+  projectId: string,
+  draftId: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const size = await findDraftSize(pool, projectId, draftId)
+  return await answers.during(projectId, size, work)
 }
 
 /**
@@ -222,16 +236,18 @@ export async function readDraft({ pool }: Services, projectId: string, draftId: 
  * together are too large.
  */
 export async function editDraft(
-  { pool }: Services,
+  services: Services,
   projectId: string,
   { draftId, change }: { draftId: string; change: Static<typeof DraftChange> },
 ) {
   const draft = await bounded(() =>
-    changeDraft(pool, { projectId, id: draftId }, (present) => {
-      const content = changed(contentOf(present), change)
-      checkDraft(content)
-      return split(content)
-    }),
+    holding(services, projectId, draftId, () =>
+      changeDraft(services.pool, { projectId, id: draftId }, (present) => {
+        const content = changed(contentOf(present), change)
+        checkDraft(content)
+        return split(content)
+      }),
+    ),
   )
   if (draft === null) throw noDraft()
   return toWhole(draft)
@@ -246,7 +262,17 @@ export async function removeDraft({ pool }: Services, projectId: string, draftId
  * Sends a draft once, even if the call is repeated. @throws {ApiError} 404 for an unknown draft, 409 for a conflict,
  * and the errors of send and reply.
  */
-export async function sendDraft(
+export const sendDraft = (
+  services: Services,
+  caller: Pick<Caller, 'holdsMail'>,
+  sender: Sender,
+  draftId: string,
+) =>
+  holding(services, sender.projectId, draftId, () =>
+    sendHeldDraft(services, caller, sender, draftId),
+  )
+
+async function sendHeldDraft(
   services: Services,
   { holdsMail: held }: Pick<Caller, 'holdsMail'>,
   sender: Sender,

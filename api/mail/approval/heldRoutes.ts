@@ -99,7 +99,11 @@ export const heldRoutes = (services: Services) =>
     .get(
       '/:approvalId/raw',
       async ({ params }) =>
-        download(await readHeldBytes(services, params), 'message/rfc822', 'message.eml'),
+        download(
+          new Uint8Array(await readHeldBytes(services, params)),
+          'message/rfc822',
+          'message.eml',
+        ),
       {
         params: Params,
         detail: operation({

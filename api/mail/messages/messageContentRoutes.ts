@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import {
   findAttachment,
   findRaw,
+  findRawSize,
   type StoredAttachment,
 } from '../../../sql/mail/messages/attachments.ts'
 import { composedMail } from '../../../sql/mail/outbound/composedMails.ts'
@@ -22,7 +23,7 @@ const BYTES = 'application/octet-stream'
 
 /** Serves the original bytes of a message, and its attachments. */
 export function messageContentRoutes(services: Services) {
-  const { pool, blobs } = services
+  const { pool, blobs, answers } = services
   /**
    * Composes and stores the bytes of an outbound mail even before the first delivery attempt. Each delivery attempt
    * then sends the stored bytes of the mail.
@@ -36,13 +37,17 @@ export function messageContentRoutes(services: Services) {
       '/v0/messages/:messageId/raw',
       async ({ request, params }) => {
         const { projectId } = projectOf(request)
-        const raw = await findRaw(pool, blobs, projectId, params.messageId)
-        if (raw === 'expired') {
-          throw originalGone()
-        }
-        const bytes = raw === 'not composed' ? await composeNow(projectId, params.messageId) : raw
-        if (bytes === null) throw notFound('Message not found')
-        return download(bytes, 'message/rfc822', 'message.eml')
+        const { messageId } = params
+        const size = await findRawSize(pool, projectId, messageId)
+        if (size === null) throw notFound('Message not found')
+        const body = await answers.body(projectId, size, async () => {
+          const raw = await findRaw(pool, blobs, projectId, messageId)
+          if (raw === 'expired') throw originalGone()
+          const bytes = raw === 'not composed' ? await composeNow(projectId, messageId) : raw
+          if (bytes === null) throw notFound('Message not found')
+          return bytes
+        })
+        return download(body, 'message/rfc822', 'message.eml')
       },
       {
         params: MessageParams,
@@ -69,11 +74,12 @@ export function messageContentRoutes(services: Services) {
       '/v0/messages/:messageId/attachments/:attachmentId',
       async ({ request, params }) => {
         const { projectId } = projectOf(request)
-        const { bytes, contentType, filename } = await readAttachment(services, {
+        const { size, stored, contentType, filename } = await attachmentOf(services, {
           projectId,
           ...params,
         })
-        return download(bytes, MEDIA_TYPE.test(contentType) ? contentType : BYTES, filename)
+        const body = await answers.body(projectId, size, () => blobs.of(projectId).read(stored))
+        return download(body, MEDIA_TYPE.test(contentType) ? contentType : BYTES, filename)
       },
       {
         params: t.Composite([
@@ -98,6 +104,17 @@ export function messageContentRoutes(services: Services) {
     )
 }
 
+/** Finds an attachment without reading its content. @throws {ApiError} 404 for an unknown attachment. */
+async function attachmentOf(
+  { pool }: Pick<Services, 'pool'>,
+  wanted: { projectId: string; messageId: string; attachmentId: string },
+) {
+  const found = await findAttachment(pool, wanted)
+  if (found === null) throw notFound('Message not found')
+  if (found === 'no attachment') throw notFound('Attachment not found')
+  return found
+}
+
 /**
  * Reads an attachment. @throws {ApiError} 404 for an unknown attachment. 413 for an attachment larger than `maxBytes`.
  */
@@ -105,9 +122,7 @@ export async function readAttachment(
   { pool, blobs }: Pick<Services, 'pool' | 'blobs'>,
   wanted: { projectId: string; messageId: string; attachmentId: string; maxBytes?: number },
 ): Promise<StoredAttachment> {
-  const found = await findAttachment(pool, wanted)
-  if (found === null) throw notFound('Message not found')
-  if (found === 'no attachment') throw notFound('Attachment not found')
+  const found = await attachmentOf({ pool }, wanted)
   const { maxBytes = Number.POSITIVE_INFINITY } = wanted
   const { size, stored, ...described } = found
   if (size <= maxBytes)
@@ -123,8 +138,12 @@ export async function readAttachment(
  * Returns a file as a download. The sender of the mail chose the bytes, the type and the name of the file. Therefore a
  * browser must save the file, and must not run the file or guess its type.
  */
-export function download(bytes: Buffer, contentType: string, filename: string): Response {
-  return new Response(new Uint8Array(bytes), {
+export function download(
+  body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>,
+  contentType: string,
+  filename: string,
+): Response {
+  return new Response(body, {
     headers: {
       'content-type': contentType,
       'content-disposition': attachmentDisposition(filename),

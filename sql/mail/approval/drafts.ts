@@ -66,6 +66,16 @@ export async function findDraft(
   return rows[0] === undefined ? null : toDraft(rows[0])
 }
 
+/** Returns the size in bytes of a draft with its attachments. @returns 0 if the project has no such draft. */
+export async function findDraftSize(db: Queryable, projectId: string, id: string): Promise<number> {
+  const { rows } = await db.query<{ stored_bytes: string }>({
+    name: 'find-draft-size',
+    text: 'select stored_bytes from drafts where project_id = $1 and id = $2',
+    values: [projectId, id],
+  })
+  return Number(rows[0]?.stored_bytes ?? 0)
+}
+
 /**
  * Lists the drafts of a project without their bodies and attachments, newest first. The list holds at most `limit`
  * drafts after the cursor.

@@ -176,6 +176,25 @@ export async function listSentAttachments(
 }
 
 /**
+ * Returns the size in bytes of a message's original, without reading the original. For a sent message that is not
+ * composed yet, the size is an estimate, because Base64 makes attachments longer. @returns null for an unknown message.
+ */
+export async function findRawSize(
+  db: Queryable,
+  projectId: string,
+  messageId: string,
+): Promise<number | null> {
+  const { rows } = await db.query<{ size: string }>({
+    name: 'find-raw-size',
+    text: `select coalesce(b.size, octet_length(r.bytes), (m.stored_bytes * 1.4)::bigint) as size
+           from messages m left join raw_mails r on r.id = m.raw_id left join blobs b on b.hash = r.blob
+           where m.project_id = $1 and m.message_id_hash = $2`,
+    values: [projectId, messageIdHash(messageId)],
+  })
+  return rows[0] === undefined ? null : Number(rows[0].size)
+}
+
+/**
  * Finds the raw mail of a message. The result `'not composed'` means that the outbound mail has no raw mail yet,
  * because no attempt to send or read it has begun. The result `'expired'` means that the raw mail was removed because
  * of its age. Null means that the project has no such message.

@@ -1,0 +1,89 @@
+import { MemoryShares } from '../../../shared/fair/memoryShares.ts'
+import { ApiError } from '../errors.ts'
+
+/** Limits the total bytes of large contents that the process holds for its responses. */
+const TOTAL_BYTES = 256 * 1024 * 1024
+/** A content of at most this many bytes is not counted. */
+const SMALL_BYTES = 256 * 1024
+/** Sets the number of bytes that a stream hands to the connection at a time. */
+const PIECE_BYTES = 64 * 1024
+const RETRY_S = 2
+
+/**
+ * Shares the memory for large contents, such as original mails and attachments, between projects. A reader that reads
+ * slowly or not at all keeps the content in memory. Without this limit, 27 such connections of one key would end the
+ * process.
+ */
+export class HeldAnswers {
+  readonly #shares: MemoryShares
+  /** Gives back the memory of a response that nobody has read and that the process has dropped. */
+  readonly #dropped = new FinalizationRegistry<() => void>((release) => release())
+
+  constructor(totalBytes = TOTAL_BYTES) {
+    this.#shares = new MemoryShares(totalBytes)
+  }
+
+  /**
+   * Holds memory for a content while `work` runs. @throws {ApiError} 503 if the project already holds its share of the
+   * memory.
+   */
+  async during<Result>(projectId: string, bytes: number, work: () => Promise<Result>) {
+    const release = this.#hold(projectId, bytes)
+    try {
+      return await work()
+    } finally {
+      release()
+    }
+  }
+
+  /**
+   * Reads a content, and holds its memory until the client has read the response. @param size is the size of the
+   * content in bytes. @throws {ApiError} 503 if the project already holds its share of the memory.
+   */
+  async body(
+    projectId: string,
+    size: number,
+    read: () => Promise<Buffer>,
+  ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
+    const release = this.#hold(projectId, size)
+    try {
+      const bytes = await read()
+      if (bytes.length > SMALL_BYTES) return this.#stream(bytes, release)
+      release()
+      return new Uint8Array(bytes)
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  #hold(projectId: string, bytes: number): () => void {
+    if (bytes <= SMALL_BYTES) return () => {}
+    const release = this.#shares.take(projectId, bytes)
+    if (release !== null) return release
+    const message = 'You read too many large contents at once'
+    throw new ApiError(503, 'unavailable', message, { 'retry-after': String(RETRY_S) })
+  }
+
+  #stream(bytes: Buffer, release: () => void): ReadableStream<Uint8Array> {
+    let at = 0
+    const stream = new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          if (at < bytes.length) {
+            // The connection gets a copy of each piece, because it may keep the piece after the stream has ended.
+            controller.enqueue(new Uint8Array(bytes.subarray(at, at + PIECE_BYTES)))
+            at += PIECE_BYTES
+            return
+          }
+          release()
+          controller.close()
+        },
+        cancel: release,
+      },
+      { highWaterMark: 0 },
+    )
+    this.#dropped.register(stream, release)
+    return stream
+  }
+}

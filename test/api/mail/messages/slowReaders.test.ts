@@ -1,0 +1,98 @@
+/** Tests that clients which do not read their responses do not fill the memory of the API process. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const MAIL = (megabytes: number) =>
+  [
+    'Message-ID: <large@example.com>',
+    'Content-Type: multipart/mixed; boundary=b',
+    '',
+    '--b',
+    'Content-Type: application/octet-stream; name=a.bin',
+    'Content-Disposition: attachment; filename=a.bin',
+    '',
+    `${'x'.repeat(998)}\r\n`.repeat(megabytes * 1_000),
+    '--b--',
+    '',
+  ].join('\r\n')
+
+async function holding(megabytes: number): Promise<{ agent: Agent; mail: string }> {
+  const agent = await service.newAgent()
+  const mail = MAIL(megabytes)
+  await deliverRaw(service.smtp!.port, agent.address, mail)
+  await waitForMessages(agent, 1)
+  return { agent, mail }
+}
+
+const RAW = `${messagePath('<large@example.com>')}/raw`
+const ATTACHMENT = `${messagePath('<large@example.com>')}/attachments/att_1`
+
+/** Requests a path and reads only the first bytes of the response. */
+async function readNothing(agent: Agent, path: string): Promise<Socket> {
+  const { hostname, port } = new URL(service.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n\r\n`)
+  await new Promise<void>((resolve) =>
+    socket.once('data', () => {
+      socket.pause()
+      resolve()
+    }),
+  )
+  return socket
+}
+
+test('connections that do not read large contents get a limited part of the memory, and other projects still read', async () => {
+  const { agent, mail } = await holding(25)
+  const other = await holding(1)
+  const sockets: Socket[] = []
+  const status = async (path: string) => {
+    const { status } = await fetch(`${service.url}${path}`, {
+      headers: { authorization: `Bearer ${agent.key}` },
+    })
+    return status
+  }
+  for (let n = 0; n < 5; n++) sockets.push(await readNothing(agent, n % 2 === 0 ? RAW : ATTACHMENT))
+  for (const path of [RAW, ATTACHMENT]) {
+    const refused = await agent.get(path)
+    expect([refused.status, refused.body.error]).toEqual([503, 'unavailable'])
+    expect(refused.headers.get('retry-after')).toBe('2')
+  }
+  // Small responses of the same project, and large contents of another project, are not refused.
+  expect((await agent.get('/v0/messages')).status).toBe(200)
+  const whole = await fetch(`${service.url}${RAW}`, {
+    headers: { authorization: `Bearer ${other.agent.key}` },
+  })
+  expect((await whole.text()).includes(other.mail)).toBe(true)
+  for (const socket of sockets) socket.destroy()
+  await waitFor('the memory of the ended connections', async () => (await status(RAW)) === 200)
+  const response = await fetch(`${service.url}${RAW}`, {
+    headers: { authorization: `Bearer ${agent.key}` },
+  })
+  expect((await response.text()).includes(mail)).toBe(true)
+})
+
+test('a HEAD request of a large content holds no memory after its response', async () => {
+  const { agent } = await holding(25)
+  for (let n = 0; n < 12; n++) {
+    const { status } = await fetch(`${service.url}${RAW}`, {
+      method: 'HEAD',
+      headers: { authorization: `Bearer ${agent.key}` },
+    })
+    expect(status).toBe(200)
+  }
+})
