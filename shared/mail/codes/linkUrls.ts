@@ -25,7 +25,9 @@ const SHORT_TOKEN =
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
 const isShortToken = (text: string): boolean =>
-  /^\d{4,}$/.test(text) || (/\d/.test(text) && /[A-Za-z]/.test(text)) || /[a-z][A-Z]/.test(text)
+  /^\d{4,}$/.test(text) ||
+  (/\d/.test(text) && /[A-Za-z]/.test(text)) ||
+  /[a-z][A-Z]|^[A-Z]{6,}$/.test(text)
 
 /** Matches a query value with a name for a secret, such as `token`. */
 const NAMED_TOKEN =

@@ -133,7 +133,7 @@ function purposeOf(
     (near === 'reset' && byPath === 'verify') ||
     (near === 'sign-in' &&
       byPath === 'verify' &&
-      !/confirm/i.test(path) &&
+      (!/confirm/i.test(path) || /\/confirm\?/i.test(path)) &&
       purposeOfText(subject) === 'sign-in')
   const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
   // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login

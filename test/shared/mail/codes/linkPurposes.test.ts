@@ -70,7 +70,14 @@ test('a link whose path only says verify signs the reader in if the words before
     `<p>Log in with this link:</p><a href="${linkTo(path)}">${linkTo(path)}</a>`
   expect(purposeOf(html('auth/verify'), { subject: 'Your login link' })).toEqual(['sign-in'])
   expect(purposeOf(html('auth/verify'), { subject: 'Welcome' })).toEqual(['verify'])
-  expect(purposeOf(html('auth/confirm'), { subject: 'Your login link' })).toEqual(['verify'])
+  expect(purposeOf(html('confirm'), { subject: 'Finish logging in' })).toEqual(['sign-in'])
+  expect(purposeOf(html('confirm-email'), { subject: 'Your login link' })).toEqual(['verify'])
+})
+
+test('a code of capital letters in the path of a link makes the link unique to its reader', () => {
+  const html = (path: string) => `<a href="https://a.example/${path}">Confirm your email</a>`
+  expect(purposeOf(html('confirm-email/MFRGGZDF'))).toEqual(['verify'])
+  expect(purposeOf(html('confirm-email/HELP'))).toEqual(['other'])
 })
 
 test('the words on a button count more than the words before the same address in the plain text of the mail', () => {
