@@ -106,6 +106,8 @@ function untouchedBudget(limit: number): Budget | null {
  */
 export async function sendLargeAtOnce(response: Response): Promise<Response> {
   if (!WHOLE_JSON.test(response.headers.get('content-type') ?? '')) return response
+  // A download keeps its bytes and its stream, also if its sender chose the media type of JSON.
+  if (response.headers.has('content-disposition')) return response
   const text = await response.text()
   const { status, headers } = response
   if (Buffer.byteLength(text) < LARGE_BYTES) return new Response(text, { status, headers })

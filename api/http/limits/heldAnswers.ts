@@ -3,6 +3,13 @@ import { ApiError } from '../errors.ts'
 
 /** Limits the total bytes of large contents that the process holds for its responses. */
 const TOTAL_BYTES = 256 * 1024 * 1024
+/** Limits the total bytes of large contents that requests hold only while their handlers run. */
+const WORKING_BYTES = 128 * 1024 * 1024
+/**
+ * Limits the time in milliseconds in which a client reads a content. A client that reads single bytes would otherwise
+ * keep its share of the memory for hours. The time is enough for 35 MB at half a megabit per second.
+ */
+const READ_MAX_MS = 10 * 60_000
 /** A content of at most this many bytes is not counted. */
 const SMALL_BYTES = 256 * 1024
 /** Sets the number of bytes that a stream hands to the connection at a time. */
@@ -16,11 +23,14 @@ const RETRY_S = 2
  */
 export class HeldAnswers {
   readonly #shares: MemoryShares
+  readonly #working = new MemoryShares(WORKING_BYTES)
+  readonly #readMaxMs: number
   /** Gives back the memory of a response that nobody has read and that the process has dropped. */
   readonly #dropped = new FinalizationRegistry<() => void>((release) => release())
 
-  constructor(totalBytes = TOTAL_BYTES) {
+  constructor({ totalBytes = TOTAL_BYTES, readMaxMs = READ_MAX_MS } = {}) {
     this.#shares = new MemoryShares(totalBytes)
+    this.#readMaxMs = readMaxMs
   }
 
   /**
@@ -28,7 +38,7 @@ export class HeldAnswers {
    * memory.
    */
   async during<Result>(projectId: string, bytes: number, work: () => Promise<Result>) {
-    const release = this.#hold(projectId, bytes)
+    const release = hold(this.#working, projectId, bytes)
     try {
       return await work()
     } finally {
@@ -45,7 +55,7 @@ export class HeldAnswers {
     size: number,
     read: () => Promise<Buffer>,
   ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
-    const release = this.#hold(projectId, size)
+    const release = hold(this.#shares, projectId, size)
     try {
       const bytes = await read()
       if (bytes.length > SMALL_BYTES) return this.#stream(bytes, release)
@@ -57,18 +67,26 @@ export class HeldAnswers {
     }
   }
 
-  #hold(projectId: string, bytes: number): () => void {
-    if (bytes <= SMALL_BYTES) return () => {}
-    const release = this.#shares.take(projectId, bytes)
-    if (release !== null) return release
-    const message = 'You read too many large contents at once'
-    throw new ApiError(503, 'unavailable', message, { 'retry-after': String(RETRY_S) })
-  }
-
-  #stream(bytes: Buffer, release: () => void): ReadableStream<Uint8Array> {
+  #stream(content: Buffer, release: () => void): ReadableStream<Uint8Array> {
+    let bytes = content
     let at = 0
+    const end = () => {
+      clearTimeout(timer)
+      // The stream may outlive the response, so it lets the content go.
+      bytes = EMPTY
+      release()
+    }
+    const timer = setTimeout(() => {
+      end()
+      controls?.error(new Error('the client read too slowly'))
+    }, this.#readMaxMs)
+    timer.unref()
+    let controls: ReadableStreamDefaultController<Uint8Array> | undefined
     const stream = new ReadableStream<Uint8Array>(
       {
+        start(controller) {
+          controls = controller
+        },
         pull(controller) {
           if (at < bytes.length) {
             // The connection gets a copy of each piece, because it may keep the piece after the stream has ended.
@@ -76,14 +94,24 @@ export class HeldAnswers {
             at += PIECE_BYTES
             return
           }
-          release()
+          end()
           controller.close()
         },
-        cancel: release,
+        cancel: end,
       },
       { highWaterMark: 0 },
     )
     this.#dropped.register(stream, release)
     return stream
   }
+}
+
+const EMPTY = Buffer.alloc(0)
+
+function hold(shares: MemoryShares, projectId: string, bytes: number): () => void {
+  if (bytes <= SMALL_BYTES) return () => {}
+  const release = shares.take(projectId, bytes)
+  if (release !== null) return release
+  const message = 'Too many large contents are read at once'
+  throw new ApiError(503, 'unavailable', message, { 'retry-after': String(RETRY_S) })
 }

@@ -6,6 +6,7 @@ import type { Queryable } from '../../../sql/db.ts'
 import { editHeld } from '../../../sql/mail/approval/editHeld.ts'
 import { decideHeld, type HeldDecision } from '../../../sql/mail/approval/heldMails.ts'
 import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
+import { findRawSize } from '../../../sql/mail/messages/attachments.ts'
 import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
 import { ApiError, badRequest, conflict, notFound, originalGone } from '../../http/errors.ts'
 import { PageQuery } from '../../http/operation.ts'
@@ -67,17 +68,20 @@ export async function readHeldRequest(
 }
 
 /**
- * Returns the bytes of the mail of an approval request. @throws {ApiError} 404 for an unknown approval request or mail,
- * 410 if the retention of the project has removed the bytes.
+ * Returns the bytes of the mail of an approval request as the body of a response. @throws {ApiError} 404 for an unknown
+ * approval request or mail, 410 if the retention of the project has removed the bytes.
  */
-export async function readHeldBytes(services: Services, wanted: Wanted): Promise<Buffer> {
+export async function readHeldBytes(services: Services, wanted: Wanted) {
   const { subject: messageId } = await requested(services, wanted)
   const { projectId } = wanted
-  const composed = await heldBytes(services, { projectId, messageId })
-  if (composed !== null) return composed.bytes
-  const mail = await findOutboundContent(services.pool, projectId, messageId)
-  if (mail === null) throw notFound('Message not found')
-  throw originalGone()
+  const size = (await findRawSize(services.pool, projectId, messageId)) ?? 0
+  return await services.answers.body(projectId, size, async () => {
+    const composed = await heldBytes(services, { projectId, messageId })
+    if (composed !== null) return composed.bytes
+    const mail = await findOutboundContent(services.pool, projectId, messageId)
+    if (mail === null) throw notFound('Message not found')
+    throw originalGone()
+  })
 }
 
 type Wanted = { projectId: string; approvalId: string }

@@ -99,11 +99,7 @@ export const heldRoutes = (services: Services) =>
     .get(
       '/:approvalId/raw',
       async ({ params }) =>
-        download(
-          new Uint8Array(await readHeldBytes(services, params)),
-          'message/rfc822',
-          'message.eml',
-        ),
+        download(await readHeldBytes(services, params), 'message/rfc822', 'message.eml'),
       {
         params: Params,
         detail: operation({

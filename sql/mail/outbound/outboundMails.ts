@@ -44,6 +44,8 @@ export type OutboundMail = OutboundContent & {
   approvedHash: Buffer | null
   /** Lists the recipients to whom the service must send the mail now. */
   due: DueRecipient[]
+  /** Lists the other recipients without an outcome, with the times of their next delivery attempts. */
+  later: (Omit<DueRecipient, 'suppressed'> & { at: Date })[]
   /** Lists those recipient domains that are verified mail domains of this service. */
   ownDomains: string[]
   /** Lists those recipient domains that were verified mail domains of this service, and have failed since. */
@@ -91,6 +93,7 @@ type OutboundRow = ContentRow & {
   accepted_at: Date
   approved_hash: Buffer | null
   due: DueRecipient[]
+  later: { address: string; attempts: number; at: string }[]
   own_domains: string[]
   failed_domains: string[]
   stored_bytes: string
@@ -191,7 +194,14 @@ export async function beginAttempts(
              select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
              from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
            ) r
-           where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due
+           where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due,
+          (select coalesce(json_agg(json_build_object(
+            'address', r.address, 'attempts', r.attempts, 'at', r.next_attempt_at) order by r.address), '[]')
+           from (
+             select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
+             from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
+           ) r
+           where r.next_attempt_at > greatest(r.first, clock_timestamp() + interval '1 second')) as later
       ), due_now as (
         update messages m set delivery_status = 'queued', labels = array_remove(m.labels, 'scheduled')
         from begun b where m.row = b.message_row and m.delivery_status = 'scheduled'
@@ -233,6 +243,7 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
     acceptedAt: row.accepted_at,
     approvedHash: row.approved_hash,
     due: row.due,
+    later: row.later.map(({ at, ...recipient }) => ({ ...recipient, at: new Date(at) })),
     ownDomains: row.own_domains,
     failedDomains: row.failed_domains,
     storedBytes: Number(row.stored_bytes),

@@ -28,15 +28,25 @@ const OWN_FAULT = '451 4.3.0 The service could not send this copy now'
  * Sends the consignments (recipients that the service serves together) of one mail at the same time. While a slow mail
  * host holds one consignment, the other consignments of the mail do not wait for it: their deferred recipients are tried
  * again in the same run when their next attempts are due. The last consignment that ends also ends the delivery attempt.
+ * @param consignments may contain recipients of `mail.later`, whose next attempts are due later.
  */
 export async function sendConsignments(
   context: PoolContext,
   consignments: readonly Consignment[],
   parts: Parts,
+  { runMaxMs = RUN_MAX_MS } = {},
 ): Promise<void> {
-  const run = new Run(consignments.length)
+  const laterAt = new Map(parts.mail.later.map(({ address, at }) => [address, at.getTime()]))
+  const split = consignments.map(({ lane, to }) => ({
+    ...{ lane, to: to.filter((address) => !laterAt.has(address)) },
+    later: to.flatMap((address) => {
+      const atMs = laterAt.get(address)
+      return atMs === undefined ? [] : [{ address, atMs }]
+    }),
+  }))
+  const run = new Run(split.filter(({ to }) => to.length > 0).length, runMaxMs)
   const ends = await Promise.allSettled(
-    consignments.map((consignment) => sendUntilOver(context, run, consignment, parts)),
+    split.map((consignment) => sendUntilOver(context, run, consignment, parts)),
   )
   // If the delivery to one group of recipients fails, the error is thrown only after the deliveries to all groups of
   // the mail have ended. If the error were thrown earlier, the next run of the job could start while the mail is still
@@ -44,15 +54,23 @@ export async function sendConsignments(
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
+/**
+ * Sets after how many milliseconds a run tries no recipient again. The job queue gives a job that runs for four hours to
+ * another process, which would then send the mail at the same time.
+ */
+const RUN_MAX_MS = 60 * 60_000
+
 /** Counts the consignments that are being sent. The other consignments of the mail have ended or wait. */
 class Run {
   #active: number
   /** Maps the recipients that wait for their lane (the queue of their destination) to their next attempts. */
   readonly postponed = new Map<string, Date>()
   readonly #pauses = new Set<Pause>()
+  readonly #endsAtMs: number
 
-  constructor(active: number) {
+  constructor(active: number, maxMs: number) {
     this.#active = active
+    this.#endsAtMs = Date.now() + maxMs
   }
 
   /** Tells whether no other consignment is being sent. */
@@ -79,9 +97,9 @@ class Run {
     }))
   }
 
-  /** Waits until a time, or until the run is over. @returns false if the run is over. */
+  /** Waits until a time, or until the run is over. @returns false if the run is over or would take too long. */
   async waitUntil(atMs: number): Promise<boolean> {
-    if (this.isOver) return false
+    if (this.isOver || atMs > this.#endsAtMs) return false
     const pause = createPause()
     this.#pauses.add(pause)
     await pause.sleep(Math.max(0, atMs - Date.now()))
@@ -97,10 +115,11 @@ type Later = { address: string; atMs: number }
 async function sendUntilOver(
   context: PoolContext,
   run: Run,
-  { lane, to }: Consignment,
+  { lane, to, later: notDue }: Consignment & { later: Later[] },
   parts: Parts,
 ): Promise<void> {
-  let later = await sendOnce(context, run, { lane, to }, parts, false)
+  const tried = to.length === 0 ? [] : await sendOnce(context, run, { lane, to }, parts, false)
+  let later = [...notDue, ...tried]
   while (later.length > 0) {
     const nextMs = Math.min(...later.map(({ atMs }) => atMs))
     if (!(await run.waitUntil(nextMs))) return
@@ -190,17 +209,17 @@ async function sendSafely(
   report: (outcomes: RecipientOutcome[]) => Promise<void>,
 ): Promise<void> {
   const open = new Set(outgoing.envelopes.map(({ to }) => to))
-  let notRecorded: unknown = null
+  let isUnrecorded = false
   try {
     await transport.send(outgoing, async (outcomes) => {
       for (const { address } of outcomes) open.delete(address)
       await report(outcomes).catch((error) => {
-        notRecorded = error
+        isUnrecorded = true
         throw error
       })
     })
   } catch (error) {
-    if (error === notRecorded || isDatabaseUnavailable(error) || error instanceof LostObjectError) {
+    if (isUnrecorded || isDatabaseUnavailable(error) || error instanceof LostObjectError) {
       throw error
     }
     log.error({ err: error }, 'a copy of a mail could not be sent')

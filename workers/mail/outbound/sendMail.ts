@@ -153,9 +153,11 @@ async function deferLost(sender: Sender, mail: OutboundMail): Promise<void> {
 
 async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> {
   const settle = createSettle(sender, mail)
+  const ownDomains = await ownDomainsOf(sender, mail)
+  const isOurs = (address: string) => ownDomains.includes(domainOf(address))
   const { local, full, unknown, remote } = await sortRecipients(
     sender,
-    await ownDomainsOf(sender, mail),
+    isOurs,
     mail.due.filter(({ suppressed }) => !suppressed).map(({ address }) => address),
   )
   let bytes: ReturnType<typeof composedMail> | undefined
@@ -182,7 +184,8 @@ async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> 
   if (local.size > 0 && rawId === null) return
   const localInboxes = [...new Set(local.values())]
   const record = createRecorder(sender, mail, { rawId, localInboxes })
-  const consignments = sender.transport.split(remote)
+  const later = mail.later.map(({ address }) => address).filter((address) => !isOurs(address))
+  const consignments = remote.length === 0 ? [] : sender.transport.split([...remote, ...later])
   const isOver = consignments.length === 0
   const settled = settle([...delivered, ...waiting, ...missing, ...suppressed])
   // The service records the outcomes for its own inboxes without waiting for remote mail hosts, which can take minutes.
@@ -246,8 +249,11 @@ function createRecorder(
  * Divides recipients into inboxes of this service, full inboxes of this service, missing addresses at domains of this
  * service, and remote addresses.
  */
-async function sortRecipients(sender: Sender, ownDomains: string[], addresses: string[]) {
-  const isOurs = (address: string) => ownDomains.includes(domainOf(address))
+async function sortRecipients(
+  sender: Sender,
+  isOurs: (address: string) => boolean,
+  addresses: string[],
+) {
   const ours = addresses.filter(isOurs)
   const aliases = postmasterAliases(sender)
   const keysOf = (address: string) =>
@@ -281,7 +287,9 @@ async function sortRecipients(sender: Sender, ownDomains: string[], addresses: s
  * delivery has passed, a deferred recipient becomes a failed recipient.
  */
 function createSettle({ transport }: Sender, mail: OutboundMail) {
-  const attempts = new Map(mail.due.map((recipient) => [recipient.address, recipient.attempts]))
+  const attempts = new Map(
+    [...mail.due, ...mail.later].map((recipient) => [recipient.address, recipient.attempts]),
+  )
   return (outcomes: readonly RecipientOutcome[]): RecordedOutcome[] => {
     const nowMs = Date.now()
     const ageS = (nowMs - mail.acceptedAt.getTime()) / 1000

@@ -23,8 +23,9 @@ const MAIL = (megabytes: number) =>
     'Content-Type: multipart/mixed; boundary=b',
     '',
     '--b',
-    'Content-Type: application/octet-stream; name=a.bin',
-    'Content-Disposition: attachment; filename=a.bin',
+    // The sender of a mail chooses the media type, also the type of the responses of this API.
+    'Content-Type: application/json; name=a.json',
+    'Content-Disposition: attachment; filename=a.json',
     '',
     `${'x'.repeat(998)}\r\n`.repeat(megabytes * 1_000),
     '--b--',

@@ -62,6 +62,19 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, sent)).due).toHaveLength(1)
   })
 
+  test('a sending attempt knows the recipients whose next attempts are due later', async () => {
+    const sent = await newSent(pool, { to: ['a@example.com', 'b@example.com'] })
+    const at = new Date(Date.now() + 300_000)
+    await pool.query(
+      `update outbound_recipients set next_attempt_at = $2, attempts = 3, state = 'deferred'
+       where message_row = $1 and address = 'b@example.com'`,
+      [sent.row, at],
+    )
+    const { due, later } = await begin(pool, sent)
+    expect(due.map(({ address }) => address)).toEqual(['a@example.com'])
+    expect(later).toEqual([{ address: 'b@example.com', attempts: 3, at }])
+  })
+
   test('a sending attempt knows which of its recipients are suppressed, but only by its own project', async () => {
     const sent = await newSent(pool, { to: ['A@example.com', 'b@example.com'] })
     const neighbour = await newProject(pool)

@@ -21,6 +21,14 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
+type Options = {
+  /** Limits the time of the run. */
+  runMaxMs?: number
+  /** Says in how many milliseconds the next attempt of a domain is due. All other domains are due now. */
+  laterInMs?: Record<string, number>
+  /** Returns the error with which the recording of outcomes fails. */
+  fault?: () => Error
+}
 type Host = (report: Report, to: string[]) => Promise<void>
 
 /**
@@ -30,6 +38,7 @@ type Host = (report: Report, to: string[]) => Promise<void>
 async function sendTo(
   hosts: Record<string, Host>,
   refusals: Record<string, number> = {},
+  { runMaxMs = 60_000, laterInMs = {}, fault }: Options = {},
 ): Promise<{
   sent: SentRow
   parts: { outcomes: RecordedOutcome[]; last: boolean }[]
@@ -37,6 +46,9 @@ async function sendTo(
 }> {
   const sent = await newSent(pool, { to: Object.keys(hosts).map((domain) => `a@${domain}`) })
   const mail = await begin(pool, sent)
+  mail.later = Object.entries(laterInMs).map(([domain, inMs]) => ({
+    ...{ address: `a@${domain}`, attempts: 0, at: new Date(Date.now() + inMs) },
+  }))
   const parts: { outcomes: RecordedOutcome[]; last: boolean }[] = []
   const enter = async (lane: string) => {
     if ((refusals[lane] ?? 0) === 0) return { granted: true, waited: false, leave: () => {} }
@@ -63,6 +75,7 @@ async function sendTo(
           nextAttemptAt: one.state === 'deferred' ? new Date(Date.now() + 20) : null,
         })),
       async record(outcomes, last) {
+        if (fault !== undefined) throw fault()
         parts.push({ outcomes, last })
         await recordMailAttempts(pool, [
           {
@@ -73,6 +86,7 @@ async function sendTo(
         ])
       },
     },
+    { runMaxMs },
   )
   return { sent, parts, run }
 }
@@ -190,4 +204,68 @@ test('if an outcome cannot be recorded because the database is unavailable, the 
   const away = Object.assign(new Error('the connection broke'), { code: '08006' })
   const { run } = await sendTo({ 'bad.test': () => Promise.reject(away) })
   expect(await run.catch((error) => error)).toBe(away)
+})
+
+test('a recipient whose next attempt becomes due while another mail host hangs is tried in the same run', async () => {
+  const held = Promise.withResolvers<void>()
+  const hosts = {
+    'slow.test': async (report: Report, to: string[]) => {
+      await held.promise
+      await accept(report, to)
+    },
+    'later.test': accept,
+    'tomorrow.test': accept,
+  }
+  const laterInMs = { 'later.test': 30, 'tomorrow.test': 24 * 60 * 60_000 }
+  const { sent, parts, run } = await sendTo(hosts, {}, { laterInMs })
+  await waitFor('the later recipient', async () => (await stateOf(sent, 'a@later.test')) === 'sent')
+  held.resolve()
+  await run
+  expect(await stateOf(sent, 'a@tomorrow.test')).toBe('queued')
+  expect(lastOf(parts)).toBe(1)
+})
+
+test('after an hour a run tries no recipient again, so that it ends before the job queue starts the job a second time', async () => {
+  const held = Promise.withResolvers<void>()
+  let tries = 0
+  const hosts = {
+    'slow.test': async (report: Report, to: string[]) => {
+      await held.promise
+      await accept(report, to)
+    },
+    'grey.test': async (report: Report, to: string[]) => {
+      tries++
+      await report(to.map((address) => ({ address, state: 'deferred', error: '450 later' })))
+    },
+  }
+  const { sent, parts, run } = await sendTo(hosts, {}, { runMaxMs: 50 })
+  await Bun.sleep(100)
+  const triesUntilThen = tries
+  await Bun.sleep(60)
+  held.resolve()
+  await run
+  expect([triesUntilThen > 1, tries]).toEqual([true, triesUntilThen])
+  expect(await stateOf(sent, 'a@grey.test')).toBe('deferred')
+  expect(lastOf(parts)).toBe(1)
+})
+
+test('if two outcomes of one mail cannot be recorded, the job fails, whichever of the two errors the transport reports', async () => {
+  const faults: Error[] = []
+  const { run } = await sendTo(
+    {
+      'two.test': async (report, [to]) => {
+        const some = [{ address: to!, state: 'sent' as const, error: null }]
+        const ends = await Promise.allSettled([report(some), report([])])
+        throw ends.find((end) => end.status === 'rejected')!.reason
+      },
+    },
+    {},
+    {
+      fault: () => {
+        faults.push(new Error('a deadlock'))
+        return faults.at(-1)!
+      },
+    },
+  )
+  expect(await run.catch((error) => error)).toBe(faults[0]!)
 })

@@ -31,7 +31,7 @@ export type DirectOptions = MailHostsOptions & {
   ca?: string
   log?: Pick<Logger, 'info'>
   /** Sets the time limits of a connection. Only tests set other limits. */
-  timeouts?: { connectMs: number; greetingMs: number }
+  timeouts?: { connectMs: number; greetingMs: number; consignmentMs?: number }
 }
 
 const SMTP_PORT = 25
@@ -46,6 +46,11 @@ const TIMEOUTS = { connectMs: 30_000, greetingMs: 60_000 }
  * other timeouts.
  */
 const CONNECTION_MAX_MS = 20 * 60_000
+/**
+ * Limits the time in which a domain gets new SMTP connections for one mail. A host that ends each connection after 20
+ * minutes and one copy would otherwise hold a mail for longer than the job queue lets a job run.
+ */
+const CONSIGNMENT_MAX_MS = 60 * 60_000
 
 /**
  * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS if the mail host offers TLS, and
@@ -90,12 +95,15 @@ async function deliver(
       ? found.hosts.filter(({ name }) => allowsHost(policy, name))
       : found.hosts
   if (hosts.length === 0) return await report(allOf(to, 'deferred', NO_HOST_OF_POLICY))
+  const endsAtMs = performance.now() + (options.timeouts?.consignmentMs ?? CONSIGNMENT_MAX_MS)
   let left = envelopes
   let lastFailure: SmtpFailure | undefined
   for (const host of hosts) {
     // If a mail host ends an SMTP connection after some messages, the remaining messages are sent over a new
     // connection.
     for (;;) {
+      if (performance.now() > endsAtMs)
+        return await report(outcomesOfFailure(addresses(left), timedOut()))
       const session = await talkTo(host, { envelopes: left, raw }, report, { ...options, policy })
       if (!session.reached) {
         lastFailure = session.failure

@@ -436,6 +436,30 @@ test('a mail host may greet later than the time limit of the connection', async 
   expect(late.connections()).toBe(1)
 })
 
+test('when the time for the mail hosts of one domain is over, the copies that are left are deferred without a connection', async () => {
+  const before = first.connections
+  zone.a['slowly.test'] = ['127.0.0.2']
+  const transport = createDirectTransport({
+    ...{ dns: fakeDns(zone), ownName: 'mx.own.test', allowPrivate: true, port: first.port },
+    timeouts: { connectMs: 5_000, greetingMs: 5_000, consignmentMs: 0 },
+  })
+  const outcomes: { address: string; state: string }[] = []
+  await transport.send(
+    {
+      envelopes: ['a', 'b'].map((name) => ({ from: 'agent@own.test', to: `${name}@slowly.test` })),
+      raw: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+    },
+    async (some) => {
+      outcomes.push(...some)
+    },
+  )
+  expect(outcomes.map(({ address, state }) => [address, state])).toEqual([
+    ['a@slowly.test', 'deferred'],
+    ['b@slowly.test', 'deferred'],
+  ])
+  expect(first.connections).toBe(before)
+})
+
 test('after a mail domain of the service has failed, mail to its inboxes arrives as long as its MX records lead here', async () => {
   const { pool } = service.database
   const inbox = await service.newAgent()
