@@ -26,6 +26,7 @@ import { createMetrics } from '../operations/metrics.ts'
 import { createOfferKey } from '../till/payments/challenge.ts'
 import { OfferCounts } from '../till/payments/offerCounts.ts'
 import { createTillBatchers } from '../till/payments/tillBatchers.ts'
+import { ApiError, errorResponse } from './errors.ts'
 import { sendLargeAtOnce } from './finish.ts'
 import { HeldAnswers } from './limits/heldAnswers.ts'
 import { UsageRecorder } from './limits/usage.ts'
@@ -156,6 +157,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const metrics = createMetrics({ pool, events, limits: config.limits })
   const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: metrics.blobRequest })
   const blobs = createBlobs(pool, objectStore)
+  const answers = new HeldAnswers()
   const exports = createExports({ pool: poolOf(' (export)', EXPORTS_MAX + 1), blobs }, log)
   const master = masterKeys(config)
   const keyring = createKeyringSource(master)
@@ -167,7 +169,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       gatePool,
       keys,
       blobs,
-      answers: new HeldAnswers(),
+      answers,
       searches,
       reads,
       messages,
@@ -200,9 +202,8 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       async fetch(request, self) {
         inFlight++
         try {
-          const response = await sendLargeAtOnce(
-            await app(request, self.requestIP(request)?.address ?? ''),
-          )
+          const answered = await app(request, self.requestIP(request)?.address ?? '')
+          const response = await heldAnswer(answers, request, answered)
           if (draining) response.headers.set('connection', 'close')
           return response
         } finally {
@@ -238,5 +239,28 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       await reads.stop()
       await Promise.all([pool, gatePool, searchPool, ...replicaPools].map((one) => one.end()))
     },
+  }
+}
+
+/**
+ * Holds the memory of a large response to a read until the client has read the response. A response to a change is not
+ * held, because a refusal would hide a change that was made.
+ */
+async function heldAnswer(answers: HeldAnswers, request: Request, answered: Response) {
+  if (mayWrite(request)) return await sendLargeAtOnce(answered)
+  const { identity, clientAddress } = stateOf(request)
+  const sharer = identity?.projectId ?? identity?.keyId ?? clientAddress
+  try {
+    return await sendLargeAtOnce(answered, (bytes) =>
+      answers.body(sharer, bytes.length, async () => bytes),
+    )
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const refused = errorResponse(error)
+    for (const name of ['x-request-id', 'x-content-type-options', 'cache-control']) {
+      const value = answered.headers.get(name)
+      if (value !== null) refused.headers.set(name, value)
+    }
+    return refused
   }
 }

@@ -14,9 +14,11 @@ const MB = 1024 * 1024
 const SMALL_BYTES = 64 * 1024
 /**
  * Limits the bytes on disk of messages that are still arriving. The field `allBytes` applies to all connections
- * together, and `networkBytes` to one network.
+ * together, and `networkBytes` to one network. The field `loadedBytes` limits the bytes of complete large messages in
+ * memory. Without this limit, 29 messages of 35 MB that end at the same moment took a gigabyte, because each message
+ * waits in memory for its turn in the spool.
  */
-const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
+const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB, loadedBytes: 150 * MB }
 /**
  * A message that still arrives slower than LEAST_BYTES_PER_S after half a minute is an attack, or will never be
  * complete.
@@ -54,6 +56,8 @@ type Held = { network: string; bytes: number; startedMs: number; connection: Ope
 export class IncomingMails {
   readonly #folder: string
   readonly #held = new Set<Held>()
+  #loadedBytes = 0
+  #loading: (() => void)[] = []
   readonly #pace: Pace
   readonly #bounds: typeof BOUNDS
   #files = 0
@@ -84,6 +88,7 @@ export class IncomingMails {
     let file: FileHandle | null = null
     let chunks: Buffer[] = []
     let size = 0
+    let loaded = 0
     const hasShare = (): boolean => {
       this.#evict(held)
       return this.#sum(({ network }) => network === held.network) <= this.#bounds.networkBytes
@@ -109,11 +114,13 @@ export class IncomingMails {
         if (waitMs > 0) await Bun.sleep(waitMs)
         return true
       },
-      async bytes() {
+      bytes: async () => {
         const rest = Buffer.concat(chunks)
         if (file === null) return rest
         // The listener passes the received bytes to the thread of the spool in shared memory, so that the bytes need
         // not be copied.
+        await this.#load(size)
+        loaded = size
         const whole = Buffer.from(new SharedArrayBuffer(size))
         const written = size - rest.length
         for (let at = 0; at < written; ) {
@@ -127,6 +134,8 @@ export class IncomingMails {
       discard: async () => {
         this.#held.delete(held)
         chunks = []
+        this.#unload(loaded)
+        loaded = 0
         if (file === null) return
         await file.close()
         await rm(path, { force: true })
@@ -136,6 +145,20 @@ export class IncomingMails {
 
   close(): void {
     rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  /** Waits until the memory has room for a message. If no large message is in memory, each message has room. */
+  async #load(bytes: number): Promise<void> {
+    while (this.#loadedBytes > 0 && this.#loadedBytes + bytes > this.#bounds.loadedBytes) {
+      await new Promise<void>((resolve) => this.#loading.push(resolve))
+    }
+    this.#loadedBytes += bytes
+  }
+
+  #unload(bytes: number): void {
+    if (bytes === 0) return
+    this.#loadedBytes -= bytes
+    for (const wake of this.#loading.splice(0)) wake()
   }
 
   #sum(of: (held: Held) => boolean): number {

@@ -4,7 +4,11 @@ import {
   readClientDocument,
 } from '../../shared/oauth/clientDocument.ts'
 import { ClientMetadataError } from '../../shared/oauth/clientMetadata.ts'
-import { findWantedUrl, recordDocument } from '../../sql/account/oauth/clientDocuments.ts'
+import {
+  findWantedUrl,
+  queueDocument,
+  recordDocument,
+} from '../../sql/account/oauth/clientDocuments.ts'
 import { guardedExchange, headerOf, type OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
@@ -16,11 +20,21 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
  * metadata document, so the guarded HTTP client follows no redirect.
  */
 export const createReadClientDocument =
-  ({ pool }: PoolContext, policy: OutboundPolicy & { ca?: string }): Task<'read_client_document'> =>
+  (
+    { pool, lanes }: PoolContext,
+    policy: OutboundPolicy & { ca?: string },
+  ): Task<'read_client_document'> =>
   async ({ documentId }) => {
     const url = await findWantedUrl(pool, documentId)
     if (url === null) return
-    await recordDocument(pool, documentId, await fetchDocument(url, policy))
+    // All documents share one lane (the queue for one receiver), so that strangers cannot take the slots of webhooks.
+    const turn = await lanes.enter('client documents', 'client documents')
+    if (!turn.granted) return await queueDocument(pool, documentId, turn.returnInMs)
+    try {
+      await recordDocument(pool, documentId, await fetchDocument(url, policy))
+    } finally {
+      turn.leave()
+    }
   }
 
 async function fetchDocument(url: string, policy: OutboundPolicy & { ca?: string }) {

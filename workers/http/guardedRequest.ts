@@ -7,7 +7,7 @@
  * node:http does not inflate bodies and ignores HTTP_PROXY. The lookup hook of node:http can check the address to which
  * node:http connects.
  */
-import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 import {
   type ClientRequest,
   Agent as HttpAgent,
@@ -128,8 +128,18 @@ class BlockedError extends Error {
   override readonly name = 'BlockedError'
 }
 
+/**
+ * Looks up a host name with c-ares, which reads /etc/hosts too. The usual lookup of the runtime blocks one of as many
+ * threads as there are processors. Four names whose name server never answers then stopped the lookups of all projects.
+ */
 const systemResolve: Resolve = (hostname, answer) => {
-  dnsLookup(hostname, { all: true, verbatim: true }, (error, addresses) => answer(error, addresses))
+  Bun.dns.lookup(hostname, { backend: 'c-ares' }).then(
+    (found) => answer(null, found),
+    (error: Error & { code?: string }) => {
+      const code = error.code?.replace(/^DNS_/, '') ?? 'ENOTFOUND'
+      answer(Object.assign(new Error(error.message), { code }), [])
+    },
+  )
 }
 
 /**

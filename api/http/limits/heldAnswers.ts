@@ -11,7 +11,7 @@ const WORKING_BYTES = 128 * 1024 * 1024
  */
 const READ_MAX_MS = 10 * 60_000
 /** A content of at most this many bytes is not counted. */
-const SMALL_BYTES = 256 * 1024
+export const SMALL_BYTES = 256 * 1024
 /** Sets the number of bytes that a stream hands to the connection at a time. */
 const PIECE_BYTES = 64 * 1024
 const RETRY_S = 2

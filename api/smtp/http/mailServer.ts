@@ -12,7 +12,7 @@ import { PATIENCE, type Patience } from '../listener.ts'
 import { arrivingBody } from './arrivingBody.ts'
 import { HttpRefusal, refusalResponse, toRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
-import { readPostmarkRequest } from './postmark.ts'
+import { createPostmark } from './postmark.ts'
 import { readRawMail } from './rawMail.ts'
 import {
   type ArrivingRequest,
@@ -36,7 +36,7 @@ type Adapter = (
 ) => Promise<HandedMail | HandedReports | null>
 
 /** Lists the adapters, with one adapter for each format in which mail services deliver mail. */
-const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
+const ADAPTERS: readonly Adapter[] = [readRawMail, createPostmark()]
 
 /**
  * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener, because the
@@ -158,7 +158,11 @@ async function receive(
       }
       return { recorded: isNew }
     }
-    return await takeMail(parts, handed, { address, connection, signal })
+    try {
+      return await takeMail(parts, handed, { address, connection, signal })
+    } finally {
+      handed.release?.()
+    }
   } finally {
     parts.limits.leave(connection)
   }

@@ -5,6 +5,7 @@ import {
   TooLongError,
 } from '../../../shared/blobs/objectStore.ts'
 import type { Config } from '../../../shared/config/config.ts'
+import { FairTurns } from '../../../shared/fair/fairTurns.ts'
 import { readSes } from '../../../shared/mail/http/sesMail.ts'
 import { requestId, SignedMailError } from '../../../shared/mail/http/signedMail.ts'
 import {
@@ -20,6 +21,8 @@ import { readBody, slices } from './readBody.ts'
 import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
+/** Limits how many mails of the bucket are in memory at once. */
+const OBJECTS_AT_ONCE = 4
 const JSON_MAX_BYTES = 512 * 1024
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
@@ -92,6 +95,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     if (certificates.size >= CERTIFICATES_MAX) certificates.clear()
     certificates.set(url, pem)
   }
+  const objects = new FairTurns({ total: OBJECTS_AT_ONCE, perSharer: OBJECTS_AT_ONCE })
   return async (
     request: ArrivingRequest,
     pathname: string,
@@ -108,8 +112,16 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     if (news.kind === 'other') return { key, reports: [] }
     if (news.kind === 'reports') return { key, reports: news.reports }
     const { envelope, spf, content } = news
-    const bytes = 'bytes' in content ? content.bytes : await objectOf(content)
+    const release = await objects.enter('bucket')
+    let bytes: Buffer
+    try {
+      bytes = 'bytes' in content ? content.bytes : await objectOf(content)
+    } catch (error) {
+      release()
+      throw error
+    }
     return {
+      release,
       key,
       envelope,
       provider: { name: 'ses', spf },

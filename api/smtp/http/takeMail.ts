@@ -50,6 +50,8 @@ export type HandedMail = {
    * wrong signature.
    */
   check(bytes: Buffer): void
+  /** Gives back the memory of a mail that its adapter holds as a whole. */
+  release?: () => void
 }
 
 /** Describes a relay's delivery reports about copies of mails that this service sent. */

@@ -74,11 +74,7 @@ export async function wantDocument(pool: Pool, id: string, url: string): Promise
       [id, url, hasRoom],
     )
     if (rowCount === 1) {
-      await addJob(db, {
-        task: 'read_client_document',
-        payload: { documentId: id },
-        key: `read_client_document:${id}`,
-      })
+      await queueDocument(db, id)
       return true
     }
     return hasRoom
@@ -137,3 +133,12 @@ export async function recordDocument(
   )
   await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
 }
+
+/** Queues the fetch of a client metadata document, which begins after `inMs` milliseconds. */
+export const queueDocument = (db: Queryable, documentId: string, inMs = 0): Promise<void> =>
+  addJob(db, {
+    task: 'read_client_document',
+    payload: { documentId },
+    key: `read_client_document:${documentId}`,
+    ...(inMs === 0 ? {} : { runAt: new Date(Date.now() + inMs) }),
+  })

@@ -15,12 +15,17 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-/** Limits incomplete mails to 8 MB for all networks together, and to 5 MB for one network. */
-function mails() {
+/**
+ * Limits incomplete mails to 8 MB for all networks together, to 5 MB for one network, and to `loadedMb` MB for complete
+ * mails in memory.
+ */
+function mails(loadedMb = 8) {
   const folder = mkdtempSync(join(tmpdir(), 'purser-incoming-'))
   folders.push(folder)
   const pace = { take: () => 0 } as unknown as Pace
-  const incoming = new IncomingMails(folder, pace, { allBytes: 8 * MB, networkBytes: 5 * MB })
+  const incoming = new IncomingMails(folder, pace, {
+    ...{ allBytes: 8 * MB, networkBytes: 5 * MB, loadedBytes: loadedMb * MB },
+  })
   const ended: string[] = []
   const begin = async (name: string, address: string, megabytes: number) => {
     const guest = { activeMs: 0, hangUp: () => ended.push(name) } as unknown as OpenConnection
@@ -88,4 +93,28 @@ test('a listener deletes the incomplete mails of listeners that no longer run, a
   expect(readdirSync(join(folder, `incoming-${process.pid}`))).toEqual([])
   incoming.close()
   expect(readdirSync(folder).toSorted()).toEqual([`incoming-${process.ppid}`, 'spool'])
+})
+
+test('complete large mails wait on disk until the memory has room for them, and a single mail above the limit has room', async () => {
+  const { begin } = mails(3)
+  const [first, second, third] = await Promise.all([
+    begin('a', '10.0.1.1', 2),
+    begin('b', '10.0.2.1', 2),
+    begin('c', '10.0.3.1', 1),
+  ])
+  await first.mail.bytes()
+  let isLoaded = false
+  const waiting = second.mail.bytes().then((bytes) => {
+    isLoaded = true
+    return bytes
+  })
+  // The third mail has room beside the first mail, so it does not wait.
+  expect((await third.mail.bytes()).length).toBe(MB)
+  expect(isLoaded).toBe(false)
+  await third.mail.discard()
+  await first.mail.discard()
+  expect((await waiting).equals(Buffer.alloc(2 * MB, 'b'))).toBe(true)
+  await second.mail.discard()
+  const { mail } = await begin('large', '10.0.1.1', 5)
+  expect((await mail.bytes()).length).toBe(5 * MB)
 })

@@ -87,6 +87,46 @@ test('connections that do not read large contents get a limited part of the memo
   expect((await response.text()).includes(mail)).toBe(true)
 })
 
+test('connections that do not read large lists get a limited part of the memory', async () => {
+  const agent = await service.newAgent()
+  const other = await service.newAgent()
+  for (const inbox of [agent, other]) {
+    const count = inbox === agent ? 4 : 1
+    for (let n = 0; n < count; n++) {
+      const text = `${'x'.repeat(998)}\r\n`.repeat(990)
+      const head = `Message-ID: <list${n}@example.com>\r\nSubject: ${n}\r\n\r\n`
+      await deliverRaw(service.smtp!.port, inbox.address, head + text)
+    }
+    await waitForMessages(inbox, count)
+  }
+  const list = '/v0/messages?limit=100'
+  const sockets: Socket[] = []
+  try {
+    await waitFor('the share of the project to be used up', async () => {
+      const response = await fetch(`${service.url}${list}`, {
+        headers: { authorization: `Bearer ${agent.key}` },
+      })
+      const { status, headers } = response
+      await response.body?.cancel()
+      if (status === 503) {
+        expect(headers.get('retry-after')).toBe('2')
+        return true
+      }
+      sockets.push(await readNothing(agent, list))
+      return sockets.length > 40
+    })
+    expect(sockets.length).toBeWithin(5, 30)
+    expect((await other.get(list)).body.messages).toHaveLength(1)
+    expect((await agent.get('/v0/whoami')).status).toBe(200)
+  } finally {
+    for (const socket of sockets) socket.destroy()
+  }
+  await waitFor('the memory of the ended connections', async () => {
+    const { status } = await agent.get(list)
+    return status === 200
+  })
+})
+
 test('a HEAD request of a large content holds no memory after its response', async () => {
   const { agent } = await holding(25)
   for (let n = 0; n < 12; n++) {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 // @ts-expect-error: the Cloudflare worker is plain JavaScript without types
 import emailWorker from '../../../../deploy/cloudflare/emailWorker.js'
 import { handOver, INBOUND_ENV, signedRequest } from '../../../support/mail/signedMail.ts'
@@ -8,6 +9,7 @@ import {
   type TestService,
   waitForMessages,
 } from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 let service: TestService
 let port: number
@@ -108,6 +110,40 @@ test('the Cloudflare worker delivers mail to the service, rejects mail that the 
   expect(await run(agent.address, new Uint8Array(36 * 1024 * 1024))).toBe('5.3.4 Message too large')
   const wrong = { ...env, PURSER_SECRET: Buffer.alloc(32).toString('base64') }
   await expect(run(agent.address, mailOf('wrong'), wrong)).rejects.toThrow('Purser answered 401')
+})
+
+test('large webhooks of Postmark come one at a time, and a small webhook does not wait for them', async () => {
+  const agent = await service.newAgent()
+  const { postmarkUrl } = await newSecret()
+  const url = new URL(postmarkUrl)
+  const authorization = `Basic ${btoa(`${url.username}:${url.password}`)}`
+  const textOf = (name: string, more = '') =>
+    JSON.stringify({
+      FromFull: { Email: 'ada@example.com' },
+      OriginalRecipient: agent.address,
+      Headers: [{ Name: 'Return-Path', Value: '<bounces@example.com>' }],
+      RawEmail: `${mailOf(name)}${more}`,
+    })
+  const post = (body: string) =>
+    handOver(port, { method: 'POST', body, headers: { authorization } }, url.pathname)
+  const held = connect(port, '127.0.0.1').on('error', () => {})
+  const filling = 'x'.repeat(2_000_000)
+  held.write(
+    `POST ${url.pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n` +
+      `Content-Length: 3000000\r\n\r\n${filling}`,
+  )
+  // The second request is answered at once until the first request holds the turn.
+  const large = textOf('large', `\r\n${filling}`)
+  let waiting = post(large)
+  await waitFor('the turn of the first request', async () => {
+    const isAnswered = await Promise.race([waiting.then(() => true), Bun.sleep(1_000)])
+    if (isAnswered) waiting = post(large)
+    return !isAnswered
+  })
+  expect((await post(textOf('small'))).status).toBe(200)
+  held.destroy()
+  expect((await waiting).status).toBe(200)
+  await waitForMessages(agent, 2)
 })
 
 test('Postmark’s webhook delivers mail at its secret URL; its SPF result is stored separately, and a repeat adds no second mail', async () => {

@@ -31,6 +31,25 @@ const mail = (text: string) => ({
 const all = (spool: Spool, size: SpooledSize) =>
   spool.read(spool.arrivals(size, 0, 1_000).map(({ id }) => id))
 
+test('the spool counts and lists its mails by indexes, because a walk through the bytes of large mails takes seconds', async () => {
+  const spool = new Spool(folder)
+  const file = new Database(join(folder, 'spool.sqlite'))
+  const planOf = (sql: string) =>
+    file
+      .query<{ detail: string }, []>(`explain query plan ${sql}`)
+      .all()
+      .map(({ detail }) => detail)
+      .join()
+  expect(planOf('select count(*), min(received_at) from mails')).toContain('COVERING INDEX')
+  for (const size of ['<=', '>']) {
+    const listing = `select id, length(bytes) as size, remote_ip, inboxes from mails
+      where length(bytes) ${size} 65536 and id > 0 order by id limit 100`
+    expect([size, planOf(listing)]).toEqual([size, expect.stringContaining('COVERING INDEX')])
+  }
+  file.close()
+  await spool.close()
+})
+
 describe('the service copies its spool of accepted mail', () => {
   test('a copy of the spool (disk queue of accepted mail), made while the listener runs, has all earlier mails with the same source keys', async () => {
     const spool = new Spool(join(folder, 'here'))
