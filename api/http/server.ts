@@ -247,9 +247,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
  * held, because a refusal would hide a change that was made.
  */
 async function heldAnswer(answers: HeldAnswers, request: Request, answered: Response) {
-  if (mayWrite(request)) return await sendLargeAtOnce(answered)
-  const { identity, clientAddress } = stateOf(request)
-  const sharer = identity?.projectId ?? identity?.keyId ?? clientAddress
+  const { identity } = stateOf(request)
+  // Callers without a key read only public documents, and must not use up the memory of the projects.
+  if (identity === null || mayWrite(request)) return await sendLargeAtOnce(answered)
+  const sharer = identity.projectId ?? identity.keyId
   try {
     return await sendLargeAtOnce(answered, (bytes) =>
       answers.body(sharer, bytes.length, async () => bytes),

@@ -75,8 +75,16 @@ export class IncomingMails {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
   }
 
-  /** Begins to receive a message. @param inboxes are the inboxes to which the message is addressed. */
-  begin(address: string, inboxes: Iterable<string>, connection: OpenConnection): Incoming {
+  /**
+   * Begins to receive a message. @param inboxes are the inboxes to which the message is addressed. @param isWhole tells
+   * that the whole message is in memory already, so that nothing would be gained by a slow pace.
+   */
+  begin(
+    address: string,
+    inboxes: Iterable<string>,
+    connection: OpenConnection,
+    { isWhole = false } = {},
+  ): Incoming {
     const held: Held = {
       network: networkSubject(address),
       bytes: 0,
@@ -103,7 +111,7 @@ export class IncomingMails {
         }
         chunks.push(chunk)
         if (size <= SMALL_BYTES) return true
-        const waitMs = this.#pace.take(paced, size - held.bytes)
+        const waitMs = isWhole ? 0 : this.#pace.take(paced, size - held.bytes)
         this.#held.add(held)
         held.bytes = size
         if (!hasShare()) return false

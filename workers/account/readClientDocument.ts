@@ -27,8 +27,8 @@ export const createReadClientDocument =
   async ({ documentId }) => {
     const url = await findWantedUrl(pool, documentId)
     if (url === null) return
-    // All documents share one lane (the queue for one receiver), so that strangers cannot take the slots of webhooks.
-    const turn = await lanes.enter('client documents', 'client documents')
+    // All documents belong to one sharer, so that strangers cannot take the slots of webhooks.
+    const turn = await lanes.enter(`client document:${new URL(url).hostname}`, 'client documents')
     if (!turn.granted) return await queueDocument(pool, documentId, turn.returnInMs)
     try {
       await recordDocument(pool, documentId, await fetchDocument(url, policy))

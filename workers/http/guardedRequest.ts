@@ -136,7 +136,8 @@ const systemResolve: Resolve = (hostname, answer) => {
   Bun.dns.lookup(hostname, { backend: 'c-ares' }).then(
     (found) => answer(null, found),
     (error: Error & { code?: string }) => {
-      const code = error.code?.replace(/^DNS_/, '') ?? 'ENOTFOUND'
+      // The callers know the codes of getaddrinfo, which mean that no request was sent.
+      const code = /ENOTFOUND|EFORMERR/.test(error.code ?? '') ? 'ENOTFOUND' : 'EAI_AGAIN'
       answer(Object.assign(new Error(error.message), { code }), [])
     },
   )

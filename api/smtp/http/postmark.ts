@@ -7,12 +7,14 @@ import {
 import { requestId } from '../../../shared/mail/http/signedMail.ts'
 import { MESSAGE_MAX_BYTES } from '../acceptance.ts'
 import type { InboundKey, InboundKeys } from './inboundKeys.ts'
-import { readBody, slices } from './readBody.ts'
+import { inTurn, readBody, slices } from './readBody.ts'
 import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
 
+/** Limits the milliseconds in which a body arrives, because a large request holds the only turn. */
+const BODY_MAX_MS = 60_000
 /** Requests of at most this many bytes do not wait for their turn. */
 const SMALL_BYTES = 1024 * 1024
 
@@ -30,7 +32,7 @@ export function createPostmark() {
   ): Promise<HandedMail | HandedReports | null> => {
     const isLarge = Number(request.headers.get('content-length') ?? JSON_MAX_BYTES) > SMALL_BYTES
     return await readPostmarkRequest(request, pathname, keys, async (keyId) =>
-      isLarge ? await large.enter(keyId) : () => {},
+      isLarge ? await inTurn(large, keyId) : () => {},
     )
   }
 }
@@ -62,7 +64,7 @@ async function handedBy(
   keyId: string,
   key: InboundKey,
 ): Promise<HandedMail | HandedReports> {
-  const json = (await readBody(request.body, JSON_MAX_BYTES)).toString('utf8')
+  const json = (await readBody(request.body, JSON_MAX_BYTES, BODY_MAX_MS)).toString('utf8')
   const news = readPostmark(json)
   if (news.kind === 'other') return { key, reports: [] }
   if (news.kind === 'report') return { key, reports: [news.report] }

@@ -76,7 +76,8 @@ export async function takeMail(
   admitSender(parts, from.address)
   const { byInbox, accepted, refused, later } = await findInboxes(parts, mail)
   if (byInbox.size === 0) throw later ?? new SmtpReply(550, refused[0]!.reason)
-  const incoming = parts.incoming.begin(from.address, byInbox.keys(), from.connection)
+  const isWhole = mail.release !== undefined
+  const incoming = parts.incoming.begin(from.address, byInbox.keys(), from.connection, { isWhole })
   try {
     let size = 0
     for await (const chunk of mail.content) {

@@ -7,7 +7,7 @@ import {
 import { createReadClientDocument } from '../../../workers/account/readClientDocument.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
 
-test('if the lane for the documents of strangers is full, the service fetches a document later', async () => {
+test('if too many documents of strangers are being fetched, the service fetches a document later', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const url = 'https://app.example/oauth.json'
@@ -22,7 +22,7 @@ test('if the lane for the documents of strangers is full, the service fetches a 
     allowPrivate: false,
   })
   await read({ documentId: id }, { attempt: 1 })
-  expect(lanes).toEqual([['client documents', 'client documents']])
+  expect(lanes).toEqual([['client document:app.example', 'client documents']])
   expect((await findDocument(pool, id))?.state).toBe('wanted')
   const { rows } = await pool.query(
     `select run_at > now() + interval '50 seconds' as is_later from graphile_worker.jobs

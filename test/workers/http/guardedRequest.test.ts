@@ -239,3 +239,11 @@ describe('guardedRequest connects with https', () => {
     },
   )
 })
+
+test('a host without an address gives an error code which says that no request was sent', async () => {
+  const answer = await guardedRequest({
+    ...{ url: 'https://no-such-host.invalid/', method: 'GET', timeoutMs: 20_000 },
+    allowPrivate: false,
+  })
+  expect(answer.ok ? answer.status : answer.detail).toMatch(/^(ENOTFOUND|EAI_AGAIN)$/)
+})
