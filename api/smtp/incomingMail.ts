@@ -76,8 +76,8 @@ export class IncomingMails {
   }
 
   /**
-   * Begins to receive a message. @param inboxes are the inboxes to which the message is addressed. @param isWhole tells
-   * that the whole message is in memory already, so that nothing would be gained by a slow pace.
+   * Begins to receive a message. @param inboxes are the inboxes to which the message is addressed. @param isWhole is
+   * true if the whole message is in memory already. A slow pace would then only hold the memory longer.
    */
   begin(
     address: string,

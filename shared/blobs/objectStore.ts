@@ -217,7 +217,7 @@ const isFinal = (status: number): boolean =>
  */
 export class TooLongError extends Error {}
 
-/** Lists the errors that concern one object, so that the object store does not count as unreachable. */
+/** Lists the errors about a single object. After such an error, the object store still counts as reachable. */
 const OWN_ERRORS = [TooLongError, RemovalRefusedError, ObjectTooLargeError]
 
 async function readAtMost(response: Response, maxBytes: number): Promise<Buffer> {

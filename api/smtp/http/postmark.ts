@@ -7,7 +7,8 @@ import {
 import { requestId } from '../../../shared/mail/http/signedMail.ts'
 import { MESSAGE_MAX_BYTES } from '../acceptance.ts'
 import type { InboundKey, InboundKeys } from './inboundKeys.ts'
-import { inTurn, readBody, slices } from './readBody.ts'
+import { enterLargeMail } from './largeMailTurn.ts'
+import { readBody, slices } from './readBody.ts'
 import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
@@ -32,7 +33,7 @@ export function createPostmark() {
   ): Promise<HandedMail | HandedReports | null> => {
     const isLarge = Number(request.headers.get('content-length') ?? JSON_MAX_BYTES) > SMALL_BYTES
     return await readPostmarkRequest(request, pathname, keys, async (keyId) =>
-      isLarge ? await inTurn(large, keyId) : () => {},
+      isLarge ? await enterLargeMail(large, keyId) : () => {},
     )
   }
 }

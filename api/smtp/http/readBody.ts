@@ -1,4 +1,3 @@
-import { type FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 import { SmtpReply, TOO_LARGE } from '../acceptance.ts'
 
 /**
@@ -27,17 +26,4 @@ const SLICE_BYTES = 1024 * 1024
 /** Returns the bytes of a message in slices, as an SMTP connection would deliver them. */
 export async function* slices(bytes: Buffer): AsyncIterable<Uint8Array> {
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) yield bytes.subarray(at, at + SLICE_BYTES)
-}
-
-/** Sets how many milliseconds a request waits for its turn. The mail service sends the mail again after a 503. */
-const TURN_MAX_MS = 30_000
-
-/** Waits for the turn of a large mail. @throws {SmtpReply} if the wait takes too long. */
-export async function inTurn(turns: FairTurns, sharer: string): Promise<() => void> {
-  try {
-    return await turns.enter(sharer, TURN_MAX_MS)
-  } catch (error) {
-    if (!(error instanceof NoTurnError)) throw error
-    throw new SmtpReply(451, '4.3.2 Too many large mails arrive at once')
-  }
 }

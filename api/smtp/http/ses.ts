@@ -17,7 +17,8 @@ import {
 } from '../../../shared/mail/http/sns.ts'
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE } from '../acceptance.ts'
 import { HttpRefusal } from './httpAnswer.ts'
-import { inTurn, readBody, slices } from './readBody.ts'
+import { enterLargeMail } from './largeMailTurn.ts'
+import { readBody, slices } from './readBody.ts'
 import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
@@ -112,7 +113,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     if (news.kind === 'other') return { key, reports: [] }
     if (news.kind === 'reports') return { key, reports: news.reports }
     const { envelope, spf, content } = news
-    const release = 'bytes' in content ? () => {} : await inTurn(objects, 'bucket')
+    const release = 'bytes' in content ? () => {} : await enterLargeMail(objects, 'bucket')
     let bytes: Buffer
     try {
       bytes = 'bytes' in content ? content.bytes : await objectOf(content)

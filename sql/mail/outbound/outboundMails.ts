@@ -92,8 +92,7 @@ type OutboundRow = ContentRow & {
   attempt: number
   accepted_at: Date
   approved_hash: Buffer | null
-  due: DueRecipient[]
-  later: { address: string; attempts: number; at: string }[]
+  pending: (DueRecipient & { at: string; isDue: boolean })[]
   own_domains: string[]
   failed_domains: string[]
   stored_bytes: string
@@ -187,21 +186,15 @@ export async function beginAttempts(
           m.stored_bytes, ${domainsOfRecipients("d.status = 'verified'")} as own_domains,
           ${domainsOfRecipients("d.status = 'failed' and d.verified_at is not null")} as failed_domains,
           (select coalesce(json_agg(json_build_object(
-            'address', r.address, 'attempts', r.attempts, 'suppressed', exists (
+            'address', r.address, 'attempts', r.attempts, 'at', r.next_attempt_at,
+            'isDue', r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second'),
+            'suppressed', exists (
               select from suppressions s where s.project_id = o.project_id and s.address = lower(r.address))
             ) order by r.address), '[]')
            from (
              select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
              from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
-           ) r
-           where r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second')) as due,
-          (select coalesce(json_agg(json_build_object(
-            'address', r.address, 'attempts', r.attempts, 'at', r.next_attempt_at) order by r.address), '[]')
-           from (
-             select address, attempts, next_attempt_at, min(next_attempt_at) over () as first
-             from outbound_recipients where message_row = o.message_row and state in ('queued', 'deferred')
-           ) r
-           where r.next_attempt_at > greatest(r.first, clock_timestamp() + interval '1 second')) as later
+           ) r) as pending
       ), due_now as (
         update messages m set delivery_status = 'queued', labels = array_remove(m.labels, 'scheduled')
         from begun b where m.row = b.message_row and m.delivery_status = 'scheduled'
@@ -242,8 +235,12 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
     attempt: row.attempt,
     acceptedAt: row.accepted_at,
     approvedHash: row.approved_hash,
-    due: row.due,
-    later: row.later.map(({ at, ...recipient }) => ({ ...recipient, at: new Date(at) })),
+    due: row.pending
+      .filter(({ isDue }) => isDue)
+      .map(({ address, attempts, suppressed }) => ({ address, attempts, suppressed })),
+    later: row.pending
+      .filter(({ isDue }) => !isDue)
+      .map(({ address, attempts, at }) => ({ address, attempts, at: new Date(at) })),
     ownDomains: row.own_domains,
     failedDomains: row.failed_domains,
     storedBytes: Number(row.stored_bytes),

@@ -10,6 +10,7 @@ import { SpoolTurns } from '../../../../api/smtp/spool/spoolTurns.ts'
 import { Costs } from '../../../../shared/fair/costs.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
+import { addressOf } from '../../../support/mail/mailRows.ts'
 import { silentLog } from '../../../support/service.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
@@ -125,10 +126,7 @@ test('after an inbox address is deleted, the spool’s list of known addresses l
 test('a small mail can move from the spool to the database while a large mail still waits in the spool', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
-  const { rows } = await pool.query('select email_address from projects where id = $1', [
-    await newProject(pool),
-  ])
-  const address: string = rows[0].email_address
+  const address = await addressOf(pool, await newProject(pool))
   const inboxes = [{ address, envelopeTo: address }]
   const spool = new Spool(folder)
   await spool.accept({ ...mail('x'.repeat(100_000)), inboxes })
@@ -159,10 +157,7 @@ test('a small mail can move from the spool to the database while a large mail st
 test('if PostgreSQL refuses one spooled mail, all other mails of its batch move to the database, and the spool keeps the refused mail', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
-  const { rows } = await pool.query('select email_address from projects where id = $1', [
-    await newProject(pool),
-  ])
-  const address: string = rows[0].email_address
+  const address = await addressOf(pool, await newProject(pool))
   const inboxes = [{ address, envelopeTo: address }]
   const spool = new Spool(folder)
   // The database column takes only a UUID, so PostgreSQL refuses this mail at each attempt.

@@ -355,7 +355,7 @@ test('only ten DKIM signatures of a mail are checked, the author’s first, what
   expect(first.keys).toHaveLength(10)
 })
 
-test('of a large mail only as many DKIM signatures are checked as hash 16 MB together, and at least one', async () => {
+test('the checked DKIM signatures of a mail hash at most 16 MB together, but one signature is always checked', async () => {
   const keysOf = async (megabytes: number) => {
     const body = `${'x'.repeat(998)}\r\n`.repeat(megabytes * 1_000)
     const { keys, dkim } = await authenticated(await withSignatures(20, { body }))

@@ -97,7 +97,7 @@ const stateOf = async (sent: SentRow, address: string) =>
   (await recipientsOf(pool, sent)).find((one) => one.address === address)!.state
 const lastOf = (parts: { last: boolean }[]) => parts.filter(({ last }) => last).length
 
-test('while one mail host hangs, the recipients whose lane refused them are sent as soon as their lane takes them', async () => {
+test('a mail host that hangs does not delay recipients that wait for another lane (the queue of their mail host)', async () => {
   const held = Promise.withResolvers<void>()
   const hanging: Host = async (report, to) => {
     await held.promise

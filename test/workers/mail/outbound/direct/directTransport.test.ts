@@ -460,7 +460,7 @@ test('when the time for the mail hosts of one domain is over, the copies that ar
   expect(first.connections).toBe(before)
 })
 
-test('after a mail domain of the service has failed, mail to its inboxes arrives as long as its MX records lead here', async () => {
+test('mail to a failed mail domain of the service still arrives in its inboxes if its MX records lead to the service', async () => {
   const { pool } = service.database
   const inbox = await service.newAgent()
   await pool.query(

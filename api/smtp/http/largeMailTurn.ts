@@ -1,0 +1,15 @@
+import { type FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
+import { SmtpReply } from '../acceptance.ts'
+
+/** Sets how many milliseconds a request waits for its turn. The mail service sends the mail again after a 503. */
+const TURN_MAX_MS = 30_000
+
+/** Waits for the turn of a large mail. @throws {SmtpReply} if the wait takes too long. */
+export async function enterLargeMail(turns: FairTurns, sharer: string): Promise<() => void> {
+  try {
+    return await turns.enter(sharer, TURN_MAX_MS)
+  } catch (error) {
+    if (!(error instanceof NoTurnError)) throw error
+    throw new SmtpReply(451, '4.3.2 Too many large mails arrive at once')
+  }
+}
