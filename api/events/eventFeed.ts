@@ -51,17 +51,22 @@ export type EventFeed = {
   stop(): Promise<void>
 }
 
-const READ_AT_ONCE = 200
+/**
+ * Limits how many events, and how many characters of their data, a reader gets at a time. A client that reads nothing
+ * makes its event stream hold what the reader got last. An event of a mail can be 60,000 characters long, so that
+ * without the second limit 1,000 such streams would hold 12 GB.
+ */
+const READ_AT_ONCE = { limit: 200, chars: 64 * 1024 }
 /**
  * Limits how many event streams and waiting calls a project may keep open, because each stream and each call holds a
  * connection of this process.
  */
 const READERS_MAX = 1_000
 /**
- * Sets the maximum number of a project's events that the process keeps in memory. The events in memory serve event
- * readers that are only a few events behind.
+ * Limits how many of a project's events, and how many characters of their data, the process keeps in memory. The events
+ * in memory serve event readers that are only a few events behind.
  */
-const RECENT_MAX = 500
+const RECENT_MAX = { limit: 500, chars: 1024 * 1024 }
 
 /**
  * Limits how many milliseconds a new reader waits for the first connection of the event listener. This connection ends
@@ -234,10 +239,11 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
     })
   }
   if (reader.position >= channel.head) return []
+  const isAhead = ({ seq }: StoredEvent) => seq > reader.position
   const covered = (channel.recent[0]?.seq ?? channel.head + 1n) <= reader.position + 1n
-  const events = covered
-    ? channel.recent.filter(({ seq }) => seq > reader.position)
-    : await listEvents(pool, channel.projectId, { after: reader.position, limit: READ_AT_ONCE })
+  const { events } = covered
+    ? { events: within(channel.recent.filter(isAhead), READ_AT_ONCE) }
+    : await listEvents(pool, channel.projectId, { after: reader.position, ...READ_AT_ONCE })
   // A reader never receives events that the database has already deleted. If the database holds no further event, the
   // reader continues at the newest event.
   reader.position = events.at(-1)?.seq ?? channel.head
@@ -247,11 +253,24 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
 /** Reads the new events of a project once, and passes these events to all event readers of the project. */
 async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.stale = false
-  const wanted = { after: channel.head, limit: READ_AT_ONCE }
-  const events = await listEvents(pool, channel.projectId, wanted)
-  if (events.length === READ_AT_ONCE) channel.stale = true
-  channel.recent = [...channel.recent, ...events].slice(-RECENT_MAX)
+  const wanted = { after: channel.head, ...READ_AT_ONCE }
+  const { events, hasMore } = await listEvents(pool, channel.projectId, wanted)
+  if (hasMore) channel.stale = true
+  const recent = [...channel.recent, ...events]
+  channel.recent = within(recent.toReversed(), RECENT_MAX).toReversed()
   channel.head = events.at(-1)?.seq ?? channel.head
+}
+
+/** Returns the first events of a list, up to a limit. Returns at least one event, unless the list is empty. */
+function within(events: StoredEvent[], { limit, chars }: { limit: number; chars: number }) {
+  let total = 0
+  let count = 0
+  for (const { size } of events.slice(0, limit)) {
+    total += size
+    if (total > chars && count > 0) break
+    count++
+  }
+  return events.slice(0, count)
 }
 
 /** Finds the event from which a client continues to read. The value `after` is the last event that the client knows. */

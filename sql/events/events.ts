@@ -106,32 +106,59 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
   }
 }
 
-/** Describes one stored event. The field `seq` is the event's number in the event stream of its project. */
-export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
+/**
+ * Describes one stored event. The field `seq` is the event's number in the event stream of its project. The field `size`
+ * is the length of the event's data in characters.
+ */
+export type StoredEvent = {
+  seq: bigint
+  type: EventType
+  data: EventData
+  size: number
+  createdAt: Date
+}
 
-/** Lists the events of a project after a given event number, in the order of their numbers. */
+/**
+ * Lists the events of a project after a given event number, in the order of their numbers. The list ends before the
+ * event with which the data would exceed `chars` characters, but the list holds at least one event. @returns the events,
+ * and whether the project has more events after them.
+ */
 export async function listEvents(
   db: Queryable,
   projectId: string,
-  { after, limit }: { after: bigint; limit: number },
-): Promise<StoredEvent[]> {
+  { after, limit, chars }: { after: bigint; limit: number; chars: number },
+): Promise<{ events: StoredEvent[]; hasMore: boolean }> {
   const { rows } = await db.query<{
     seq: string
     type: EventType
     data: EventData
+    size: number
     created_at: Date
+    found: number
   }>({
     name: 'list-events',
-    text: `select seq, type, data, created_at from events
-           where project_id = $1 and seq > $2 order by seq limit $3`,
-    values: [projectId, after, limit],
+    text: `with next as (
+             select seq, type, data, created_at, length(data::text) as size from events
+             where project_id = $1 and seq > $2 order by seq limit $3 + 1
+           ), summed as (
+             select *, row_number() over (order by seq) as n, sum(size) over (order by seq) as total,
+                    (count(*) over ())::int as found
+             from next
+           )
+           select seq, type, data, size, created_at, found from summed
+           where n = 1 or (n <= $3 and total <= $4) order by seq`,
+    values: [projectId, after, limit, chars],
   })
-  return rows.map((row) => ({
-    seq: BigInt(row.seq),
-    type: row.type,
-    data: row.data,
-    createdAt: row.created_at,
-  }))
+  return {
+    events: rows.map((row) => ({
+      seq: BigInt(row.seq),
+      type: row.type,
+      data: row.data,
+      size: row.size,
+      createdAt: row.created_at,
+    })),
+    hasMore: (rows[0]?.found ?? 0) > rows.length,
+  }
 }
 
 /** Describes the oldest and the newest event of a project's event stream. */

@@ -26,14 +26,14 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-const add = (projectId: string, count = 1) =>
+const add = (projectId: string, count = 1, subject = '') =>
   recordEvents(
     pool,
     Array.from({ length: count }, () => {
       return {
         projectId,
         type: 'message.received',
-        data: { messageId: '<a@a.example>' },
+        data: { messageId: '<a@a.example>', subject },
       } as NewEvent
     }),
   )
@@ -142,6 +142,44 @@ describe('an event reader continues after an event that its caller has received'
     expect(await seqs(nowOf(reader))).toEqual([401])
     expect(await nowOf(reader)).toEqual([])
     reader.close()
+  })
+
+  test('a reader of long events gets them in pages of at most 64 KB, from the database and from the memory of the process', async () => {
+    const projectId = await projectWith(0)
+    const { reader: live } = await feed.open(projectId, null)
+    // A reader whose project has no earlier event gets the new events from the memory of the process.
+    await add(projectId, 5, 'a'.repeat(25_000))
+    const { reader: late } = await feed.open(projectId, after(0))
+    for (const reader of [live, late]) {
+      expect(await seqs(reader.next(soon()))).toEqual([1, 2])
+      expect(await seqs(reader.next(soon()))).toEqual([3, 4])
+      expect(await seqs(reader.next(soon()))).toEqual([5])
+    }
+    await add(projectId, 1, 'b'.repeat(100_000))
+    for (const reader of [live, late]) {
+      expect(await seqs(reader.next(soon()))).toEqual([6])
+      reader.close()
+    }
+  })
+
+  test('the process keeps one million characters of the newest events, and reads older events from the database', async () => {
+    const reads: string[] = []
+    const deaf = await deafFeed((name) => reads.push(name))
+    const lists = () => reads.filter((name) => name === 'list-events').length
+    const projectId = await projectWith(0)
+    const { reader: live } = await deaf.open(projectId, null)
+    await add(projectId, 30, 'a'.repeat(50_000))
+    await deaf.open(projectId, null)
+    const got: number[] = []
+    while (got.length < 30) got.push(...(await seqs(live.next(soon()))))
+    expect(got).toEqual(range(1, 30))
+    const before = lists()
+    const { reader: near } = await deaf.open(projectId, after(15))
+    expect(await seqs(nowOf(near))).toEqual([16])
+    expect(lists()).toBe(before)
+    const { reader: far } = await deaf.open(projectId, after(5))
+    expect(await seqs(nowOf(far))).toEqual([6])
+    expect(lists()).toBe(before + 1)
   })
 
   test('an event reader gets every event of a burst of 201 and of 600 events', async () => {

@@ -42,10 +42,9 @@ const eventOf = (projectId: string, subject: string, type: EventType = 'message.
   }) satisfies NewEvent
 const record = (...events: NewEvent[]) => transaction(pool, (db) => recordEvents(db, events))
 const subjectsOf = async (projectId: string, after = 0n, limit = 10) =>
-  (await listEvents(pool, projectId, { after, limit })).map(({ seq, data }) => [
-    Number(seq),
-    (data as { subject: string }).subject,
-  ])
+  (await listEvents(pool, projectId, { after, limit, chars: 10_000 })).events.map(
+    ({ seq, data }) => [Number(seq), (data as { subject: string }).subject],
+  )
 const sentTo = async (webhookId: string): Promise<string[]> => {
   const { rows } = await pool.query(
     'select event from webhook_deliveries where webhook_id = $1 order by row',
@@ -53,6 +52,25 @@ const sentTo = async (webhookId: string): Promise<string[]> => {
   )
   return rows.map(({ event }) => event)
 }
+
+test('a list of events ends before the event that would exceed the limit of characters, and says that more events follow', async () => {
+  const project = await newProject(pool)
+  for (const letter of 'abcd') await record(eventOf(project, letter.repeat(1_000)))
+  const list = async (after: bigint, limit: number, chars: number) => {
+    const { events, hasMore } = await listEvents(pool, project, { after, limit, chars })
+    return [events.map(({ seq }) => Number(seq)), hasMore]
+  }
+  const [{ size }] = (await listEvents(pool, project, { after: 0n, limit: 1, chars: 1 }))
+    .events as [{ size: number }]
+  expect(size).toBeGreaterThan(1_000)
+  expect(await list(0n, 10, size * 2)).toEqual([[1, 2], true])
+  expect(await list(0n, 10, size * 2 - 1)).toEqual([[1], true])
+  expect(await list(2n, 10, size * 2)).toEqual([[3, 4], false])
+  expect(await list(0n, 10, 1)).toEqual([[1], true])
+  expect(await list(3n, 10, 1)).toEqual([[4], false])
+  expect(await list(0n, 3, size * 10)).toEqual([[1, 2, 3], true])
+  expect(await list(0n, 4, size * 10)).toEqual([[1, 2, 3, 4], false])
+})
 
 test('events are numbered per project, in the given order', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
@@ -133,5 +151,8 @@ test('an event is delivered to the active webhooks of its project that subscribe
 test('if there is no event to record, no SQL statement runs', async () => {
   const failing = { query: () => Promise.reject(new Error('a statement was sent')) }
   await recordEvents(failing as never, [])
-  expect(await listEvents(pool, 'prj_none', { after: 0n, limit: 1 })).toEqual([])
+  expect(await listEvents(pool, 'prj_none', { after: 0n, limit: 1, chars: 1 })).toEqual({
+    events: [],
+    hasMore: false,
+  })
 })
