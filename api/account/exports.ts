@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Actor } from '../../sql/account/audit.ts'
 import {
   EXPORTS_MAX,
+  EXPORTS_PER_KEY_MAX,
   openExport,
   type ProjectExport,
 } from '../../sql/account/projects/exportProject.ts'
@@ -16,6 +17,13 @@ import { ApiError } from '../http/errors.ts'
 const LIMIT_MS = 6 * 60 * 60_000
 /** Sets after how many milliseconds a running export checks its platform key again. */
 const CHECK_MS = 2_000
+/**
+ * Sets the lowest speed at which a client may read an export, in bytes a second, and the time for which a client may be
+ * slower. A client that reads a chunk a minute would otherwise keep the database snapshot for six hours. The service
+ * counts only the time in which it waits for the client.
+ */
+const LOWEST_SPEED = 64 * 1024
+const SLOW_MAX_MS = 5 * 60_000
 /** The service sends an export in chunks that each have about this number of bytes. */
 const CHUNK_BYTES = 64 * 1024
 
@@ -48,18 +56,27 @@ export type Exports = {
  * @param stores holds `pool`, whose connections only exports use, and the store of large mail contents. The pool has
  * one connection more than the maximum number of exports, so that the service can refuse a further export at once.
  */
-export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger): Exports {
+export function createExports(
+  stores: { pool: Pool; blobs: Blobs },
+  log: Logger,
+  slowMaxMs = SLOW_MAX_MS,
+): Exports {
   const open = new Set<() => Promise<void>>()
   return {
     async open(projectId, entry) {
       const taken = await openExport(stores, projectId, entry)
-      if (taken !== 'busy') return taken
-      const message = `At most ${EXPORTS_MAX} exports may run at once`
+      if (taken !== 'busy' && taken !== 'key busy') return taken
+      const message =
+        taken === 'busy'
+          ? `At most ${EXPORTS_MAX} exports may run at once`
+          : `At most ${EXPORTS_PER_KEY_MAX} exports of a platform key may run at once`
       throw new ApiError(429, 'rate_limited', message, { 'retry-after': '30' })
     },
     stream(taken, pieces, { signal, admitAgain }) {
       const deadlineMs = performance.now() + LIMIT_MS
       let checkMs = performance.now() + CHECK_MS
+      let sentMs = performance.now()
+      let slowMs = 0
       const check = async () => {
         if (performance.now() < checkMs) return
         checkMs = performance.now() + CHECK_MS
@@ -83,9 +100,14 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
         {
           async pull(controller) {
             try {
-              if (performance.now() > deadlineMs) throw new Error('the export took too long')
+              const nowMs = performance.now()
+              if (nowMs > deadlineMs) throw new Error('the export took too long')
+              slowMs += nowMs - sentMs
+              if (slowMs > slowMaxMs) throw new Error('the client reads the export too slowly')
               await check()
               const { chunk, done } = await nextChunk(pieces)
+              slowMs = Math.max(0, slowMs - (chunk.length / LOWEST_SPEED) * 1_000)
+              sentMs = performance.now()
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return
               // An aborted export lacks its last line, so the aborted export must not look complete to the client.

@@ -11,10 +11,16 @@ import { findProject, type Project } from './projects.ts'
  */
 export const EXPORTS_MAX = 4
 /**
- * Holds the first key of the two-part advisory lock that each running export holds. The advisory locks limit the number
- * of running exports. The value of EXPORT_LOCK_CLASS is arbitrary.
+ * Sets the maximum number of project exports of one platform key that run at once. The limit is below EXPORTS_MAX, so
+ * that the exports of one key never make the exports of all other keys wait.
+ */
+export const EXPORTS_PER_KEY_MAX = 2
+/**
+ * Holds the first keys of the two-part advisory locks that each running export holds. These advisory locks limit the
+ * number of running exports of all keys, and of one platform key. The values are arbitrary.
  */
 const EXPORT_LOCK_CLASS = 1_163_413_580
+const KEY_LOCK_CLASS = 1_163_413_581
 /** Sets the time after which a project export ends if the HTTP client stops reading. */
 const IDLE_LIMIT = '60s'
 
@@ -34,13 +40,13 @@ export type ProjectExport = {
  * @param entry is the audit entry for the export. The service writes this audit entry before it sends the first byte of
  * the export.
  * @returns null if no project has the id. The result `busy` means that the maximum number of exports is already
- * running.
+ * running. The result `key busy` means that the maximum number of exports of the platform key is already running.
  */
 export async function openExport(
   { pool, blobs }: { pool: Pool; blobs: Blobs },
   projectId: string,
   entry: { actor: Actor; part: string },
-): Promise<ProjectExport | 'busy' | null> {
+): Promise<ProjectExport | 'busy' | 'key busy' | null> {
   const client = await pool.connect()
   let isOpen = true
   const close = async () => {
@@ -57,11 +63,15 @@ export async function openExport(
   try {
     await client.query('begin isolation level repeatable read read only')
     await client.query(`set local idle_in_transaction_session_timeout = '${IDLE_LIMIT}'`)
-    const place = await takePlace(client)
-    const project = place === null ? null : await findProject(client, projectId)
-    if (place === null || project === null) {
+    const at = await takePlace(client, entry.actor.keyPrefix)
+    if (at === 'busy' || at === 'key busy') {
       await close()
-      return place === null ? 'busy' : null
+      return at
+    }
+    const project = await findProject(client, projectId)
+    if (project === null) {
+      await close()
+      return null
     }
     await writeAudit(pool, entry.actor, {
       action: 'project.export',
@@ -71,7 +81,7 @@ export async function openExport(
     })
     return {
       project,
-      at: place,
+      at,
       rows: () => exportRows(client, projectId),
       mails: () => exportMails(client, blobs, projectId),
       close,
@@ -85,15 +95,20 @@ export async function openExport(
 /**
  * Counts a project export as running until its transaction ends, unless the maximum number of exports is already
  * running.
- * @returns the present time by the database's clock. Null means that the maximum number of exports is already running.
+ * @returns the present time by the database's clock, or the maximum that is already running.
  */
-async function takePlace(db: Client): Promise<Date | null> {
-  for (let place = 1; place <= EXPORTS_MAX; place++) {
-    const { rows } = await db.query<{ taken: boolean; now: Date }>(
-      'select pg_try_advisory_xact_lock($1, $2) as taken, clock_timestamp() as now',
-      [EXPORT_LOCK_CLASS, place],
-    )
-    if (rows[0]!.taken) return rows[0]!.now
+async function takePlace(db: Client, keyPrefix: string): Promise<Date | 'busy' | 'key busy'> {
+  const take = async (lockClass: number, places: number, name = '') => {
+    for (let place = 1; place <= places; place++) {
+      const { rows } = await db.query<{ taken: boolean; now: Date }>(
+        `select pg_try_advisory_xact_lock($1, case when $3 = '' then $2 else hashtext($3 || ' ' || $2::int) end) as taken,
+                clock_timestamp() as now`,
+        [lockClass, place, name],
+      )
+      if (rows[0]!.taken) return rows[0]!.now
+    }
+    return null
   }
-  return null
+  if ((await take(KEY_LOCK_CLASS, EXPORTS_PER_KEY_MAX, keyPrefix)) === null) return 'key busy'
+  return (await take(EXPORT_LOCK_CLASS, EXPORTS_MAX)) ?? 'busy'
 }

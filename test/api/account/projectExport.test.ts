@@ -9,11 +9,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createExports } from '../../../api/account/exports.ts'
 import { PurserPlatform } from '../../../api/client/purserPlatform.ts'
+import { generateKey } from '../../../shared/apiKey.ts'
+import { insertPlatformKey } from '../../../sql/account/keys/keys.ts'
 import { createPlatformKey, revokePlatformKey } from '../../../sql/account/keys/platformKeys.ts'
+import { createBlobs } from '../../../sql/blobs/blobs.ts'
+import { createPool } from '../../../sql/db.ts'
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
 import { expireAll } from '../../support/retention.ts'
-import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { type Agent, silentLog, startTestService, type TestService } from '../../support/service.ts'
 import { newSettled } from '../../support/till/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -27,10 +32,10 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const pathOf = ({ project }: Agent, part?: string) =>
   `/v0/platform/projects/${project.id}/export${part === undefined ? '' : `?part=${part}`}`
-const open = (agent: Agent, part?: string, init: RequestInit = {}) =>
+const open = (agent: Agent, part?: string, init: RequestInit = {}, key = service.platform.key) =>
   fetch(service.url + pathOf(agent, part), {
     ...init,
-    headers: { authorization: `Bearer ${service.platform.key}` },
+    headers: { authorization: `Bearer ${key}` },
   })
 /**
  * Reads the beginning of a project export and then stops reading, but keeps the connection open. If the test used
@@ -274,22 +279,62 @@ test('an export that loses its database connection ends with an error and never 
   expect(next.at(-1).counts.message).toBe(600)
 })
 
-test('four exports can run concurrently, and a fifth export is refused until another export ends', async () => {
+test('four exports can run concurrently, at most two of one platform key, and a further export is refused until another export ends', async () => {
   const agent = await service.newAgent()
   await fill(agent, 200)
-  const readers = await Promise.all(Array.from({ length: 4 }, () => stall(agent)))
-  const refused = await open(agent)
-  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '30'])
-  expect(await refused.json()).toEqual({
-    error: 'rate_limited',
+  const others = [generateKey('platform'), generateKey('platform')]
+  for (const key of others) await insertPlatformKey(pool, key)
+  const refusalOf = async (key: string) => {
+    const refused = await open(agent, 'json', {}, key)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '30'])
+    return refused.json()
+  }
+  const error = { error: 'rate_limited', status: 429 }
+  const readers = await Promise.all([stall(agent), stall(agent)])
+  expect(await refusalOf(service.platform.key)).toEqual({
+    ...error,
+    message: 'At most 2 exports of a platform key may run at once',
+  })
+  readers.push(...(await Promise.all([stall(agent, others[0]), stall(agent, others[0])])))
+  expect(await refusalOf(others[1]!)).toEqual({
+    ...error,
     message: 'At most 4 exports may run at once',
-    status: 429,
   })
   for (const reader of readers) reader.destroy()
   await noSnapshot()
   const next = await open(agent)
   expect(next.status).toBe(200)
   await next.text()
+})
+
+test('an export ends early if its client reads too slowly, and the snapshot closes', async () => {
+  const agent = await service.newAgent()
+  const entry = {
+    actor: { projectId: agent.project.id, keyPrefix: 'slow', requestId: 'req_slow' },
+    part: 'json',
+  }
+  const idle = createPool({ url: service.database.url, size: 2, name: 'purser api (export)' })
+  const exports = createExports({ pool: idle, blobs: createBlobs(pool, null) }, silentLog, 50)
+  const reading = async (pauseMs: number) => {
+    const taken = (await exports.open(agent.project.id, entry))!
+    const pieces = (async function* () {
+      for (let n = 0; n < 4; n++) yield Buffer.alloc(64 * 1024)
+    })()
+    const reader = exports
+      .stream(taken, pieces, {
+        signal: new AbortController().signal,
+        admitAgain: async () => {},
+      })
+      .getReader()
+    let chunks = 0
+    for (; !(await reader.read()).done; chunks++) await Bun.sleep(pauseMs)
+    return chunks
+  }
+  expect(await reading(0)).toBe(4)
+  await expect(reading(100)).rejects.toThrow('an export ended early')
+  expect(exports.size()).toBe(0)
+  await noSnapshot()
+  await exports.stop()
 })
 
 test('only a platform key exports a project, and only a project that is not deleted', async () => {
