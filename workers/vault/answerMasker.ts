@@ -9,9 +9,14 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 /**
  * Limits the time and memory for masking the secrets in one response. Masking an honest response of one megabyte takes
  * a second. Masking seven long secrets with the same prefix once took 30 s, because the cost of masking grew with the
- * text length times the secret length.
+ * text length times the secret length. Of twelve kinds of responses of one megabyte, the costliest took 345 MB.
  */
-const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
+const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 640 * 1024 * 1024 }
+/**
+ * Limits how many responses the process masks at once. Two masking processes and the worker itself fit into the memory
+ * of a container of the vault pool, also on a machine with many processors.
+ */
+const AT_ONCE_MAX = 2
 /**
  * Limits how much processor time the service uses for masking the responses of one project. A project may use `burstMs`
  * of processor time at once, and then gets `perSecondMs` back in each second.
@@ -41,7 +46,7 @@ export type AnswerMasker = {
 
 export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): AnswerMasker {
   // One processor of the machine stays unused, so that other processes can run.
-  const total = Math.max(1, availableParallelism() - 1)
+  const total = Math.min(AT_ONCE_MAX, Math.max(1, availableParallelism() - 1))
   const turns = new FairTurns({ total, perSharer: 1 })
   const budget = new CpuBudget(budgetLimits)
   const children = createChildren<

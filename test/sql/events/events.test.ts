@@ -60,8 +60,8 @@ test('a list of events ends before the event that would exceed the limit of char
     const { events, hasMore } = await listEvents(pool, project, { after, limit, chars })
     return [events.map(({ seq }) => Number(seq)), hasMore]
   }
-  const [{ size }] = (await listEvents(pool, project, { after: 0n, limit: 1, chars: 1 }))
-    .events as [{ size: number }]
+  const first = await listEvents(pool, project, { after: 0n, limit: 1, chars: 1 })
+  const { size } = first.events[0]!
   expect(size).toBeGreaterThan(1_000)
   expect(await list(0n, 10, size * 2)).toEqual([[1, 2], true])
   expect(await list(0n, 10, size * 2 - 1)).toEqual([[1], true])
