@@ -46,6 +46,7 @@ import {
   mayWrite,
   newRequestState,
   type RequestState,
+  readerOf,
   stateOf,
 } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
@@ -118,6 +119,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
       try {
         const parts = { routes, clientAddress, usage }
         const admitted = await passGate(services, parts, request, socketAddress, state)
+        const reader = readerOf(request)
+        if (reader !== null) services.answers.admitRead(reader)
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         response = (await admitted.shown?.(response)) ?? response
         // The handler has already made the change that the request asks for. An error at this point would hide the

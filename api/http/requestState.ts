@@ -83,6 +83,16 @@ export function stateOf(request: Request): RequestState {
 export const mayWrite = (request: Request): boolean =>
   request.method !== 'GET' && request.method !== 'HEAD' && !stateOf(request).onlyReads
 
+/**
+ * Returns the project or the platform key that a read of data counts towards. Returns null for a request that may change
+ * data. Also returns null for a request without a key, because such a request reads only public documents.
+ */
+export function readerOf(request: Request): string | null {
+  const { identity } = stateOf(request)
+  if (identity === null || mayWrite(request)) return null
+  return identity.projectId ?? identity.keyId
+}
+
 /** Returns the identity of the API key that an HTTP request carries. */
 export function identityOf(request: Request): Identity {
   const { identity } = stateOf(request)

@@ -31,7 +31,7 @@ import { sendLargeAtOnce } from './finish.ts'
 import { HeldAnswers } from './limits/heldAnswers.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
-import { mayWrite, stateOf } from './requestState.ts'
+import { mayWrite, readerOf, stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
@@ -247,14 +247,10 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
  * held, because a refusal would hide a change that was made.
  */
 async function heldAnswer(answers: HeldAnswers, request: Request, answered: Response) {
-  const { identity } = stateOf(request)
-  // Callers without a key read only public documents, and must not use up the memory of the projects.
-  if (identity === null || mayWrite(request)) return await sendLargeAtOnce(answered)
-  const sharer = identity.projectId ?? identity.keyId
+  const sharer = readerOf(request)
+  if (sharer === null) return await sendLargeAtOnce(answered)
   try {
-    return await sendLargeAtOnce(answered, (bytes) =>
-      answers.body(sharer, bytes.length, async () => bytes),
-    )
+    return await sendLargeAtOnce(answered, (bytes) => answers.json(sharer, bytes))
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const refused = errorResponse(error)

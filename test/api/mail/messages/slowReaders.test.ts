@@ -44,17 +44,17 @@ const RAW = `${messagePath('<large@example.com>')}/raw`
 const ATTACHMENT = `${messagePath('<large@example.com>')}/attachments/att_1`
 
 /** Requests a path and reads only the first bytes of the response. */
-async function readNothing(agent: Agent, path: string): Promise<Socket> {
+async function readNothing(agent: Agent, path: string): Promise<{ socket: Socket; head: string }> {
   const { hostname, port } = new URL(service.url)
   const socket = connect(Number(port), hostname)
   socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n\r\n`)
-  await new Promise<void>((resolve) =>
-    socket.once('data', () => {
+  const head = await new Promise<string>((resolve) =>
+    socket.once('data', (bytes) => {
       socket.pause()
-      resolve()
+      resolve(bytes.toString('latin1'))
     }),
   )
-  return socket
+  return { socket, head }
 }
 
 test('connections that do not read large contents get a limited part of the memory, and other projects still read', async () => {
@@ -67,7 +67,9 @@ test('connections that do not read large contents get a limited part of the memo
     })
     return status
   }
-  for (let n = 0; n < 5; n++) sockets.push(await readNothing(agent, n % 2 === 0 ? RAW : ATTACHMENT))
+  for (let n = 0; n < 5; n++) {
+    sockets.push((await readNothing(agent, n % 2 === 0 ? RAW : ATTACHMENT)).socket)
+  }
   for (const path of [RAW, ATTACHMENT]) {
     const refused = await agent.get(path)
     expect([refused.status, refused.body.error]).toEqual([503, 'unavailable'])
@@ -103,17 +105,12 @@ test('connections that do not read large lists get a limited part of the memory'
   const sockets: Socket[] = []
   try {
     await waitFor('the share of the project to be used up', async () => {
-      const response = await fetch(`${service.url}${list}`, {
-        headers: { authorization: `Bearer ${agent.key}` },
-      })
-      const { status, headers } = response
-      await response.body?.cancel()
-      if (status === 503) {
-        expect(headers.get('retry-after')).toBe('2')
-        return true
-      }
-      sockets.push(await readNothing(agent, list))
-      return sockets.length > 40
+      const { socket, head } = await readNothing(agent, list)
+      sockets.push(socket)
+      if (head.startsWith('HTTP/1.1 200')) return false
+      expect(head).toStartWith('HTTP/1.1 503')
+      expect(head.toLowerCase()).toContain('retry-after: 2\r\n')
+      return true
     })
     expect(sockets.length).toBeWithin(5, 30)
     expect((await other.get(list)).body.messages).toHaveLength(1)
@@ -125,6 +122,17 @@ test('connections that do not read large lists get a limited part of the memory'
     const { status } = await agent.get(list)
     return status === 200
   })
+  await waitFor('the reads of the project to be paced', async () => {
+    const { status, body, headers } = await agent.get(list)
+    if (status === 200) return false
+    expect([status, body.message]).toEqual([
+      429,
+      'Too many large responses: read smaller pages or wait',
+    ])
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+    return true
+  })
+  expect((await other.get(list)).body.messages).toHaveLength(1)
 })
 
 test('a HEAD request of a large content holds no memory after its response', async () => {
