@@ -758,9 +758,11 @@ create table oauth_client_documents (
   fault text,
   wanted_at timestamp(3) with time zone default clock_timestamp() not null,
   fresh_until timestamp(3) with time zone,
+  network text default ''::text not null,
   constraint oauth_client_documents_check CHECK (((state <> 'ready'::text) OR ((name IS NOT NULL) AND (redirect_uris IS NOT NULL) AND (fresh_until IS NOT NULL)))),
   constraint oauth_client_documents_fault_check CHECK ((length(fault) <= 300)),
   constraint oauth_client_documents_name_check CHECK ((length(name) <= 100)),
+  constraint oauth_client_documents_network_check CHECK ((length(network) <= 50)),
   constraint oauth_client_documents_state_check CHECK ((state = ANY (ARRAY['wanted'::text, 'ready'::text, 'failed'::text]))),
   constraint oauth_client_documents_url_check CHECK ((length(url) <= 500)),
   constraint oauth_client_documents_pkey PRIMARY KEY (id)
@@ -773,7 +775,9 @@ create table oauth_clients (
   redirect_uris text[] not null,
   created_at timestamp(3) with time zone default clock_timestamp() not null,
   used_at timestamp(3) with time zone,
+  network text default ''::text not null,
   constraint oauth_clients_name_check CHECK ((length(name) <= 100)),
+  constraint oauth_clients_network_check CHECK ((length(network) <= 50)),
   constraint oauth_clients_pkey PRIMARY KEY (id)
 );
 

@@ -7,7 +7,7 @@ import {
 } from '../../sql/account/oauth/clientDocuments.ts'
 import { findRegisteredClient, type OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
 import type { Services } from '../http/services.ts'
-import { limitNetwork } from './networkLimit.ts'
+import { limitNetwork, widestNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
@@ -58,7 +58,7 @@ async function readDocument(
   const watch = waiters.watch(id)
   const deadlineMs = performance.now() + WAIT_MS
   try {
-    if (!(await wantDocument(pool, id, url))) throw busy()
+    if (!(await wantDocument(pool, { id, url, network: widestNetwork(request) }))) throw busy()
     for (;;) {
       const document = await findDocument(pool, id)
       if (document?.state === 'ready') return document

@@ -1,7 +1,7 @@
 import { ClientMetadataError, readClientMetadata } from '../../shared/oauth/clientMetadata.ts'
 import { registerClient } from '../../sql/account/oauth/oauthClients.ts'
 import type { Services } from '../http/services.ts'
-import { limitNetwork } from './networkLimit.ts'
+import { limitNetwork, widestNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 /**
@@ -11,7 +11,7 @@ import { OAuthError } from './oauthError.ts'
 export async function register(services: Services, request: Request, body: unknown) {
   await limitNetwork(services, request, 'register')
   const metadata = read(body)
-  const client = await registerClient(services.pool, metadata)
+  const client = await registerClient(services.pool, metadata, widestNetwork(request))
   if (client === null) {
     throw new OAuthError('temporarily_unavailable', 'too many apps wait for their first use', 429)
   }

@@ -3,6 +3,7 @@ import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
+import { replaceable } from './replaceable.ts'
 
 /**
  * Describes the stored metadata document of an OAuth client. The field `fault` tells why the last fetch of the document
@@ -17,12 +18,6 @@ export type ClientDocument =
  * Sets the maximum number of client metadata documents that are stored, because strangers can name any number of URLs.
  */
 const DOCUMENTS_MAX = 5_000
-/**
- * If too many documents are stored, a new document replaces the oldest document, provided that this document is older
- * than IDLE_AFTER. Without this replacement, one stranger could fill the table, and nobody could connect an app with
- * another document for a week.
- */
-const IDLE_AFTER = '1 hour'
 /**
  * Sets the number of seconds after which a fetch of a client metadata document has certainly ended. The fetch ends with
  * a result, or ends because its worker process dies.
@@ -57,21 +52,27 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
 
 /**
  * Asks a worker process to fetch a client metadata document. Concurrent requests for the same client metadata document
- * share one fetch.
- * @returns false if too many client metadata documents are stored already, and all of these documents are young.
+ * share one fetch. If too many client metadata documents are stored, the new document replaces a document of the network
+ * that named most of them.
+ * @param document.network is the network of the caller.
+ * @returns false if too many client metadata documents are stored already, these documents come from many networks, and
+ * all are young.
  */
-export async function wantDocument(pool: Pool, id: string, url: string): Promise<boolean> {
+export async function wantDocument(
+  pool: Pool,
+  { id, url, network }: { id: string; url: string; network: string },
+): Promise<boolean> {
   return transaction(pool, async (db) => {
     const hasRoom = await makeRoom(db, id)
     const { rowCount } = await db.query(
-      `insert into oauth_client_documents (id, url, state)
-       select $1, $2, 'wanted' where $3 or exists (select from oauth_client_documents where id = $1)
+      `insert into oauth_client_documents (id, url, network, state)
+       select $1, $2, $4, 'wanted' where $3 or exists (select from oauth_client_documents where id = $1)
        on conflict (id) do update set state = 'wanted', wanted_at = clock_timestamp()
        where oauth_client_documents.state = 'failed'
          or oauth_client_documents.state = 'ready' and oauth_client_documents.fresh_until <= clock_timestamp()
          or oauth_client_documents.wanted_at < clock_timestamp() - interval '${FETCH_SECONDS} seconds'
            and oauth_client_documents.state = 'wanted'`,
-      [id, url, hasRoom],
+      [id, url, hasRoom, network],
     )
     if (rowCount === 1) {
       await queueDocument(db, id)
@@ -94,8 +95,7 @@ async function makeRoom(db: Queryable, id: string): Promise<boolean> {
   if (rows[0]!.known || rows[0]!.n < DOCUMENTS_MAX) return true
   const { rowCount } = await db.query(
     `delete from oauth_client_documents where id = (
-       select id from oauth_client_documents where wanted_at < clock_timestamp() - interval '${IDLE_AFTER}'
-       order by wanted_at limit 1)`,
+       ${replaceable('oauth_client_documents', { since: 'wanted_at', where: 'true' })})`,
   )
   return rowCount === 1
 }

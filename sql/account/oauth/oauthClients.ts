@@ -1,6 +1,7 @@
 import { newOAuthClientId } from '../../../shared/ids.ts'
 import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import type { Queryable } from '../../db.ts'
+import { replaceable } from './replaceable.ts'
 
 /**
  * Describes an OAuth client with its metadata. The field `host` is the host of the client's metadata document. A null
@@ -14,36 +15,30 @@ export type OAuthClient = ClientMetadata & { id: string; host: string | null }
  */
 const UNUSED_MAX = 10_000
 /**
- * If too many clients are unused, a new client replaces the oldest unused client, provided that this client is older
- * than IDLE_AFTER. Without this replacement, one stranger could fill the table, and nobody could connect an app for a
- * day.
- */
-const IDLE_AFTER = '1 hour'
-
-/**
- * Registers an OAuth client.
- * @returns null if too many registered clients wait for their first grant, and all of these clients are young.
+ * Registers an OAuth client. If too many registered clients wait for their first grant, the new client replaces a client
+ * of the network that registered most of them.
+ * @param network is the network of the caller.
+ * @returns null if too many clients wait for their first grant, these clients come from many networks, and all are
+ * young.
  */
 export async function registerClient(
   db: Queryable,
   { name, redirectUris }: ClientMetadata,
+  network: string,
 ): Promise<{ id: string; createdAt: Date } | null> {
   const { rows } = await db.query<{ id: string; createdAt: Date }>(
     `with full_up as (
        select count(*) >= ${UNUSED_MAX} as is_full
        from (select from oauth_clients where used_at is null limit ${UNUSED_MAX}) unused
      ), replaced as (
-       delete from oauth_clients where used_at is null and id = (
-         select id from oauth_clients
-         where used_at is null and created_at < clock_timestamp() - interval '${IDLE_AFTER}'
-           and (select is_full from full_up)
-         order by created_at limit 1)
+       delete from oauth_clients where used_at is null and (select is_full from full_up) and id = (
+         ${replaceable('oauth_clients', { since: 'created_at', where: 'used_at is null' })})
        returning id
      )
-     insert into oauth_clients (id, name, redirect_uris)
-     select $1, $2, $3 where not (select is_full from full_up) or exists (select from replaced)
+     insert into oauth_clients (id, name, redirect_uris, network)
+     select $1, $2, $3, $4 where not (select is_full from full_up) or exists (select from replaced)
      returning id, created_at as "createdAt"`,
-    [newOAuthClientId(), name, redirectUris],
+    [newOAuthClientId(), name, redirectUris, network],
   )
   return rows[0] ?? null
 }

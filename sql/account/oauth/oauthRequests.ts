@@ -163,9 +163,10 @@ export async function decideRequest(
        values ($1, $2, $3, $4, $5, clock_timestamp() + interval '${CODE_SECONDS} seconds')`,
       [hashSecret(code), grantId, request.clientId, request.redirectUri, request.challenge],
     )
-    await db.query('update oauth_clients set used_at = clock_timestamp() where id = $1', [
-      request.clientId,
-    ])
+    await db.query(
+      `update oauth_clients set used_at = clock_timestamp(), network = '' where id = $1`,
+      [request.clientId],
+    )
     await writeAudit(
       db,
       { ...actor, projectId: consent.projectId },

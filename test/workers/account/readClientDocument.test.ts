@@ -12,7 +12,7 @@ test('if too many documents of strangers are being fetched, the service fetches 
   const { pool } = database
   const url = 'https://app.example/oauth.json'
   const id = documentId(url)
-  await wantDocument(pool, id, url)
+  await wantDocument(pool, { id, url, network: '' })
   const lanes: unknown[] = []
   const enter = async (...lane: unknown[]) => {
     lanes.push(lane)

@@ -357,7 +357,7 @@ for (const moment of MOMENTS) {
         // The HTTP client for strangers’ URLs refuses a private address before it opens a connection.
         const url = `https://127.0.0.1/${label}`
         const id = documentId(url)
-        await wantDocument(pool, id, url)
+        await wantDocument(pool, { id, url, network: '' })
         await waitFor('the verdict', async () => (await findDocument(pool, id))?.state === 'failed')
         await untilNoJob(service)
       })

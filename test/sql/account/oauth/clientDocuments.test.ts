@@ -13,7 +13,9 @@ test('concurrent first requests for one client metadata document all succeed, an
   const { pool } = database
   const urls = Array.from({ length: 80 }, (_, n) => `https://app.example/${n}.json`)
   for (const url of urls) {
-    const asked = Array.from({ length: 8 }, () => wantDocument(pool, documentId(url), url))
+    const asked = Array.from({ length: 8 }, () =>
+      wantDocument(pool, { id: documentId(url), url, network: '' }),
+    )
     expect(await Promise.all(asked)).toEqual(Array(8).fill(true))
   }
   const { rows } = await pool.query('select count(*)::int as n from graphile_worker.jobs')

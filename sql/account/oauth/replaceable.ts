@@ -1,0 +1,23 @@
+/** If one network has at least this many rows of a full table, a new row replaces a row of this network. */
+const CROWD_MIN = 10
+/**
+ * If no network has many rows, a new row replaces the oldest row, provided that this row is older than IDLE_AFTER. The
+ * connection of an app takes a few minutes.
+ */
+const IDLE_AFTER = '1 hour'
+
+/**
+ * Returns an SQL query for the id of the row that a new row of a full table replaces. Strangers can fill the tables of
+ * OAuth clients. The network with the most rows yields, so that a stranger who fills a table replaces only the rows of
+ * this stranger.
+ * @param of.since is the column with the time of a row.
+ * @param of.where selects the rows that strangers can fill.
+ */
+export const replaceable = (table: string, of: { since: string; where: string }): string => `
+  select id from ${table},
+    lateral (select network = (
+      select network from ${table} where ${of.where}
+      group by network having count(*) >= ${CROWD_MIN} order by count(*) desc, network limit 1
+    )) crowd (is_largest)
+  where (${of.where}) and (is_largest or ${of.since} < clock_timestamp() - interval '${IDLE_AFTER}')
+  order by is_largest desc nulls last, ${of.since} limit 1`
