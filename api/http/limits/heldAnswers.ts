@@ -11,6 +11,11 @@ const WORKING_BYTES = 128 * 1024 * 1024
  * keep its share of the memory for hours. The time is enough for 35 MB at half a megabit per second.
  */
 const READ_MAX_MS = 10 * 60_000
+/**
+ * If the client of a content has read nothing for this many milliseconds, the content loses its place as soon as another
+ * request needs the memory. Without this rule, four projects that read nothing would leave 11 MB for all others.
+ */
+const STALLED_MS = 20_000
 /** A content of at most this many bytes is not counted. */
 export const SMALL_BYTES = 256 * 1024
 /** Sets the number of bytes that a stream hands to the connection at a time. */
@@ -28,6 +33,9 @@ const JSON_MS_PER_MB = 35
  */
 const JSON_BUDGET = { burstMs: 5_000, perSecondMs: 100 }
 
+/** Describes a content that a client is reading. */
+type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
+
 /**
  * Shares the memory for large contents, such as original mails and attachments, between projects. A reader that reads
  * slowly or not at all keeps the content in memory. Without this limit, 27 such connections of one key would end the
@@ -36,7 +44,9 @@ const JSON_BUDGET = { burstMs: 5_000, perSecondMs: 100 }
 export class HeldAnswers {
   readonly #shares: MemoryShares
   readonly #working = new MemoryShares(WORKING_BYTES)
+  readonly #streams = new Set<Stream>()
   readonly #readMaxMs: number
+  readonly #nowMs: () => number
   readonly #jsonBudget: CpuBudget
   /** Gives back the memory of a response that nobody has read and that the process has dropped. */
   readonly #dropped = new FinalizationRegistry<() => void>((release) => release())
@@ -48,6 +58,7 @@ export class HeldAnswers {
   } = {}) {
     this.#shares = new MemoryShares(totalBytes)
     this.#readMaxMs = readMaxMs
+    this.#nowMs = nowMs
     this.#jsonBudget = new CpuBudget(JSON_BUDGET, nowMs)
   }
 
@@ -78,7 +89,8 @@ export class HeldAnswers {
    * memory.
    */
   async during<Result>(projectId: string, bytes: number, work: () => Promise<Result>) {
-    const release = hold(this.#working, projectId, bytes)
+    const release = bytes <= SMALL_BYTES ? () => {} : this.#working.take(projectId, bytes)
+    if (release === null) throw crowded()
     try {
       return await work()
     } finally {
@@ -95,10 +107,10 @@ export class HeldAnswers {
     size: number,
     read: () => Promise<Buffer>,
   ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
-    const release = hold(this.#shares, projectId, size)
+    const release = size <= SMALL_BYTES ? () => {} : this.#hold(projectId, size)
     try {
       const bytes = await read()
-      if (bytes.length > SMALL_BYTES) return this.#stream(bytes, release)
+      if (bytes.length > SMALL_BYTES) return this.#stream(projectId, bytes, release)
       release()
       return new Uint8Array(bytes)
     } catch (error) {
@@ -107,19 +119,47 @@ export class HeldAnswers {
     }
   }
 
-  #stream(content: Buffer, release: () => void): ReadableStream<Uint8Array> {
+  /**
+   * Takes memory for a content. If too little memory is free, contents whose clients have stopped reading lose their
+   * places, first the contents of the project that holds the most.
+   */
+  #hold(projectId: string, size: number): () => void {
+    for (;;) {
+      const release = this.#shares.take(projectId, size)
+      if (release !== null) return release
+      const stalled = this.#stalled()
+      if (stalled === undefined) throw crowded()
+      stalled.abort()
+    }
+  }
+
+  #stalled(): Stream | undefined {
+    const heldOf = (projectId: string) =>
+      [...this.#streams].reduce((sum, one) => sum + (one.projectId === projectId ? one.size : 0), 0)
+    return [...this.#streams]
+      .filter(({ waitsSinceMs }) => this.#nowMs() - waitsSinceMs >= STALLED_MS)
+      .map((stream) => ({ stream, held: heldOf(stream.projectId) }))
+      .sort((a, b) => b.held - a.held || a.stream.waitsSinceMs - b.stream.waitsSinceMs)
+      .at(0)?.stream
+  }
+
+  #stream(projectId: string, content: Buffer, release: () => void): ReadableStream<Uint8Array> {
     let bytes = content
     let at = 0
     const end = () => {
       clearTimeout(timer)
+      this.#streams.delete(state)
       // The stream may outlive the response, so it lets the content go.
       bytes = EMPTY
       release()
     }
-    const timer = setTimeout(() => {
+    const abort = () => {
       end()
       controls?.error(new Error('the client read too slowly'))
-    }, this.#readMaxMs)
+    }
+    const state: Stream = { projectId, size: content.length, waitsSinceMs: this.#nowMs(), abort }
+    this.#streams.add(state)
+    const timer = setTimeout(abort, this.#readMaxMs)
     timer.unref()
     let controls: ReadableStreamDefaultController<Uint8Array> | undefined
     const stream = new ReadableStream<Uint8Array>(
@@ -127,7 +167,8 @@ export class HeldAnswers {
         start(controller) {
           controls = controller
         },
-        pull(controller) {
+        pull: (controller) => {
+          state.waitsSinceMs = this.#nowMs()
           if (at < bytes.length) {
             // The connection gets a copy of each piece, because it may keep the piece after the stream has ended.
             controller.enqueue(new Uint8Array(bytes.subarray(at, at + PIECE_BYTES)))
@@ -148,10 +189,7 @@ export class HeldAnswers {
 
 const EMPTY = Buffer.alloc(0)
 
-function hold(shares: MemoryShares, projectId: string, bytes: number): () => void {
-  if (bytes <= SMALL_BYTES) return () => {}
-  const release = shares.take(projectId, bytes)
-  if (release !== null) return release
+function crowded(): ApiError {
   const message = 'Too many large contents are read at once'
-  throw new ApiError(503, 'unavailable', message, { 'retry-after': String(RETRY_S) })
+  return new ApiError(503, 'unavailable', message, { 'retry-after': String(RETRY_S) })
 }

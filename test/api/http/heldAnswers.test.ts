@@ -33,6 +33,37 @@ test('a client that reads too slowly loses its response, and its share of the me
   await answers.body('a', MB, read)
 })
 
+test('if memory is needed, contents that nobody has read for 20 s lose their places, first those of the project with the most', async () => {
+  let nowMs = 0
+  const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
+  const open = async (projectId: string) => {
+    const stream = (await answers.body(projectId, MB, read)) as ReadableStream<Uint8Array>
+    return stream.getReader()
+  }
+  // A project that already holds memory gets at most half of the memory that others leave.
+  const greedy = [await open('a'), await open('a'), await open('a'), await open('a')]
+  const other = await open('b')
+  nowMs += 19_999
+  await greedy[0]!.read()
+  expect((await failure(answers.body('c', 4 * MB, read)))?.message).toMatch(/Too many large/)
+  nowMs += 1
+  const late = await answers.body('c', 4 * MB, read)
+  expect((await failure(greedy[1]!.read()))?.message).toMatch(/too slowly/)
+  for (const reader of [greedy[0]!, greedy[2]!, greedy[3]!, other]) {
+    expect((await reader.read()).value).toHaveLength(64 * 1024)
+  }
+  expect(late).toBeInstanceOf(ReadableStream)
+})
+
+test('a content that the process drops is no reason to refuse another content', async () => {
+  let nowMs = 0
+  const answers = new HeldAnswers({ totalBytes: 2 * MB, nowMs: () => nowMs })
+  await answers.body('a', 2 * MB, read)
+  expect((await failure(answers.body('b', MB, read)))?.message).toMatch(/Too many large/)
+  nowMs += 20_000
+  expect(await answers.body('b', MB, read)).toBeInstanceOf(ReadableStream)
+})
+
 test('a project that reads much large JSON must wait, while other projects and small responses do not count', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ nowMs: () => nowMs })
