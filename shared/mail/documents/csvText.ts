@@ -17,10 +17,13 @@ export function readCsv(bytes: Uint8Array): DocumentText {
   let cell = ''
   let start = 0
   let isQuoted = false
+  /** Tells whether the cell holds only blanks since `start`, so that a quote begins a quoted cell. */
+  let isBlank = true
   const endCell = (end: number) => {
     row.push(cellText(cell + text.slice(start, end)))
     cell = ''
     start = end + 1
+    isBlank = true
   }
   for (let at = 0; at <= text.length && !out.isFull; at++) {
     const letter = text[at]
@@ -31,7 +34,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
       // A doubled quote inside a quoted cell stands for one quote.
       if (text[at + 1] === '"') start = ++at
       else isQuoted = false
-    } else if (letter === '"' && text.slice(start, at).trim() === '' && cell === '') {
+    } else if (letter === '"' && isBlank && cell === '') {
       isQuoted = true
       start = at + 1
     } else if (letter === delimiter) endCell(at)
@@ -39,7 +42,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
       endCell(at)
       out.write(`${row.join('\t')}\n`)
       row = []
-    }
+    } else if (isBlank) isBlank = letter.trim() === ''
   }
   return out.done()
 }

@@ -42,15 +42,18 @@ export function kindOf(
 ): DocumentKind | null {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, SNIFFED_BYTES))
   const text = head.toString('latin1')
-  // A PDF may have other bytes before its header (ISO 32000-1, annex H).
-  if (text.slice(0, 1024).includes('%PDF-')) return 'pdf'
+  if (text.startsWith('%PDF-')) return 'pdf'
   if (text.startsWith('PK\x03\x04') || text.startsWith('PK\x05\x06')) return 'zip'
   if (text.startsWith('{\\rtf')) return 'rtf'
   // An OLE container contains an old Office file, or a newer Office document with a password.
   if (text.startsWith('\xd0\xcf\x11\xe0')) {
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }
-  if (!isText(head)) return null
+  const isReadable = isText(head)
+  // A PDF may have other bytes before its header (ISO 32000-1, annex H). A text may name the header of a PDF.
+  const isNamedPdf = endingOf(filename) === 'pdf' || /^application\/(?:x-)?pdf/i.test(contentType)
+  if (text.slice(0, 1024).includes('%PDF-') && (isNamedPdf || !isReadable)) return 'pdf'
+  if (!isReadable) return null
   if (/^(?:\xef\xbb\xbf)?\s{0,99}BEGIN:VCALENDAR/i.test(text)) return 'calendar'
   const type = contentType.toLowerCase()
   if (type === 'message/rfc822' || type === 'message/global') return 'mail'

@@ -4,6 +4,8 @@ import { decoderOf } from './plainText.ts'
 import { TextFlow } from './textFlow.ts'
 
 const GROUPS_MAX = 1_000
+/** Limits the bytes that stand in for one Unicode character. A greater number would hide the words after it. */
+const FALLBACK_MAX = 16
 /** Lists the destinations (groups with a name) of RTF 1.9.1 that do not appear on a page. */
 const UNREAD = new Set(
   'fonttbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore xmlnstbl listtable listoverridetable rsidtbl generator filetbl revtbl bkmkstart bkmkend template shpinst shprslt nonshppict mmathPr pgdsctbl'.split(
@@ -115,6 +117,8 @@ class RtfReader {
   }
 
   #openGroup(): void {
+    // The substitute for a Unicode character ends before a brace (RTF 1.9.1, "Unicode RTF").
+    this.#skipped = 0
     this.#depth++
     if (this.#depth > GROUPS_MAX) return
     this.#groups.push(this.#group)
@@ -122,6 +126,7 @@ class RtfReader {
   }
 
   #closeGroup(): void {
+    this.#skipped = 0
     if (this.#depth-- <= GROUPS_MAX) this.#group = this.#groups.pop() ?? this.#group
   }
 
@@ -149,7 +154,7 @@ class RtfReader {
     else if (word === 'ansicpg') this.#charset = number ?? 1252
     else if (word === 'deff') this.#defaultFont = number ?? 0
     else if (word === 'f') group.font = number ?? 0
-    else if (word === 'uc') group.fallback = number ?? 1
+    else if (word === 'uc') group.fallback = Math.min(Math.max(number ?? 1, 0), FALLBACK_MAX)
     else if (word === 'u') this.#unicode(number ?? 0)
     else if (word === 'v') group.ink.isHidden = isOn
     else if (word === 'deleted') group.isDeleted = isOn

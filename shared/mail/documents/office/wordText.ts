@@ -128,6 +128,9 @@ function wordVisitor(
    * table with further cells.
    */
   const grounds: Ink[] = []
+  /** Hold how many backgrounds are outside of each open table, and outside of each open cell. */
+  const tables: number[] = []
+  const cells: number[] = []
   const spans: number[] = []
   let skipped = 0
   let moved = 0
@@ -156,6 +159,11 @@ function wordVisitor(
       if (link !== null) link.text += text
     }
   }
+  /** Sets the one background of a table, a cell or a shape. @param at is the number of backgrounds outside of it. */
+  const setGround = (at: number, ink: Ink) => {
+    grounds.length = Math.min(grounds.length, at)
+    grounds.push(ink)
+  }
   const property = (name: string, attributes: Attributes) => {
     const paragraph = paragraphs.at(-1)
     const shape = shapes.at(-1)
@@ -164,13 +172,15 @@ function wordVisitor(
       const isStyled =
         name === 'fillRef' && attributeOf(attributes, 'idx') !== '0' && !shape.isClear
       // The reader does not know the colours of a theme, so the background of the words in such a shape is unknown.
-      if (isStyled || (inShapeProperties && FILLS.has(name))) grounds.push({ ground: null })
+      if (isStyled || (inShapeProperties && FILLS.has(name))) {
+        setGround(shape.grounds, { ground: null })
+      }
       if (inShapeProperties && name === 'solidFill') shape.isSolid = true
       if (shape.isSolid && name === 'srgbClr') {
         grounds[grounds.length - 1] = { ground: colourOf(attributeOf(attributes, 'val')) }
       }
     }
-    if (inCellProperties && name === 'shd') grounds.push(inkOf(name, attributes))
+    if (inCellProperties && name === 'shd') setGround(cells.at(-1) ?? 0, inkOf(name, attributes))
     if (inCellProperties && name === 'gridSpan') {
       spans[spans.length - 1] = Number(attributeOf(attributes, 'val') ?? 1)
     }
@@ -178,7 +188,7 @@ function wordVisitor(
     if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
       // The background of a cell in a table with a shaded style is unknown, because a table style may shade only some
       // cells.
-      grounds.push({ ground: null })
+      setGround(tables.at(-1) ?? 0, { ground: null })
     }
     if (paragraph === undefined) return
     if (paragraph.run !== null && inTextFill) {
@@ -210,7 +220,10 @@ function wordVisitor(
     br: () => put('\n'),
     cr: () => put('\n'),
     noBreakHyphen: () => put('-'),
-    tbl: () => flow.openTable(),
+    tbl: () => {
+      flow.openTable()
+      tables.push(grounds.length)
+    },
     tr: () => flow.openRow(),
     trPr: () => {
       inRowProperties = true
@@ -218,6 +231,7 @@ function wordVisitor(
     tc: () => {
       flow.openCell()
       spans.push(1)
+      cells.push(grounds.length)
       grounds.push({})
     },
     tcPr: () => {
@@ -255,7 +269,7 @@ function wordVisitor(
     moveFrom: () => void moved--,
     tbl: () => {
       flow.closeTable()
-      if (!flow.isInTable) grounds.length = 0
+      grounds.length = tables.pop() ?? 0
     },
     tr: () => flow.closeRow(),
     trPr: () => {
@@ -263,7 +277,7 @@ function wordVisitor(
     },
     tc: () => {
       flow.closeCell(spans.pop())
-      grounds.pop()
+      grounds.length = cells.pop() ?? 0
     },
     tcPr: () => {
       inCellProperties = false

@@ -38,6 +38,7 @@ describe('the service reads a CSV file', () => {
   test('a quote in a CSV cell stays in the text if the quote is not at the beginning of the cell', () => {
     expect(textOf('5" pipe,x')).toBe('5" pipe\tx')
     expect(textOf('"a" "b",c')).toBe('a "b"\tc')
+    expect(textOf('x "a,b" c')).toBe('x "a\tb" c')
   })
 
   test('text after a closing quote in a CSV file belongs to the same cell', () => {

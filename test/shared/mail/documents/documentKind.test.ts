@@ -49,9 +49,14 @@ describe('the service decides whether a file may contain text', () => {
 describe('the first bytes of a file tell its kind', () => {
   test('a file counts as a PDF if its first 1,024 bytes contain the PDF header', () => {
     expect(kind('%PDF-1.7')).toBe('pdf')
-    expect(kind(`${' '.repeat(1_019)}%PDF-`)).toBe('pdf')
+    expect(kind(`${' '.repeat(1_019)}%PDF-`, 'a.PDF')).toBe('pdf')
+    expect(kind(`${' '.repeat(1_019)}%PDF-`, '', 'application/pdf')).toBe('pdf')
+    expect(kind(`\x00\x01\x02\x03%PDF-`)).toBe('pdf')
     expect(kind(`${' '.repeat(1_020)}%PDF-`)).toBe('text')
-    expect(kind('PK\x03\x04%PDF-')).toBe('pdf')
+    expect(kind('PK\x03\x04%PDF-')).toBe('zip')
+    expect(kind('{\\rtf1 %PDF-')).toBe('rtf')
+    expect(kind('The header of such a file is %PDF-1.7.')).toBe('text')
+    expect(kind('Subject: %PDF-1.7\n\nPay 100.', 'a.eml')).toBe('mail')
   })
 
   test('a file counts as a zip archive if its first bytes are those of a filled or an empty archive', () => {

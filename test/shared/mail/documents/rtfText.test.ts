@@ -113,9 +113,18 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
   test('after a Unicode number in an RTF file, as many fallback characters are omitted as the group states', () => {
     expect(textOf('\\uc2\\u8364??a')).toBe('€a')
     expect(textOf('\\uc0\\u8364?a')).toBe('€?a')
-    expect(textOf('\\uc3\\u8364?{??}a')).toBe('€a')
+    expect(textOf('\\uc3\\u8364???a')).toBe('€a')
     expect(textOf('{\\uc0 }\\u8364?a')).toBe('€a')
     expect(textOf('\\uc0\\uc\\u8364?a')).toBe('€a')
+  })
+
+  test('the fallback characters of a Unicode number end at a brace, and are at most 16', () => {
+    expect(textOf('{\\b\\u8364}1500 due')).toBe('€1500 due')
+    expect(textOf('{\\u8364}{\\b 1500} due')).toBe('€1500 due')
+    expect(textOf('\\uc3\\u8364?{??}a')).toBe('€??a')
+    expect(textOf('{\\uc1000\\u8364}Cancel the order.')).toBe('€Cancel the order.')
+    expect(textOf(`\\uc1000\\u8364${'?'.repeat(16)}Cancel`)).toBe('€Cancel')
+    expect(textOf(`\\uc1000\\u8364${'?'.repeat(17)}Cancel`)).toBe('€?Cancel')
   })
 })
 

@@ -234,6 +234,20 @@ describe('the service reads a table of a Word document', () => {
     ])
   })
 
+  test('the background of a table inside a cell of a Word document ends with that table, and the background of the outer cell ends with the cell', () => {
+    const dark = '<w:shd w:fill="000000"/>'
+    const inner = table(row(cell(run('in'), '<w:shd w:fill="FFFF00"/>')))
+    const black = '<w:color w:val="000000"/>'
+    const outer = (next: string) => table(row(cell(run('a', WHITE) + inner, dark) + cell(next)))
+    expect(seen(outer(run('no', WHITE))).slice(1)).toEqual(['invisible-text'])
+    expect(seen(outer(run('TOTAL', black)))[0]).toContain('TOTAL')
+    const styles = '<w:style w:styleId="Dark"><w:shd w:fill="000000"/></w:style>'
+    const styled = table(`<w:tblPr><w:tblStyle w:val="Dark"/></w:tblPr>${row(cell(run('b')))}`)
+    expect(seen(table(row(cell(styled + p(run('no', WHITE))))), styles).slice(1)).toEqual([
+      'invisible-text',
+    ])
+  })
+
   test('if the style of a Word table has a background colour, the background of its cells counts as unknown', () => {
     const styles =
       '<w:style w:styleId="Dark"><w:shd w:fill="000000"/></w:style><w:style w:styleId="Plain"><w:shd w:fill="auto"/></w:style>'
