@@ -120,7 +120,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         const parts = { routes, clientAddress, usage }
         const admitted = await passGate(services, parts, request, socketAddress, state)
         const reader = readerOf(request)
-        if (reader !== null) services.answers.admitRead(reader)
+        if (reader !== null) services.loopTime.admit(reader)
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         response = (await admitted.shown?.(response)) ?? response
         // The handler has already made the change that the request asks for. An error at this point would hide the

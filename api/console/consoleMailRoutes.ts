@@ -1,7 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { findProject } from '../../sql/account/projects/projects.ts'
-import { findMessageHtml, listHtmlMessages } from '../../sql/mail/messages/messageHtml.ts'
+import { listHtmlMessages } from '../../sql/mail/messages/messageHtml.ts'
 import { listMessages } from '../../sql/mail/messages/messages.ts'
 import { readThreadDigests } from '../../sql/mail/messages/threadDigests.ts'
 import { searchMessages } from '../../sql/mail/search/searchMessages.ts'
@@ -93,9 +93,9 @@ export function consoleMailRoutes(services: Services) {
       '/messages/:messageId/html',
       async ({ params }) => {
         await refuseDeleted(params.projectId)
-        const found = await findMessageHtml(pool, services.blobs, params)
-        if (found === null) throw notFound('Message not found, or it has no HTML body')
-        return framedMail(found)
+        const framed = await framedMail(services, params)
+        if (framed === null) throw notFound('Message not found, or it has no HTML body')
+        return framed
       },
       {
         params: t.Composite([Project, MessageParams]),

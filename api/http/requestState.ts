@@ -4,6 +4,7 @@ import type { ConsoleSession } from '../../sql/account/people/consoleSessions.ts
 import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'
+import type { Reader } from './limits/loopTime.ts'
 
 /** Holds the state of one HTTP request. The steps of `app.ts` write the state of each request. */
 export type RequestState = {
@@ -84,13 +85,14 @@ export const mayWrite = (request: Request): boolean =>
   request.method !== 'GET' && request.method !== 'HEAD' && !stateOf(request).onlyReads
 
 /**
- * Returns the project or the platform key that a read of data counts towards. Returns null for a request that may change
- * data. Also returns null for a request without a key, because such a request reads only public documents.
+ * Returns the project or the platform key that a read of data counts towards, with the route of the read. Returns null
+ * for a request that may change data. Also returns null for a request without a key, because such a request reads only
+ * public documents.
  */
-export function readerOf(request: Request): string | null {
-  const { identity } = stateOf(request)
-  if (identity === null || mayWrite(request)) return null
-  return identity.projectId ?? identity.keyId
+export function readerOf(request: Request): Reader | null {
+  const { identity, route } = stateOf(request)
+  if (identity === null || route === null || mayWrite(request)) return null
+  return { sharer: identity.projectId ?? identity.keyId, route: route.path }
 }
 
 /** Returns the identity of the API key that an HTTP request carries. */

@@ -21,6 +21,7 @@ import { type CredentialRead, readCredentials } from '../../sql/vault/credential
 import { createExports } from '../account/exports.ts'
 import { createApp } from '../app.ts'
 import { startEventFeed } from '../events/eventFeed.ts'
+import { RecentReviews } from '../mail/approval/recentReviews.ts'
 import { createSearches } from '../mail/messages/searches.ts'
 import { createMetrics } from '../operations/metrics.ts'
 import { createOfferKey } from '../till/payments/challenge.ts'
@@ -29,6 +30,7 @@ import { createTillBatchers } from '../till/payments/tillBatchers.ts'
 import { ApiError, errorResponse } from './errors.ts'
 import { sendLargeAtOnce } from './finish.ts'
 import { HeldAnswers } from './limits/heldAnswers.ts'
+import { LoopTime } from './limits/loopTime.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
 import { mayWrite, readerOf, stateOf } from './requestState.ts'
@@ -158,6 +160,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: metrics.blobRequest })
   const blobs = createBlobs(pool, objectStore)
   const answers = new HeldAnswers()
+  const loopTime = new LoopTime()
   const exports = createExports({ pool: poolOf(' (export)', EXPORTS_MAX + 1), blobs }, log)
   const master = masterKeys(config)
   const keyring = createKeyringSource(master)
@@ -170,6 +173,8 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       keys,
       blobs,
       answers,
+      loopTime,
+      reviews: new RecentReviews(),
       searches,
       reads,
       messages,
@@ -203,7 +208,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
         inFlight++
         try {
           const answered = await app(request, self.requestIP(request)?.address ?? '')
-          const response = await heldAnswer(answers, request, answered)
+          const response = await heldAnswer({ answers, loopTime }, request, answered)
           if (draining) response.headers.set('connection', 'close')
           return response
         } finally {
@@ -246,11 +251,18 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
  * Holds the memory of a large response to a read until the client has read the response. A response to a change is not
  * held, because a refusal would hide a change that was made.
  */
-async function heldAnswer(answers: HeldAnswers, request: Request, answered: Response) {
-  const sharer = readerOf(request)
-  if (sharer === null) return await sendLargeAtOnce(answered)
+async function heldAnswer(
+  { answers, loopTime }: { answers: HeldAnswers; loopTime: LoopTime },
+  request: Request,
+  answered: Response,
+) {
+  const reader = readerOf(request)
+  if (reader === null) return await sendLargeAtOnce(answered)
   try {
-    return await sendLargeAtOnce(answered, (bytes) => answers.json(sharer, bytes))
+    return await sendLargeAtOnce(answered, (bytes) => {
+      loopTime.countJson(reader, bytes.length)
+      return answers.body(reader.sharer, bytes.length, async () => bytes)
+    })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const refused = errorResponse(error)

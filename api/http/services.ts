@@ -17,10 +17,12 @@ import type { NewClaim, WantedGrant } from '../../sql/till/settle/claims.ts'
 import type { CredentialRead, SealedRead } from '../../sql/vault/credentialReads.ts'
 import type { Exports } from '../account/exports.ts'
 import type { EventFeed } from '../events/eventFeed.ts'
+import type { RecentReviews } from '../mail/approval/recentReviews.ts'
 import type { Searches } from '../mail/messages/searches.ts'
 import type { Metrics } from '../operations/metrics.ts'
 import type { OfferCounts } from '../till/payments/offerCounts.ts'
 import type { HeldAnswers } from './limits/heldAnswers.ts'
+import type { LoopTime } from './limits/loopTime.ts'
 import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -39,6 +41,10 @@ export type Services = {
   blobs: Blobs
   /** Limits the memory of large contents until the clients have read them. */
   answers: HeldAnswers
+  /** Keeps the reviews of held mails that people have read last. */
+  reviews: RecentReviews
+  /** Shares the time of the event loop between the costly reads of projects. */
+  loopTime: LoopTime
   searches: Searches
   /** Runs reads of lists on a replica if the service has a replica. */
   reads: Reads

@@ -28,9 +28,9 @@ export function approvalHtml({
   note: string | undefined
 }): string {
   const { page, pages, sections, obstacles, seal, sha256 } = review
-  const isLast = page === pages
+  const canApprove = page === pages && obstacles.length === 0
   const actions = [
-    isLast && obstacles.length === 0
+    canApprove
       ? '<button name="decision" value="approve" class="button primary">Approve and send</button>'
       : '',
     '<button name="decision" value="reject" class="button danger">Reject</button>',
@@ -44,14 +44,18 @@ ${obstacles.length === 0 ? '' : obstacleHtml(obstacles)}
 ${page === 1 && review.hasHtml ? FRAME : ''}
 ${sections.map(sectionHtml).join('\n')}
 </section>
-${isLast ? '' : `<p><a class="button primary" href="?page=${page + 1}&amp;seen=${seal}">Read page ${page + 1} of ${pages}</a></p>`}
+${page === pages ? '' : `<p><a class="button primary" href="?page=${page + 1}&amp;seen=${seal}">Read page ${page + 1} of ${pages}</a></p>`}
 <form method="post" class="panel"><input type="hidden" name="sha256" value="${sha256}"><input type="hidden" name="seen" value="${seal}">
 <div class="field"><label for="reason">Reason for a rejection</label>
 <textarea id="reason" name="reason" rows="3" maxlength="${REASON_MAX_LENGTH}"></textarea></div>
+${canApprove ? TRUST : ''}
 <div class="actions">${actions.join('\n')}</div>
 </form>`,
   )
 }
+
+/** Asks whether the approval also covers later mail, because the policy `approve-new` holds only mail to new recipients. */
+const TRUST = `<label class="check"><input type="checkbox" name="trust" value="recipients" checked> Under the policy approve-new, later mail to these recipients, also to those of Bcc, leaves without your approval</label>`
 
 const obstacleHtml = (obstacles: readonly string[]): string =>
   `<div class="notice bad" role="alert"><p>This mail cannot be approved here, because it cannot be shown whole:</p>
@@ -80,7 +84,9 @@ export function paymentHtml({
   const rows: [string, string][] = [
     ['Amount', `${terms?.amountUsdc} USDC`],
     ['Host', purchase.host],
-    ['Request', `${purchase.method} ${purchase.path}`],
+    ['Request, without its query and body', `${purchase.method} ${purchase.path}`],
+    ['Tool, chosen by the agent', purchase.tool ?? 'none'],
+    ['Credential that the request uses', purchase.credential ?? 'none'],
     ['Payee', terms?.payTo ?? ''],
     ['Chain', terms?.network ?? ''],
     ['Resource, in the words of the seller', terms?.resource ?? 'none'],

@@ -10,7 +10,6 @@ import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import { findApprovalLink, useApprovalLink } from '../../../sql/account/approvalLinks.ts'
 import { type ApprovalKind, findApproval } from '../../../sql/account/approvals.ts'
 import type { Actor } from '../../../sql/account/audit.ts'
-import { findMessageHtml } from '../../../sql/mail/messages/messageHtml.ts'
 import { ApiError } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
 import { personPage, sayingHtml } from '../../http/personPage.ts'
@@ -29,6 +28,7 @@ const Form = t.Object({
   decision: t.Union([t.Literal('approve'), t.Literal('reject')]),
   sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
   seen: t.Optional(t.String({ maxLength: 100 })),
+  trust: t.Optional(t.Literal('recipients')),
   // A browser counts a line end of a text field as one character. The browser sends this line end as two characters
   // (HTML standard, §4.10.22.7).
   reason: t.Optional(t.String({ maxLength: 2 * REASON_MAX_LENGTH })),
@@ -104,14 +104,11 @@ async function show(
 async function htmlPart(services: Services, { wanted, used }: Open): Promise<Response> {
   const held = await readHeldRequest(services, wanted)
   const { projectId } = wanted
-  const found =
+  const framed =
     used || held.state !== 'waiting' || held.message === null
       ? null
-      : await findMessageHtml(services.pool, services.blobs, {
-          projectId,
-          messageId: held.message.messageId,
-        })
-  return found === null ? personPage(sayingHtml('Nothing here', GONE), 404) : framedMail(found)
+      : await framedMail(services, { projectId, messageId: held.message.messageId })
+  return framed ?? personPage(sayingHtml('Nothing here', GONE), 404)
 }
 
 /**
@@ -170,7 +167,7 @@ async function act(
       ? ({
           state: 'approved',
           hash: Buffer.from(form.sha256, 'hex'),
-          trust: 'recipients',
+          trust: form.trust ?? 'none',
         } as const)
       : ({ state: 'rejected', reason: reasonOf(form) } as const)
   const again = (note: string) => pageOf(services, open, { note })

@@ -17,10 +17,31 @@ const PAGE_STYLE =
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
 
 /**
+ * Sets the maximum number of characters of the HTML of a mail that the console draws. HTML of six million characters
+ * blocked the process for five seconds.
+ */
+const HTML_MAX_CHARS = 500_000
+/**
+ * Sets the maximum number of characters of all inline images of one page together. A mail can use one image many
+ * thousand times, and each use has a copy of the image.
+ */
+const IMAGES_MAX_CHARS = 12 * 1024 * 1024
+
+const page = (body: string): string =>
+  `<!doctype html><html lang="und"><head><meta charset="utf-8"><title>Message</title><style>${PAGE_STYLE}</style></head><body>${body}</body></html>`
+
+/**
  * Returns the HTML of a mail with its inline images as a page, which the console shows in a frame. In place of a remote
- * image, the page shows the alt text of the image.
+ * image, the page shows the alt text of the image. If the images are too large together, the page shows only the first
+ * images. In place of HTML that is too long, the page shows a sentence.
  */
 export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
+  if (html.length > HTML_MAX_CHARS) {
+    return page(
+      '<p>The HTML of this mail is too long for this page. Read the text, or save the mail.</p>',
+    )
+  }
+  let room = IMAGES_MAX_CHARS
   const carried = new Map(
     images.map(({ contentId, contentType, bytes }) => [
       contentId.replace(/^<|>$/g, ''),
@@ -48,12 +69,14 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
       element(element) {
         const source = element.getAttribute('src') ?? ''
         const own = /^cid:/i.test(source) ? carried.get(decodeLoosely(source.slice(4))) : undefined
-        if (own !== undefined) element.setAttribute('src', own)
-        else if (!/^data:image\//i.test(source)) element.removeAttribute('src')
+        if (own !== undefined && own.length <= room) {
+          room -= own.length
+          element.setAttribute('src', own)
+        } else if (!/^data:image\//i.test(source)) element.removeAttribute('src')
       },
     })
     .transform(html)
-  return `<!doctype html><html lang="und"><head><meta charset="utf-8"><title>Message</title><style>${PAGE_STYLE}</style></head><body>${cleaned}</body></html>`
+  return page(cleaned)
 }
 
 function decodeLoosely(text: string): string {

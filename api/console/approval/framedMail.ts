@@ -1,3 +1,5 @@
+import { findMessageHtml, findMessageHtmlSize } from '../../../sql/mail/messages/messageHtml.ts'
+import type { Services } from '../../http/services.ts'
 import { framedHtml } from './framedHtml.ts'
 
 /**
@@ -9,9 +11,28 @@ const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'self'; sandbox"
 
-/** Returns the HTTP response with the HTML of a mail, which the approval page shows in a frame. */
-export const framedMail = (mail: Parameters<typeof framedHtml>[0]): Response =>
-  new Response(framedHtml(mail), {
+/** The page of a mail needs about this many times the memory of the mail’s HTML and images. */
+const COPIES = 3
+
+/**
+ * Returns the HTTP response with the HTML of a mail, which the console and the approval page show in a frame. @returns
+ * null if the message does not exist or has no HTML body. @throws {ApiError} 429 or 503 if the project reads too much.
+ */
+export async function framedMail(
+  { pool, blobs, answers, loopTime }: Services,
+  about: { projectId: string; messageId: string },
+): Promise<Response | null> {
+  const reader = { sharer: about.projectId, route: 'a mail in a frame' }
+  loopTime.admit(reader)
+  const size = await findMessageHtmlSize(pool, about)
+  if (size === null) return null
+  const html = await answers.during(about.projectId, size * COPIES, async () => {
+    const mail = await findMessageHtml(pool, blobs, about)
+    return mail === null ? null : Buffer.from(loopTime.run(reader, () => framedHtml(mail)))
+  })
+  if (html === null) return null
+  const body = await answers.body(about.projectId, html.length, async () => html)
+  return new Response(body, {
     headers: {
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy': MAIL_POLICY,
@@ -21,3 +42,4 @@ export const framedMail = (mail: Parameters<typeof framedHtml>[0]): Response =>
       'cross-origin-resource-policy': 'same-origin',
     },
   })
+}

@@ -1,4 +1,3 @@
-import { CpuBudget } from '../../../shared/fair/cpuBudget.ts'
 import { MemoryShares } from '../../../shared/fair/memoryShares.ts'
 import { ApiError } from '../errors.ts'
 
@@ -21,18 +20,6 @@ export const SMALL_BYTES = 256 * 1024
 /** Sets the number of bytes that a stream hands to the connection at a time. */
 const PIECE_BYTES = 64 * 1024
 const RETRY_S = 2
-/**
- * Estimates the milliseconds for which a JSON response of one megabyte occupies the event loop of the process. 200 lists
- * of 8 MB took 56 s.
- */
-const JSON_MS_PER_MB = 35
-/**
- * Limits the time of the event loop for the large JSON responses of one project. A project may use `burstMs` at once,
- * and then gets `perSecondMs` back in each second. Without this limit, the lists of one key would use nearly the whole
- * time of the event loop.
- */
-const JSON_BUDGET = { burstMs: 5_000, perSecondMs: 100 }
-
 /** Describes a content that a client is reading. */
 type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
 
@@ -47,7 +34,6 @@ export class HeldAnswers {
   readonly #streams = new Set<Stream>()
   readonly #readMaxMs: number
   readonly #nowMs: () => number
-  readonly #jsonBudget: CpuBudget
   /** Gives back the memory of a response that nobody has read and that the process has dropped. */
   readonly #dropped = new FinalizationRegistry<() => void>((release) => release())
 
@@ -59,29 +45,6 @@ export class HeldAnswers {
     this.#shares = new MemoryShares(totalBytes)
     this.#readMaxMs = readMaxMs
     this.#nowMs = nowMs
-    this.#jsonBudget = new CpuBudget(JSON_BUDGET, nowMs)
-  }
-
-  /**
-   * Refuses a read before its work begins, if the project has read too much JSON. @throws {ApiError} 429 with the time
-   * until the project may read again.
-   */
-  admitRead(projectId: string): void {
-    const delayMs = this.#jsonBudget.delayMs(projectId)
-    if (delayMs === 0) return
-    const message = 'Too many large responses: read smaller pages or wait'
-    throw new ApiError(429, 'rate_limited', message, {
-      'retry-after': String(Math.ceil(delayMs / 1_000)),
-    })
-  }
-
-  /**
-   * Counts a large JSON response towards the time of the project, and holds the memory of the response until the client
-   * has read it. @throws {ApiError} 503 if the project already holds its share of the memory.
-   */
-  async json(projectId: string, bytes: Buffer) {
-    this.#jsonBudget.charge(projectId, (bytes.length / (1024 * 1024)) * JSON_MS_PER_MB)
-    return await this.body(projectId, bytes.length, async () => bytes)
   }
 
   /**

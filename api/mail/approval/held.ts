@@ -5,7 +5,7 @@ import { findProject } from '../../../sql/account/projects/projects.ts'
 import type { Queryable } from '../../../sql/db.ts'
 import { editHeld } from '../../../sql/mail/approval/editHeld.ts'
 import { decideHeld, type HeldDecision } from '../../../sql/mail/approval/heldMails.ts'
-import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
+import { heldBytes, heldHash, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
 import { findRawSize } from '../../../sql/mail/messages/attachments.ts'
 import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
 import { ApiError, badRequest, conflict, notFound, originalGone } from '../../http/errors.ts'
@@ -59,11 +59,11 @@ export async function readHeldRequest(
 ): Promise<Static<typeof HeldRequest>> {
   const approval = await requested(services, wanted)
   const about = { projectId: wanted.projectId, messageId: approval.subject }
-  // Another owner may edit the mail between both reads. Therefore the bytes are read first. The answer then has the hash
-  // of the earlier bytes, and the service refuses an approval with this hash.
-  const composed = await heldBytes(services, about)
+  // Another owner may edit the mail between both reads. Therefore the hash is read first. The answer then has the hash of
+  // the earlier bytes, and the service refuses an approval with this hash.
+  const stored = await heldHash(services, about)
   const mails = await readHeldMails(services.pool, about.projectId, [about.messageId], WHOLE_CHARS)
-  const hash = composed?.hash ?? approval.contentHash
+  const hash = stored ?? approval.contentHash
   return toHeldRequest(approval, mails.get(about.messageId), hash)
 }
 

@@ -3,8 +3,13 @@ import { calendarMethod } from '../../../shared/mail/compose/sentAttachment.ts'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { type Review, reviewOf, type Section } from '../../../shared/mail/review/review.ts'
 import { findApproval } from '../../../sql/account/approvals.ts'
-import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
-import { findAttachment } from '../../../sql/mail/messages/attachments.ts'
+import {
+  type HeldMail,
+  heldBytes,
+  heldHash,
+  readHeldMails,
+} from '../../../sql/mail/approval/heldReads.ts'
+import { findAttachment, findRawSize } from '../../../sql/mail/messages/attachments.ts'
 import { conflict, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
@@ -62,17 +67,14 @@ export async function readReviewPage(
   const approval = await findApproval(services.pool, approvalId)
   if (approval?.projectId !== projectId) throw notFound('Request not found')
   const about = { projectId, messageId: approval.subject }
-  const before = await heldBytes(services, about)
+  const hash = await heldHash(services, about)
   const mails = await readHeldMails(services.pool, projectId, [about.messageId], WHOLE_CHARS)
   const mail = mails.get(about.messageId)
-  if (before === null || mail === undefined) throw notFound('Message not found')
-  const sha256 = before.hash.toString('hex')
-  const { pages, obstacles }: Review = reviewOf({
-    ...mail,
-    bytes: before.bytes,
-    sendAt: mail.sendAt?.toISOString() ?? null,
-    invitations: await readInvitations(services, { ...about, attachments: mail.attachments }),
-  })
+  if (hash === null || mail === undefined) throw notFound('Message not found')
+  const sha256 = hash.toString('hex')
+  const review = await reviewed(services, { projectId, mail, sha256 })
+  if (review === null) throw conflict('The mail changed meanwhile: read it again')
+  const { pages, obstacles } = review
   const { seal, isSeal } = services.pageSeals
   const wanted = Number(asked)
   const isNext =
@@ -88,6 +90,49 @@ export async function readReviewPage(
     seal: seal({ approvalId, sha256, page: isWhole ? ALL_PAGES : page }),
     hasHtml: mail.html !== null,
   }
+}
+
+/**
+ * Returns the review of a held mail. @returns null if the bytes of the mail have changed since the hash was read.
+ * @throws {ApiError} 429 if the reviews of the project have taken too much time.
+ */
+async function reviewed(
+  services: Services,
+  { projectId, mail, sha256 }: { projectId: string; mail: HeldMail; sha256: string },
+): Promise<Review | null> {
+  const { messageId, bcc, refused } = mail
+  const sendAt = mail.sendAt?.toISOString() ?? null
+  const key = JSON.stringify([projectId, messageId, sha256, bcc, refused, sendAt])
+  return await services.reviews.of(key, async () => {
+    const reader = { sharer: projectId, route: 'the review of a held mail' }
+    services.loopTime.admit(reader)
+    const about = { projectId, messageId }
+    const head = await readHead(services, about)
+    if (head?.sha256 !== sha256) return null
+    const { attachments } = mail
+    const invitations = await readInvitations(services, { ...about, attachments })
+    return services.loopTime.run(reader, () =>
+      reviewOf({ ...mail, bytes: head.bytes, sendAt, invitations }),
+    )
+  })
+}
+
+/**
+ * Returns the header of a held mail with the SHA-256 of all its bytes. The process holds the bytes of the mail only for
+ * the time of this read.
+ */
+async function readHead(
+  services: Services,
+  about: { projectId: string; messageId: string },
+): Promise<{ bytes: Buffer; sha256: string } | null> {
+  const size = (await findRawSize(services.pool, about.projectId, about.messageId)) ?? 0
+  return await services.answers.during(about.projectId, size, async () => {
+    const held = await heldBytes(services, about)
+    if (held === null) return null
+    const end = held.bytes.indexOf('\r\n\r\n')
+    const bytes = Buffer.from(held.bytes.subarray(0, end === -1 ? held.bytes.length : end + 4))
+    return { bytes, sha256: held.hash.toString('hex') }
+  })
 }
 
 /**

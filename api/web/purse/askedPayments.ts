@@ -73,10 +73,13 @@ function decide(
       facts([
         ['Amount', `${terms?.amountUsdc ?? '–'} USDC`],
         ['Host', purchase.host],
-        ['Request', `${purchase.method} ${purchase.path}`],
+        ['Request, without its query and body', `${purchase.method} ${purchase.path}`],
+        ['Tool, chosen by the agent', purchase.tool ?? 'none'],
+        ['Credential that the request uses', purchase.credential ?? 'none'],
         ['Payee', h('code', { class: 'long' }, terms?.payTo ?? '–')],
         ['Chain', terms?.network ?? '–'],
-        ['Seller’s words', terms?.description ?? terms?.resource ?? 'none'],
+        ['Seller’s resource', terms?.resource ?? 'none'],
+        ['Seller’s description', terms?.description ?? 'none'],
         ['Agent’s words', purchase.why ?? 'none'],
       ]),
       h(

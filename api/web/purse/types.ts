@@ -40,6 +40,8 @@ export type Purchase = {
   host: string
   path: string
   method: string
+  tool: string | null
+  credential: string | null
   status: number | null
   why: string | null
   terms: {

@@ -5,6 +5,7 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 import { composedMail, type MailStores } from '../outbound/composedMails.ts'
 import { findOutboundContent } from '../outbound/outboundMails.ts'
+import { storedHash } from './heldMails.ts'
 
 /** Describes the held mail of an approval request. */
 export type HeldMail = {
@@ -45,6 +46,22 @@ export async function readHeldMails(
     [projectId, messageIds.map(messageIdHash), textMax],
   )
   return new Map(rows.map((row) => [row.messageId, row]))
+}
+
+/**
+ * Returns the SHA-256 of the bytes that the service will send for a held mail. The function reads the bytes only if the
+ * service has not composed them yet, because a mail can have 35 MB. @returns null if the held mail is deleted.
+ */
+export async function heldHash(
+  stores: MailStores,
+  about: { projectId: string; messageId: string },
+): Promise<Buffer | null> {
+  const { rows } = await stores.pool.query<{ row: string }>(
+    `select row from messages where project_id = $1 and message_id_hash = $2 and raw_id is not null`,
+    [about.projectId, messageIdHash(about.messageId)],
+  )
+  const stored = rows[0] === undefined ? null : await storedHash(stores.pool, rows[0].row)
+  return stored ?? (await heldBytes(stores, about))?.hash ?? null
 }
 
 /**

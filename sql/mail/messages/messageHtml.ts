@@ -23,6 +23,27 @@ const INLINE_BYTES_MAX = 8 * 1024 * 1024
 const INLINE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
 /**
+ * Returns the number of bytes of the HTML body of a message and of its images. @returns null if the message does not
+ * exist or has no HTML body.
+ */
+export async function findMessageHtmlSize(
+  db: Queryable,
+  { projectId, messageId }: { projectId: string; messageId: string },
+): Promise<number | null> {
+  const { rows } = await db.query<{ size: number }>({
+    name: 'find-message-html-size',
+    text: `
+      select octet_length(html_body) + least(${INLINE_BYTES_MAX}, coalesce((
+               select sum((d ->> 'size')::bigint) from jsonb_array_elements(attachments) d
+               where d ->> 'contentId' is not null and lower(d ->> 'contentType') = any ($3)
+             ), 0))::int as size
+      from messages where project_id = $1 and message_id_hash = $2 and html_body is not null`,
+    values: [projectId, messageIdHash(messageId), INLINE_TYPES],
+  })
+  return rows[0]?.size ?? null
+}
+
+/**
  * Returns the HTML body of a message with its inline images. @returns null if the message does not exist or has no HTML
  * body.
  */

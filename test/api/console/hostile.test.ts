@@ -215,6 +215,22 @@ test('the console shows an inline image of a mail and does not fetch a remote im
   expect(shown).not.toContain('cid:')
 })
 
+test('the console shows each inline image of a mail, but not so often that the page becomes huge', () => {
+  const images = [{ contentId: 'a', contentType: 'image/png', bytes: Buffer.alloc(90_000) }]
+  const shown = framedHtml({ html: '<img src=cid:a>'.repeat(10_000), images })
+  expect(shown.split('src="data:')).toHaveLength(1 + Math.floor((12 * 1024 * 1024) / 120_022))
+  expect(shown.length).toBeLessThan(13 * 1024 * 1024)
+})
+
+test('the console does not draw HTML of more than 500,000 characters', () => {
+  const start = '<p>Read me</p>'
+  const whole = start + ' '.repeat(500_000 - start.length)
+  expect(framedHtml({ html: whole, images: [] })).toContain('Read me')
+  const shown = framedHtml({ html: `${whole} `, images: [] })
+  expect(shown).not.toContain('Read me')
+  expect(shown).toContain('too long for this page')
+})
+
 test('the code of the console page never parses markup, and has no inline styles or scripts', () => {
   const folder = join(import.meta.dir, '../../../api/web')
   const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) =>

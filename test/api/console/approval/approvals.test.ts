@@ -244,6 +244,23 @@ describe('the link in a notification mail opens the approval page', () => {
     await untilStatus(agent, messageId, decided.state === 'approved' ? 'sent' : 'rejected')
   })
 
+  test('the approval form asks whether later mail to the same recipients needs an approval, and the choice holds', async () => {
+    for (const trusted of [true, false]) {
+      const agent = await noticed('approve-new')
+      const to = `${trusted ? 'known' : 'new'}@example.com`
+      const { messageId } = await sendMail(agent, { ...letter('First'), to: [to] })
+      const link = await linkOf(agent, messageId)
+      const html = await (await fetch(link)).text()
+      expect(html).toContain('name="trust" value="recipients" checked')
+      const { sha256 } = await requestOf(service, agent, messageId)
+      const fields = { decision: 'approve', sha256, seen: await sealOf(link) }
+      await decideBy(link, trusted ? { ...fields, trust: 'recipients' } : fields)
+      await untilStatus(agent, messageId, 'sent')
+      const later = await sendMail(agent, { ...letter('Later'), to: [to] })
+      await untilStatus(agent, later.messageId, trusted ? 'sent' : 'held')
+    }
+  })
+
   test('the approval form rejects a mail with a reason, and an expired, withdrawn or wrong approval link decides nothing', async () => {
     const agent = await noticed()
     const [first, second, third] = [

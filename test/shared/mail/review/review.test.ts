@@ -160,6 +160,26 @@ describe('the review of a mail is split into pages', () => {
     expect(review.pages[0]!.map(({ title }) => title)).toEqual(['Text'])
   })
 
+  test('a text beside an HTML part cannot be approved if the comparison of both would take too long', () => {
+    const obstacles = (text: number, html: number | null) =>
+      reviewOf(letter({ text: 'x'.repeat(text), html: html === null ? null : 'y'.repeat(html) }))
+        .obstacles
+    const fault = `the text beside the HTML part has more than ${HTML_MAX_CHARS} characters`
+    expect(obstacles(HTML_MAX_CHARS, 10)).toEqual([])
+    expect(obstacles(HTML_MAX_CHARS + 1, 10)).toEqual([fault])
+    expect(obstacles(HTML_MAX_CHARS + 1, null)).toEqual([])
+    expect(obstacles(20 * PAGE_CHARS - 9, 10)).toEqual([PAGES_FAULT])
+  })
+
+  test('invisible characters and blank lines count with their signs, and no sign or line is lost between two parts', () => {
+    const invisible = '\u200b'.repeat(20_000)
+    expect(pages(invisible).flat().map(wordsOf).join('')).toBe('⟨U+200B⟩'.repeat(20_000))
+    const hidden = reviewOf(letter({ text: '\u200b'.repeat(20 * PAGE_CHARS) }))
+    expect([hidden.pages.length, hidden.obstacles]).toEqual([1, [PAGES_FAULT]])
+    const lines = `${'x'.repeat(999)}\r\n`.repeat(200)
+    expect(pages(lines).flat().map(wordsOf).join('')).toBe(lines.replaceAll('\r\n', '\n'))
+  })
+
   test('each approval page has up to 50,000 characters, and all pages together contain each character once', () => {
     expect(lengths('x'.repeat(PAGE_CHARS))).toEqual([PAGE_CHARS])
     expect(lengths('x'.repeat(PAGE_CHARS + 1))).toEqual([PAGE_CHARS, 1])

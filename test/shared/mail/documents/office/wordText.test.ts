@@ -243,7 +243,7 @@ describe('the service reads a table of a Word document', () => {
     expect(seen(outer(run('TOTAL', black)))[0]).toContain('TOTAL')
     const styles = '<w:style w:styleId="Dark"><w:shd w:fill="000000"/></w:style>'
     const styled = table(`<w:tblPr><w:tblStyle w:val="Dark"/></w:tblPr>${row(cell(run('b')))}`)
-    expect(seen(table(row(cell(styled + p(run('no', WHITE))))), styles).slice(1)).toEqual([
+    expect(seen(table(row(cell(styled + p(run('no', WHITE))))), { styles }).slice(1)).toEqual([
       'invisible-text',
     ])
   })

@@ -1,0 +1,46 @@
+import { expect, test } from 'bun:test'
+import { RecentReviews } from '../../../../api/mail/approval/recentReviews.ts'
+
+const reviewOf = (chars: number) => ({
+  pages: [[{ title: 'Text', pieces: [{ text: 'x'.repeat(chars) }] }]],
+  obstacles: [],
+})
+
+/** Creates kept reviews, and a list of the keys whose reviews were made. */
+function start() {
+  const reviews = new RecentReviews()
+  const made: string[] = []
+  const read = (key: string, chars = 1_500_000) =>
+    reviews.of(key, async () => {
+      made.push(key)
+      return reviewOf(chars)
+    })
+  return { reviews, made, read }
+}
+
+test('a review is made once while people read its pages', async () => {
+  const { made, read } = start()
+  const first = await read('a')
+  expect(await read('a')).toBe(first)
+  await read('b')
+  expect(await read('a')).toBe(first)
+  expect(made).toEqual(['a', 'b'])
+})
+
+test('the reviews that were read the longest ago are forgotten, and a single long review is kept', async () => {
+  const { made, read } = start()
+  for (const key of ['a', 'b', 'a', 'c', 'a', 'b']) await read(key)
+  expect(made).toEqual(['a', 'b', 'c', 'b'])
+  await read('long', 5_000_000)
+  await read('long')
+  expect(made.slice(4)).toEqual(['long'])
+  await read('a')
+  expect(made.slice(5)).toEqual(['a'])
+})
+
+test('a mail without a review is asked for again', async () => {
+  const { reviews, read, made } = start()
+  expect(await reviews.of('a', async () => null)).toBeNull()
+  expect(await read('a')).not.toBeNull()
+  expect(made).toEqual(['a'])
+})
