@@ -35,31 +35,6 @@ const blockSchema = z.object({
 /** Describes the header of a block. The time of the block is in Unix seconds, and its base fee is in wei per gas. */
 export type Block = z.output<typeof blockSchema>
 
-const logSchema = z.object({
-  address: hex,
-  topics: z.array(hex),
-  data: hex,
-  logIndex: quantity,
-})
-
-const receiptSchema = z.object({
-  transactionHash: hex,
-  status: quantity,
-  blockNumber: quantity,
-  blockHash: hex,
-  gasUsed: quantity,
-  effectiveGasPrice: quantity.optional(),
-  // Only Base reports `l1Fee`, which is the cost of storing the data of a transaction on Ethereum.
-  l1Fee: quantity.nullish(),
-  logs: z.array(logSchema),
-})
-
-export type Receipt = z.output<typeof receiptSchema>
-
-/** Returns the cost of a transaction in wei. Returns `null` if the node does not state the cost. */
-export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | null =>
-  effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
-
 const eventSchema = z.object({
   topics: z.array(hex).min(3),
   transactionHash: hex,
@@ -159,23 +134,6 @@ export async function readWallets(
 /** Returns the priority fee for block builders, in wei per gas, as the chain node suggests it. */
 export async function readTip(rpc: Rpc): Promise<bigint> {
   return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
-}
-
-/**
- * Returns the transaction receipts in the order of `hashes`, with `null` for a hash without a receipt. Reads each
- * transaction receipt only once.
- */
-export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
-  const distinct = [...new Set(hashes)]
-  const answers = await rpc.batch(
-    distinct.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
-  )
-  const receipts = answers.map((answer) => {
-    const result = resultOf(answer, 'eth_getTransactionReceipt')
-    return result === null ? null : read(receiptSchema, result, 'eth_getTransactionReceipt')
-  })
-  const byHash = new Map(distinct.map((hash, n) => [hash, receipts[n] ?? null]))
-  return hashes.map((hash) => byHash.get(hash) ?? null)
 }
 
 /**

@@ -3,7 +3,7 @@ import type { ReceiptKey } from '../../../shared/till/receiptKey.ts'
 import type { RefundFacts } from '../../../sql/purse/refunds/refundFacts.ts'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import type { Settlement } from '../../../sql/till/settle/settlements.ts'
-import type { Receipt } from './chain.ts'
+import type { Receipt } from './transactionReceipts.ts'
 
 /**
  * Returns the settlement of a payment, with its signed receipt. The caller of `settlementOf` has already checked the

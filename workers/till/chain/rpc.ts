@@ -12,6 +12,9 @@ export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
 
+/** Reports that the RPC node did not respond in time. A request with fewer calls may be in time. */
+export class RpcTimeout extends RpcTrouble {}
+
 const REST_SECONDS = 1
 const REST_MAX_SECONDS = 60
 
@@ -147,9 +150,9 @@ async function request(
     if (error instanceof RpcTrouble) throw error
     // The error leaves out the cause of the network failure, because the cause can contain the URL, and the URL can
     // contain an API key.
-    throw new RpcTrouble(
-      error instanceof Error && error.name === 'TimeoutError' ? 'timed out' : 'not reachable',
-    )
+    throw error instanceof Error && error.name === 'TimeoutError'
+      ? new RpcTimeout('timed out')
+      : new RpcTrouble('not reachable')
   }
   const parsed = z.array(answerSchema).safeParse(Array.isArray(body) ? body : [body])
   if (!parsed.success) throw new RpcTrouble('the answer is not JSON-RPC')

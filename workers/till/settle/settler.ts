@@ -65,14 +65,28 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     const graceS = sent.has(id) ? BigInt(REORGANISATION_SECONDS) : 0n
     return validBefore + graceS < chain.head.timestamp
   })
-  for (const payment of expired) {
-    await orPostpone(chain, payment, () => settleExpired(chain, payment))
-  }
   const reverted = await findReverted(chain, here)
-  for (const [payment, end] of reverted) await orPostpone(chain, payment, end)
   const ended = new Set([...expired, ...reverted.keys()])
   const fresh = here.filter((payment) => !sent.has(payment.id) && !ended.has(payment))
+  // Payments that can be sent go first. A payer can make the end of a payment slow, and many such payments must not
+  // delay the payments of others.
   if (fresh.length > 0) await sendFresh(chain, fresh)
+  const ends = new Map([
+    ...expired.map((payment) => [payment, () => settleExpired(chain, payment)] as const),
+    ...reverted,
+  ])
+  await endEach(chain, [...ends])
+}
+
+/** Ends payments that can no longer be settled, several at once. */
+async function endEach(
+  chain: KnownChain,
+  ends: readonly (readonly [Payment, () => Promise<void>])[],
+): Promise<void> {
+  for (let at = 0; at < ends.length; at += JUDGED_AT_ONCE) {
+    const some = ends.slice(at, at + JUDGED_AT_ONCE)
+    await Promise.all(some.map(([payment, end]) => orPostpone(chain, payment, end)))
+  }
 }
 
 async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<void> {

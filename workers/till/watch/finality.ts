@@ -8,8 +8,9 @@ import {
   recordReorganised,
   type UnfinalizedPayment,
 } from '../../../sql/till/watch/finality.ts'
-import { type Block, compareBlocks, type Receipt, readBlock, readReceipts } from '../chain/chain.ts'
+import { type Block, compareBlocks, readBlock } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
+import { type Receipt, readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
 
 const BATCH_MAX = 200
@@ -80,7 +81,7 @@ async function examineAll(chain: KnownChain): Promise<UnfinalizedPayment[]> {
   let last: UnfinalizedPayment | null = null
   for (;;) {
     const part: UnfinalizedPayment[] = await findUnfinalized(chain.pool, chainId, PART_MAX, last)
-    const receipts = await readReceipts(
+    const receipts = await readStrangersReceipts(
       chain.rpc,
       part.map((one) => one.txHash),
     )
@@ -93,21 +94,23 @@ async function examineAll(chain: KnownChain): Promise<UnfinalizedPayment[]> {
 }
 
 /**
- * Divides settled payments that lost their block in a chain reorganisation into two groups. The first group has moved
+ * Divides settled payments that lost their block in a chain reorganisation into two groups. A payment whose receipt the
+ * node cannot send is in neither group. The first group has moved
  * to another block, and the second group is no longer in any block. The transaction of a payment group can be in a
  * block although the transfer of one payment is missing.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],
-  receipts: readonly (Receipt | null)[],
+  receipts: readonly (Receipt | null | undefined)[],
 ): { moved: MovedPayment[]; gone: UnfinalizedPayment[] } {
   const moved: MovedPayment[] = []
   const gone: UnfinalizedPayment[] = []
   const transfersOf = new Map<Receipt, Transfers>()
   for (const [n, payment] of unfinalized.entries()) {
     const receipt = receipts[n]
+    if (receipt === undefined) continue
     if (receipt?.blockHash === payment.blockHash && receipt.status === 1n) continue
-    if (receipt == null || receipt.status !== 1n) {
+    if (receipt === null || receipt.status !== 1n) {
       gone.push(payment)
       continue
     }
@@ -163,14 +166,15 @@ async function finalizeDue(
   due: readonly UnfinalizedPayment[],
 ): Promise<void> {
   if (due.length === 0) return
-  const receipts = await readReceipts(
+  const receipts = await readStrangersReceipts(
     chain.rpc,
     due.map((one) => one.txHash),
   )
   const inPlace = due.filter(
     (one, n) => receipts[n]?.status === 1n && receipts[n].blockHash === one.blockHash,
   )
-  if (inPlace.length < due.length) memory.suspicious = true
+  const readable = receipts.filter((receipt) => receipt !== undefined)
+  if (inPlace.length < readable.length) memory.suspicious = true
   await recordFinal(
     chain.pool,
     inPlace.map((one) => one.paymentId),

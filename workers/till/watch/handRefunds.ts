@@ -10,9 +10,9 @@ import {
   soldNonces,
   usedLogs,
 } from '../../../sql/purse/refunds/handRefunds.ts'
-import { type Receipt, readReceipts } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { refundReceipt } from '../chain/receipts.ts'
+import { type Receipt, readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { noncesByLog, plainTransfers } from '../chain/transfer.ts'
 
 const BATCH_MAX = 50
@@ -32,11 +32,15 @@ export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promi
   const claims = await findClaimed(chain.pool, chain.network.network, part)
   memory.lastClaimRow = claims.length < BATCH_MAX ? 0n : claims.at(-1)!.row
   if (claims.length === 0) return
-  const receipts = await readReceipts(
+  const receipts = await readStrangersReceipts(
     chain.rpc,
     claims.map(({ txHash }) => txHash),
   )
-  for (const [n, claim] of claims.entries()) await judge(chain, claim, receipts[n] ?? null)
+  for (const [n, claim] of claims.entries()) {
+    const receipt = receipts[n]
+    // The claim waits while the node cannot send the receipt of its transaction. The other claims do not wait.
+    if (receipt !== undefined) await judge(chain, claim, receipt)
+  }
 }
 
 async function judge(

@@ -8,10 +8,11 @@ import {
 } from '../../../sql/till/settle/settlements.ts'
 import { recordMisses } from '../../../sql/till/watch/misses.ts'
 import type { OpenTransaction } from '../../../sql/till/watch/openTransactions.ts'
-import { feeOf, type Receipt, readCode, readReceipts } from '../chain/chain.ts'
+import { readCode } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
+import { feeOf, type Receipt, readReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
 /** Limits for how many payments one database transaction records the outcome. */

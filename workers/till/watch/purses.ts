@@ -34,10 +34,10 @@ import {
   findAuthorizationEvents,
   readBalances,
   readBlock,
-  readReceipts,
 } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { refundReceipt } from '../chain/receipts.ts'
+import { readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 import { type ClaimMemory, checkClaims } from './handRefunds.ts'
 
@@ -141,7 +141,7 @@ async function tendUsed(
     const event = byNonce.get(keyOf(one.transfer))
     return event === undefined ? [] : [{ one, event }]
   })
-  const receipts = await readReceipts(
+  const receipts = await readStrangersReceipts(
     chain.rpc,
     found.map(({ event }) => event.txHash),
   )
@@ -243,7 +243,7 @@ async function tendTransfers(
 
 /**
  * Divides the transfers that an earlier poll found into transfers that are still in the same block and transfers that
- * are not.
+ * are not. A transfer whose receipt the node cannot send is in neither list.
  */
 async function sortInPlace(
   chain: KnownChain,
@@ -252,14 +252,16 @@ async function sortInPlace(
   const receipts =
     seen.length === 0
       ? []
-      : await readReceipts(
+      : await readStrangersReceipts(
           chain.rpc,
           seen.map(({ txHash }) => txHash),
         )
   const isInPlace = (n: number) =>
     receipts[n]?.status === 1n && receipts[n].blockHash === seen[n]!.blockHash
   const idsOf = (isWanted: boolean) =>
-    seen.filter((_, n) => isInPlace(n) === isWanted).map(({ id }) => id)
+    seen
+      .filter((_, n) => receipts[n] !== undefined && isInPlace(n) === isWanted)
+      .map(({ id }) => id)
   return { inPlace: idsOf(true), replaced: idsOf(false) }
 }
 

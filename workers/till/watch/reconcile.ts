@@ -14,6 +14,7 @@ import {
 import { deleteEndedSuspensions } from '../../../sql/till/settle/walletSuspensions.ts'
 import { type Block, readWallets } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
 import { fillGap } from '../settle/gasWallet.ts'
 import { sendPurseCalls } from '../settle/sendPurseCalls.ts'
 import { finalize, type ReorganisationMemory, watchForReorganisation } from './finality.ts'
@@ -73,16 +74,35 @@ export async function reconcile(
   for (const paymentId of idle) await queueSettlement(chain.pool, paymentId, null)
   memory.lowerLooks = newest.number < chain.head.number ? memory.lowerLooks + 1 : 0
   if (memory.lowerLooks >= LOWER_LOOKS) chain.head = newest
-  await watchForReorganisation(chain, memory, newest)
-  await finalize(chain, memory)
-  await tendWallets(chain, memory)
-  await tendPurses(chain, memory)
-  await sendPurseCalls(chain)
+  await eachStep([
+    () => watchForReorganisation(chain, memory, newest),
+    () => finalize(chain, memory),
+    () => tendWallets(chain, memory),
+    () => tendPurses(chain, memory),
+    () => sendPurseCalls(chain),
+  ])
   if (memory.looks++ % CLEANING_LOOKS === 0) {
     await deleteStaleChecks(chain.pool)
     await deleteEndedSuspensions(chain.pool)
     await deleteEndedLonePayers(chain.pool)
   }
+}
+
+/**
+ * Runs all steps, also if the node fails at one of them. A step that fails at each poll would otherwise stop the steps
+ * after it, such as the care for stuck transactions. @throws {RpcTrouble} the trouble of the first step that failed.
+ */
+async function eachStep(steps: readonly (() => Promise<void>)[]): Promise<void> {
+  let first: RpcTrouble | null = null
+  for (const step of steps) {
+    try {
+      await step()
+    } catch (error) {
+      if (!(error instanceof RpcTrouble)) throw error
+      first ??= error
+    }
+  }
+  if (first !== null) throw first
 }
 
 async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void> {

@@ -10,20 +10,26 @@ import {
   recordSettlements,
 } from '../../../sql/till/settle/settlements.ts'
 import { isGroup } from '../../../sql/till/watch/openTransactions.ts'
-import { feeOf, findAuthorizationEvent, isUsed, readBlock, readReceipts } from '../chain/chain.ts'
+import { areUsed, findAuthorizationEvent, isUsed, readBlock } from '../chain/chain.ts'
 import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
+import { feeOf, readReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
 /** Sets how many blocks before the claim of a payment the search for the use of its authorization begins. */
 const SEARCH_MARGIN = 5n
 /**
  * Limits the number of blocks that the service searches for the earlier transaction that used a payment authorization.
- * Base makes this number of blocks in eleven hours, and the search through these blocks takes ten requests to the chain
- * node.
+ * The hash of that transaction only explains the refusal, so one request must be enough. With ten requests, a payer who
+ * cancels many authorizations made the payments of all others wait for 20 seconds.
  */
-const NAMED_BLOCKS = 20_000n
+const NAMED_BLOCKS = 2_000n
+/**
+ * Sets how often the settlement of a payment must have failed before a missing event proves that its authorization was
+ * used before the claim. A node that lags behind may lack an event for a moment.
+ */
+const MISSED_LOOKS = 10
 
 /**
  * Settles a payment by any transaction that used its authorization, because anyone may call
@@ -34,7 +40,8 @@ const NAMED_BLOCKS = 20_000n
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
-  if (payment.txHash === null && (await wasUsedAt(chain, payment, claimHead))) {
+  const wasUsed = payment.txHash === null && (await wasUsedAt(chain, payment, claimHead))
+  if (wasUsed === true) {
     return refuseUsedBefore(chain, payment, await findEarlier(chain, payment, claimHead))
   }
   await refreshHead(chain)
@@ -42,7 +49,12 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     from: claimHead - SEARCH_MARGIN,
     to: chain.head.number,
   })
-  if (event === null) throw new RpcTrouble('the authorization is used, its event is not found yet')
+  if (event === null) {
+    if (wasUsed === 'unknown' && (await wasUsedLongAgo(chain, payment, claimHead))) {
+      return refuseUsedBefore(chain, payment, await findEarlier(chain, payment, claimHead))
+    }
+    throw new RpcTrouble('the authorization is used, its event is not found yet')
+  }
   if (event.kind === 'canceled') return refuse(chain, payment, 'the authorization was canceled')
   const [receipt] = await readReceipts(chain.rpc, [event.txHash])
   if (receipt == null) throw new RpcTrouble('the receipt of the transfer is not found yet')
@@ -70,15 +82,36 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
   })
 }
 
-async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Promise<boolean> {
+async function wasUsedAt(
+  chain: KnownChain,
+  payment: Payment,
+  block: bigint,
+): Promise<boolean | 'unknown'> {
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
     // The chain node no longer has the state of the block at which the payment was claimed (stored), so the events of
     // the token contract decide.
-    if (error instanceof RpcTrouble) return false
+    if (error instanceof RpcTrouble) return 'unknown'
     throw error
   }
+}
+
+/**
+ * Tells whether an authorization without an event since the claim was used before the claim, although the node no longer
+ * has the state at the claim. The authorization must be used at a final block after the claim, because all events up to
+ * a final block are known. Without this rule, such a payment would never end.
+ */
+async function wasUsedLongAgo(
+  chain: KnownChain,
+  payment: Payment,
+  claimHead: bigint,
+): Promise<boolean> {
+  if (payment.troubleCount < MISSED_LOOKS) return false
+  const final = await readBlock(chain.rpc, 'finalized')
+  if (final === null || final.number < claimHead) return false
+  const [isUsedAtFinal] = await areUsed(chain.rpc, [payment], { blockHash: final.hash })
+  return isUsedAtFinal === true
 }
 
 /**

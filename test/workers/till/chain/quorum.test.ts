@@ -3,14 +3,10 @@
  * node can have.
  */
 import { expect, test } from 'bun:test'
-import {
-  readBlock,
-  readReceipts,
-  readWallets,
-  sendRaw,
-} from '../../../../workers/till/chain/chain.ts'
+import { readBlock, readWallets, sendRaw } from '../../../../workers/till/chain/chain.ts'
 import { createQuorumRpc, type NodeOutcome } from '../../../../workers/till/chain/quorum.ts'
 import { createRpc, RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
+import { readReceipts } from '../../../../workers/till/chain/transactionReceipts.ts'
 import { startNode } from '../../../support/till/fakeNode.ts'
 
 const HASH = `0x${'11'.repeat(32)}`

@@ -18,7 +18,7 @@ import {
   signedFor,
   WALLET,
 } from '../../../support/till/tillRows.ts'
-import { broadcastPayment } from '../../../support/till/tokenCalls.ts'
+import { broadcastPayment, cancelPayment } from '../../../support/till/tokenCalls.ts'
 
 /** Holds the gas limit of a payment whose payer is an ordinary account. */
 const ACCOUNT_GAS = 160_000n
@@ -102,6 +102,35 @@ test('a gas wallet signs only as many payments as its ether covers, and the othe
 })
 
 describe('the settler ends a payment', () => {
+  test('payments whose authorizations were cancelled delay no other payment, and cost few requests to the chain node', async () => {
+    const cancelled: string[] = []
+    for (let n = 0; n < 4; n++) {
+      const payment = await pay()
+      await till.client.waitForTransactionReceipt({
+        hash: await cancelPayment(till.client, payer, payment.authorization.nonce),
+      })
+      cancelled.push(await till.claim(payment))
+    }
+    await till.pool.query('update payments set valid_before = 1 where id = any ($1)', [
+      cancelled.slice(2),
+    ])
+    const honest = [await till.claim(await pay()), await till.claim(await pay())]
+    const requests: string[] = []
+    for (const method of ['eth_getLogs', 'eth_sendRawTransaction']) {
+      till.proxy.edits.set(method, (result) => {
+        requests.push(method)
+        return result
+      })
+    }
+    await run(...cancelled, ...honest)
+    till.proxy.edits.clear()
+    expect(requests[0]).toBe('eth_sendRawTransaction')
+    expect(requests.filter((method) => method === 'eth_getLogs').length).toBeLessThanOrEqual(4)
+    const states = await Promise.all([...cancelled, ...honest].map(stateOf))
+    expect(states).toEqual([...Array(4).fill('failed'), ...Array(2).fill('verified')])
+    for (const id of honest) expect((await till.payment(id)).txHash).not.toBeNull()
+  })
+
   test('a payment fails if its authorization has expired unused, even while the chain node cannot answer about another payment', async () => {
     const troubled = await expired()
     const { nonce } = await till.payment(troubled)

@@ -41,6 +41,41 @@ const stateOf = async (id: string) => (await till.payment(id)).state
 const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
+describe('the chain node cannot send a receipt', () => {
+  const tooLarge = (large: Hex) =>
+    till.proxy.errors.set('eth_getTransactionReceipt', ([hash]) =>
+      hash === large ? { code: -32003, message: 'response too large' } : null,
+    )
+
+  test('another settlement in a final block becomes final, and no settlement is undone', async () => {
+    const large = await sendAndSettle()
+    const other = await sendAndSettle()
+    await till.client.mine({ blocks: 100, interval: 0 })
+    tooLarge(large.txHash)
+    await look(3)
+    const payments = await Promise.all([large, other].map(({ id }) => till.payment(id)))
+    expect(payments.map(({ state, finalizedAt }) => [state, finalizedAt !== null])).toEqual([
+      ['settled', false],
+      ['settled', true],
+    ])
+    till.proxy.errors.clear()
+    await look()
+    expect((await till.payment(large.id)).finalizedAt).not.toBeNull()
+  })
+
+  test('a step that fails at each poll does not stop the later steps, and its trouble is reported', async () => {
+    till.proxy.errors.set('eth_getBlockByNumber', ([tag]) =>
+      tag === 'finalized' ? { code: -32000, message: 'finalized block not found' } : null,
+    )
+    const { id } = await sendAndSettle()
+    const gaps = memory.gapsBefore
+    await expect(look()).rejects.toThrow('finalized block not found')
+    expect(memory.gapsBefore).not.toBe(gaps)
+    expect(await stateOf(id)).toBe('settled')
+    till.proxy.errors.clear()
+  })
+})
+
 describe('the service undoes a settlement that the chain no longer shows', () => {
   test('a settlement is undone if two checks miss its transaction, even if its block reappeared between the two checks', async () => {
     await look()

@@ -1,0 +1,97 @@
+/** Tests how the service reads receipts from a chain node that cannot send all of them in one response. */
+import { describe, expect, test } from 'bun:test'
+import { type Hex, numberToHex, pad } from 'viem'
+import { type Rpc, RpcTimeout, RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
+import {
+  readReceipts,
+  readStrangersReceipts,
+} from '../../../../workers/till/chain/transactionReceipts.ts'
+
+const hashOf = (n: number): Hex => pad(numberToHex(n), { size: 32 })
+const hashes = (count: number) => Array.from({ length: count }, (_, n) => hashOf(n))
+const receiptOf = (hash: Hex) => ({
+  transactionHash: hash,
+  status: '0x1',
+  blockNumber: '0x2',
+  blockHash: hashOf(0xb),
+  gasUsed: '0x5208',
+  logs: [],
+})
+const TOO_LARGE = { ok: false, code: -32003, message: 'response too large', data: null } as const
+
+/**
+ * Creates a node that sends at most `most` units in one response, as geth does. A receipt has the size `sizeOf(hash)`.
+ */
+function nodeWith(most: number, sizeOf: (hash: Hex) => number) {
+  const requests: number[] = []
+  const rpc: Rpc = {
+    call: () => expect.unreachable(),
+    async batch(calls) {
+      requests.push(calls.length)
+      let sent = 0
+      return calls.map(({ params }) => {
+        const hash = params[0] as Hex
+        sent += sizeOf(hash)
+        return sent > most ? TOO_LARGE : { ok: true, result: receiptOf(hash) }
+      })
+    },
+  }
+  return { rpc, requests }
+}
+const hashesOf = (receipts: readonly ({ transactionHash: Hex } | null | undefined)[]) =>
+  receipts.map((receipt) => receipt?.transactionHash)
+
+describe('a chain node limits the size of a response', () => {
+  test('receipts that are too large together are read in several requests', async () => {
+    const { rpc, requests } = nodeWith(25, (hash) => (BigInt(hash) % 5n === 0n ? 10 : 1))
+    expect(hashesOf(await readReceipts(rpc, hashes(40)))).toEqual(hashes(40))
+    expect(requests.length).toBeLessThan(10)
+    const small = nodeWith(1_000, () => 1)
+    await readReceipts(small.rpc, [...hashes(40), ...hashes(40)])
+    expect(small.requests).toEqual([40])
+  })
+
+  test('a receipt that the node can never send fails alone', async () => {
+    const { rpc } = nodeWith(25, (hash) => (hash === hashOf(7) ? 26 : 10))
+    const expected = hashes(30).map((hash) => (hash === hashOf(7) ? undefined : hash))
+    expect(hashesOf(await readStrangersReceipts(rpc, hashes(30)))).toEqual(expected)
+    const error = await readReceipts(rpc, hashes(30)).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(RpcTrouble)
+    expect((error as Error).message).toContain('response too large')
+  })
+
+  test('receipts for which the node needs too long are read with fewer in a request', async () => {
+    const { rpc, requests } = nodeWith(1_000, () => 1)
+    const slow: Rpc = {
+      ...rpc,
+      batch: async (calls) => {
+        if (calls.length > 4) throw new RpcTimeout('timed out')
+        return rpc.batch(calls)
+      },
+    }
+    expect(hashesOf(await readStrangersReceipts(slow, hashes(9)))).toEqual(hashes(9))
+    expect(requests).toEqual([3, 3, 3])
+  })
+
+  test('a node that does not respond is a trouble for all receipts, and is not asked again', async () => {
+    const asked: number[] = []
+    const silent: Rpc = {
+      call: () => expect.unreachable(),
+      batch: async (calls) => {
+        asked.push(calls.length)
+        throw new RpcTrouble('not reachable')
+      },
+    }
+    await expect(readStrangersReceipts(silent, hashes(9))).rejects.toThrow('not reachable')
+    expect(asked).toEqual([9])
+  })
+
+  test('a transaction without a receipt has the value null, and no hash needs no request', async () => {
+    const rpc: Rpc = {
+      call: () => expect.unreachable(),
+      batch: async (calls) => calls.map(() => ({ ok: true, result: null })),
+    }
+    expect(await readReceipts(rpc, [hashOf(1)])).toEqual([null])
+    expect(await readReceipts({ ...rpc, batch: () => expect.unreachable() }, [])).toEqual([])
+  })
+})
