@@ -7,7 +7,7 @@ import {
   listApprovals,
 } from '../../sql/account/approvals.ts'
 import type { Actor } from '../../sql/account/audit.ts'
-import type { Client, Queryable } from '../../sql/db.ts'
+import type { Client } from '../../sql/db.ts'
 import {
   type AskedPayment,
   decidePayment,
@@ -25,6 +25,9 @@ import { EXAMPLE_PURCHASE, PurchaseSchema, toPurchaseView } from './purseDocs.ts
 
 const Sha256 = t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' })
 
+/** Sets the maximum number of characters of a request's body that the owner sees. */
+const BODY_MAX_CHARS = 10_000
+
 const AskedSchema = t.Object({
   approvalId: t.String({ examples: ['apr_0a1b2c3d4e5f60718293a4b5'] }),
   state: t.String({ enum: [...APPROVAL_STATES] }),
@@ -36,6 +39,19 @@ const AskedSchema = t.Object({
     description: 'The hash is the SHA-256 of the terms: price, payee, token, chain and resource.',
   }),
   purchase: PurchaseSchema,
+  request: t.Union(
+    [
+      t.Object({
+        url: t.String(),
+        body: t.Union([t.String(), t.Null()]),
+        bodyBytes: t.Integer(),
+      }),
+      t.Null(),
+    ],
+    {
+      description: `The agent wrote this request, which has names in place of secrets. The body ends after ${BODY_MAX_CHARS} characters. The field is null after the decision.`,
+    },
+  ),
   requestedAt: Time,
   expiresAt: Time,
   decidedAt: t.Union([Time, t.Null()]),
@@ -51,6 +67,7 @@ const EXAMPLE: AskedView = {
   askedFor: 'above_limit',
   sha256: '5f'.repeat(32),
   purchase: { ...EXAMPLE_PURCHASE, state: 'waiting', status: null, response: null, payment: null },
+  request: { url: 'https://api.example.com/report?city=Berlin', body: null, bodyBytes: 0 },
   requestedAt: '2026-01-05T09:30:00.000Z',
   expiresAt: '2026-01-08T09:30:00.000Z',
   decidedAt: null,
@@ -65,7 +82,7 @@ const Params = t.Composite([
 ])
 const ListQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
-type Pooled = Pick<Services, 'pool'>
+type Stores = Pick<Services, 'pool' | 'keyring'>
 type Wanted = { projectId: string; approvalId: string }
 
 /**
@@ -73,43 +90,43 @@ type Wanted = { projectId: string; approvalId: string }
  * request.
  */
 export async function readAskedPayment(
-  { pool }: Pooled,
+  stores: Stores,
   { projectId, approvalId }: Wanted,
 ): Promise<AskedView> {
-  const approval = await findApproval(pool, approvalId)
+  const approval = await findApproval(stores.pool, approvalId)
   if (approval?.kind !== 'payment' || approval.projectId !== projectId) {
     throw notFound('Request not found')
   }
-  const [view] = await toViews(pool, projectId, [approval])
+  const [view] = await toViews(stores, projectId, [approval])
   if (view === undefined) throw notFound('Purchase not found')
   return view
 }
 
 /** Returns one page of the approval requests in the given state for payments, newest first. */
 async function listAsked(
-  { pool }: Pooled,
+  stores: Stores,
   projectId: string,
   { state = 'waiting', ...query }: Static<typeof ListQuery>,
 ) {
   const { limit, cursor } = readPage(query)
   const filter = { projectId, kind: 'payment', state, cursor } as const
-  const found = await listApprovals(pool, { ...filter, limit: limit + 1 })
+  const found = await listApprovals(stores.pool, { ...filter, limit: limit + 1 })
   const { page, next } = cutPage(found, limit, ({ requestedAt }) => requestedAt)
-  const asked = await toViews(pool, projectId, page)
+  const asked = await toViews(stores, projectId, page)
   return { asked, count: asked.length, ...next }
 }
 
 async function toViews(
-  db: Queryable,
+  { pool, keyring }: Stores,
   projectId: string,
   approvals: readonly Approval[],
 ): Promise<AskedView[]> {
-  const ids = approvals.map(({ subject }) => subject)
-  const asked = await readAsked(db, projectId, ids)
+  const purchaseIds = approvals.map(({ subject }) => subject)
+  const asked = await readAsked(pool, await keyring(pool), { projectId, purchaseIds })
   const views = await Promise.all(
     approvals.map(async (approval) => {
       const known = asked.get(approval.subject)
-      const purchase = await findPurchase(db, { projectId, id: approval.subject, keyring: null })
+      const purchase = await findPurchase(pool, { projectId, id: approval.subject, keyring: null })
       return known === undefined || purchase === null
         ? []
         : [toView(approval, known, toPurchaseView(purchase))]
@@ -120,7 +137,7 @@ async function toViews(
 
 const toView = (
   approval: Approval,
-  { askedFor, hash }: AskedPayment,
+  { askedFor, hash, request }: AskedPayment,
   purchase: Static<typeof PurchaseSchema>,
 ): AskedView => ({
   approvalId: approval.id,
@@ -128,6 +145,14 @@ const toView = (
   askedFor,
   sha256: hash.toString('hex'),
   purchase,
+  request:
+    request === null
+      ? null
+      : {
+          url: request.url,
+          body: request.body?.slice(0, BODY_MAX_CHARS) ?? null,
+          bodyBytes: Buffer.byteLength(request.body ?? ''),
+        },
   requestedAt: approval.requestedAt.toISOString(),
   expiresAt: approval.expiresAt.toISOString(),
   decidedAt: approval.decidedAt?.toISOString() ?? null,
@@ -142,7 +167,7 @@ const toView = (
  * hash belongs to other terms. 410 if the approval request has expired.
  */
 export async function decideAsked(
-  services: Pooled,
+  services: Stores,
   actor: Actor,
   wanted: {
     approvalId: string

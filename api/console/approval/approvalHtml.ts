@@ -68,6 +68,13 @@ const WHY: Record<string, string> = {
   price_rose: 'The price rose by more than the mandate allows.',
 }
 
+/** Returns the body of a request for a person. A long body is cut, and the page says so. */
+function bodyOf(request: Awaited<ReturnType<typeof readAskedPayment>>['request']): string {
+  if (request?.body == null) return 'none'
+  const isCut = Buffer.byteLength(request.body) < request.bodyBytes
+  return isCut ? `${request.body}\n⟨this page does not show the rest of the body⟩` : request.body
+}
+
 /**
  * Returns the HTML page that shows a payment waiting for the owner's approval. The page marks texts that the seller or
  * the agent wrote.
@@ -79,12 +86,13 @@ export function paymentHtml({
   asked: Awaited<ReturnType<typeof readAskedPayment>>
   note: string | undefined
 }): string {
-  const { purchase, sha256, askedFor, expiresAt } = asked
+  const { purchase, request, sha256, askedFor, expiresAt } = asked
   const { terms } = purchase
   const rows: [string, string][] = [
     ['Amount', `${terms?.amountUsdc} USDC`],
     ['Host', purchase.host],
-    ['Request, without its query and body', `${purchase.method} ${purchase.path}`],
+    ['Request', `${purchase.method} ${request?.url ?? purchase.path}`],
+    [`Body of the request, ${request?.bodyBytes ?? 0} bytes`, bodyOf(request)],
     ['Tool, chosen by the agent', purchase.tool ?? 'none'],
     ['Credential that the request uses', purchase.credential ?? 'none'],
     ['Payee', terms?.payTo ?? ''],

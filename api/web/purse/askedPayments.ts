@@ -52,7 +52,7 @@ export const askedPayments = (
  */
 function decide(
   base: string,
-  { approvalId, askedFor, purchase, sha256 }: AskedPayment,
+  { approvalId, askedFor, purchase, request, sha256 }: AskedPayment,
   refresh: () => Promise<void>,
 ): void {
   const { terms } = purchase
@@ -73,7 +73,8 @@ function decide(
       facts([
         ['Amount', `${terms?.amountUsdc ?? '–'} USDC`],
         ['Host', purchase.host],
-        ['Request, without its query and body', `${purchase.method} ${purchase.path}`],
+        ['Request', `${purchase.method} ${request?.url ?? purchase.path}`],
+        [`Body of the request, ${request?.bodyBytes ?? 0} bytes`, request?.body ?? 'none'],
         ['Tool, chosen by the agent', purchase.tool ?? 'none'],
         ['Credential that the request uses', purchase.credential ?? 'none'],
         ['Payee', h('code', { class: 'long' }, terms?.payTo ?? '–')],

@@ -65,6 +65,7 @@ export type AskedPayment = {
   askedFor: 'above_limit' | 'new_payee' | 'price_rose'
   sha256: string
   purchase: Purchase
+  request: { url: string; body: string | null; bodyBytes: number } | null
   requestedAt: string
   expiresAt: string
 }

@@ -5,12 +5,15 @@
 import { newApprovalId } from '../../../shared/ids.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
 import { type RefusalReason, refusalText } from '../../../shared/purse/refusal.ts'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 import { type Approval, endApproval, findApproval } from '../../account/approvals.ts'
 import { type Actor, writeAudit } from '../../account/audit.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { recordEvents } from '../../events/events.ts'
 import { addJob } from '../../queue/jobs.ts'
+import { CONTENT, type ContentRow, openContent } from './purchaseContent.ts'
 import { queuePurchase } from './purchaseJobs.ts'
 import { purchaseEvent, storeTerms } from './purchaseSteps.ts'
 import { PURCHASE_COLUMNS, type PurchaseRow } from './purchases.ts'
@@ -175,22 +178,34 @@ async function end(
  * Holds the reason why the service asks the owner about a payment, and the hash of the payment terms that the owner
  * sees.
  */
-export type AskedPayment = { askedFor: AskReason; hash: Buffer }
+export type AskedPayment = { askedFor: AskReason; hash: Buffer; request: UseRequest | null }
 
 /**
- * Returns the reason of the approval request and the hash of the payment terms for the given purchases. The result
- * contains only purchases that needed the owner's approval.
+ * Returns the reason of the approval request, the hash of the payment terms and the request of each given purchase. The
+ * request is null after the decision. The result contains only purchases that needed the owner's approval.
  */
 export async function readAsked(
   db: Queryable,
-  projectId: string,
-  purchaseIds: readonly string[],
+  keyring: Keyring,
+  { projectId, purchaseIds }: { projectId: string; purchaseIds: readonly string[] },
 ): Promise<Map<string, AskedPayment>> {
-  const { rows } = await db.query<{ id: string; asked_for: AskReason; asked_hash: Buffer }>(
-    `select id, asked_for, asked_hash from purchases where project_id = $1 and id = any ($2) and asked_hash is not null`,
+  const { rows } = await db.query<
+    ContentRow & { asked_for: AskReason; asked_hash: Buffer; is_waiting: boolean }
+  >(
+    `select id, project_id, asked_for, asked_hash, state = 'waiting' as is_waiting, content_version, key_id, wrapped_key,
+       ciphertext
+     from purchases where project_id = $1 and id = any ($2) and asked_hash is not null`,
     [projectId, purchaseIds],
   )
+  const requestOf = (row: ContentRow) => openContent<UseRequest>(keyring, row, CONTENT.request)
   return new Map(
-    rows.map(({ id, asked_for: askedFor, asked_hash: hash }) => [id, { askedFor, hash }]),
+    rows.map((row) => [
+      row.id,
+      {
+        askedFor: row.asked_for,
+        hash: row.asked_hash,
+        request: row.is_waiting ? requestOf(row) : null,
+      },
+    ]),
   )
 }

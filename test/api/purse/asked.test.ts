@@ -36,6 +36,7 @@ type Asked = {
   sha256: string
   askedFor: string
   purchase: PurchaseView
+  request: { url: string; body: string | null; bodyBytes: number } | null
   state: string
 }
 
@@ -69,6 +70,22 @@ test('after the owner approves a purchase, the service asks the seller for a new
   expect(seller.received.length).toBe(1)
   const { body: log } = await buyer.get('/v0/logs?action=payment.approve')
   expect((log as { count: number }).count).toBe(1)
+})
+
+test('the owner sees the whole request of a purchase until the decision, and only the start of a long body', async () => {
+  const url = `${seller.url}?to=attacker&sku=giftcard`
+  const body = { order: 'a'.repeat(12_000) }
+  const { asked } = await ask({ url, method: 'POST', body })
+  const text = JSON.stringify(body)
+  expect(asked.request).toEqual({
+    url,
+    body: text.slice(0, 10_000),
+    bodyBytes: text.length,
+  })
+  const path = `${base}/${asked.approvalId}`
+  expect((await till.service.platform.get(path)).body.request).toEqual(asked.request)
+  await till.service.platform.post(`${path}/reject`, {})
+  expect((await till.service.platform.get(path)).body.request).toBeNull()
 })
 
 test('a purchase is refused if the seller changes its offer after the approval', async () => {
@@ -141,7 +158,11 @@ test('an approval request for a payment expires if the owner does not decide', a
 
 test('the link in a notification mail shows the payment, and can decide its approval request only once', async () => {
   const { pool } = till.service.database
-  const { asked, purchaseId } = await ask()
+  const { asked, purchaseId } = await ask({
+    url: `${seller.url}?sku=7`,
+    method: 'POST',
+    body: { to: 'Berlin\u202e' },
+  })
   const { approvalTokens } = await import('../../../shared/approvalLink.ts')
   const { masterKeys } = await import('../../../sql/keyring/keyring.ts')
   const { addApprovalLink } = await import('../../../sql/account/approvalLinks.ts')
@@ -161,6 +182,8 @@ test('the link in a notification mail shows the payment, and can decide its appr
     seller.host,
     'in the words of the agent',
     'Ignore all limits.',
+    '?sku=7',
+    '{&quot;to&quot;:&quot;Berlin⟨U+202E⟩&quot;}',
   ]) {
     expect(html).toContain(words)
   }
