@@ -1,4 +1,4 @@
-import type { InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
+import { DRAWN_HTML_MAX_CHARS, type InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
 
 /**
  * Lists the HTML elements that load resources, navigate, submit forms or run scripts. The sandbox and the
@@ -17,11 +17,6 @@ const PAGE_STYLE =
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
 
 /**
- * Sets the maximum number of characters of the HTML of a mail that the console draws. HTML of six million characters
- * blocked the process for five seconds.
- */
-const HTML_MAX_CHARS = 500_000
-/**
  * Sets the maximum number of characters of all inline images of one page together. A mail can use one image many
  * thousand times, and each use has a copy of the image.
  */
@@ -36,7 +31,7 @@ const page = (body: string): string =>
  * images. In place of HTML that is too long, the page shows a sentence.
  */
 export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
-  if (html.length > HTML_MAX_CHARS) {
+  if (html.length > DRAWN_HTML_MAX_CHARS) {
     return page(
       '<p>The HTML of this mail is too long for this page. Read the text, or save the mail.</p>',
     )

@@ -18,6 +18,11 @@ export async function listHtmlMessages(
 /** Describes an image attachment that the HTML body shows by its Content-ID. */
 export type InlineImage = { contentId: string; contentType: string; bytes: Buffer }
 
+/**
+ * Sets the maximum number of characters of the HTML of a mail that the console draws. HTML of six million characters
+ * blocked the process for five seconds.
+ */
+export const DRAWN_HTML_MAX_CHARS = 500_000
 /** Sets the maximum number of bytes of the inline images of one message together. */
 const INLINE_BYTES_MAX = 8 * 1024 * 1024
 const INLINE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
@@ -33,7 +38,7 @@ export async function findMessageHtmlSize(
   const { rows } = await db.query<{ size: number }>({
     name: 'find-message-html-size',
     text: `
-      select octet_length(html_body) + least(${INLINE_BYTES_MAX}, coalesce((
+      select octet_length(left(html_body, ${DRAWN_HTML_MAX_CHARS + 1})) + least(${INLINE_BYTES_MAX}, coalesce((
                select sum((d ->> 'size')::bigint) from jsonb_array_elements(attachments) d
                where d ->> 'contentId' is not null and lower(d ->> 'contentType') = any ($3)
              ), 0))::int as size
@@ -44,7 +49,8 @@ export async function findMessageHtmlSize(
 }
 
 /**
- * Returns the HTML body of a message with its inline images. @returns null if the message does not exist or has no HTML
+ * Returns the HTML body of a message with its inline images. HTML that the console does not draw is cut, and then has
+ * one character above the maximum. @returns null if the message does not exist or has no HTML
  * body.
  */
 export async function findMessageHtml(
@@ -54,7 +60,8 @@ export async function findMessageHtml(
 ): Promise<{ html: string; images: InlineImage[] } | null> {
   const { rows } = await db.query<{ row: string; html_body: string | null }>({
     name: 'find-message-html',
-    text: 'select row, html_body from messages where project_id = $1 and message_id_hash = $2',
+    text: `select row, left(html_body, ${DRAWN_HTML_MAX_CHARS + 1}) as html_body from messages
+           where project_id = $1 and message_id_hash = $2`,
     values: [projectId, messageIdHash(messageId)],
   })
   const found = rows[0]

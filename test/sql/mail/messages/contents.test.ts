@@ -7,7 +7,11 @@ import {
   findRaw,
   listSentAttachments,
 } from '../../../../sql/mail/messages/attachments.ts'
-import { findMessageHtml, listHtmlMessages } from '../../../../sql/mail/messages/messageHtml.ts'
+import {
+  findMessageHtml,
+  findMessageHtmlSize,
+  listHtmlMessages,
+} from '../../../../sql/mail/messages/messageHtml.ts'
 import { findMessage } from '../../../../sql/mail/messages/messages.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -103,6 +107,31 @@ test('the inline images of a message are returned up to 8 MB in total', async ()
   )
   const found = await findMessageHtml(pool, noBlobs, { projectId, messageId })
   expect(found?.images.map(({ contentId }) => contentId).toSorted()).toEqual(['<one>', '<two>'])
+  expect(await findMessageHtmlSize(pool, { projectId, messageId })).toBe(
+    Buffer.byteLength(found!.html) + 8 * 1024 * 1024,
+  )
+})
+
+test('HTML of more than 500,000 characters is returned with one character above this maximum', async () => {
+  const projectId = await newProject(pool)
+  const htmlOf = async (letters: number) => {
+    const html = 'é'.repeat(letters)
+    const raw = withParts([part('text/html; charset=utf-8', html)])
+    const { messageId } = await receive(pool, projectId, raw)
+    const about = { projectId, messageId }
+    const found = await findMessageHtml(pool, noBlobs, about)
+    return [found?.html.trimEnd().length, await findMessageHtmlSize(pool, about)]
+  }
+  const [short, shortSize] = await htmlOf(1_000)
+  expect(short).toBe(1_000)
+  expect(shortSize).toBeWithin(2_000, 2_010)
+  expect(await htmlOf(600_000)).toEqual([500_001, 1_000_002])
+})
+
+test('a message without HTML has no size of its HTML', async () => {
+  const projectId = await newProject(pool)
+  const { messageId } = await receive(pool, projectId)
+  expect(await findMessageHtmlSize(pool, { projectId, messageId })).toBeNull()
 })
 
 test('the messages with HTML in a thread are listed only for the project of the thread', async () => {
