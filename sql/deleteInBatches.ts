@@ -7,7 +7,13 @@ const BATCH = 2_000
  * Names the tables from which the housekeeping job deletes old rows. In each table, an index covers the time in the SQL
  * condition of the table.
  */
-type AgedTable = 'deleted_messages' | 'events' | 'oauth_tokens' | 'payment_checks' | 'vault_uses'
+type AgedTable =
+  | 'deleted_messages'
+  | 'events'
+  | 'oauth_tokens'
+  | 'payment_checks'
+  | 'project_webhooks'
+  | 'vault_uses'
 
 /**
  * Deletes the rows of a table that fulfil an SQL condition, one batch after another. The function skips rows that

@@ -338,6 +338,7 @@ create table credential_versions (
   allowed_methods text[],
   allowed_paths text[],
   placement text[],
+  bounds_bytes integer default 0 not null,
   constraint credential_versions_version_check CHECK ((version > 0)),
   constraint credential_versions_credential_row_fkey FOREIGN KEY (credential_row) REFERENCES credentials("row") ON DELETE CASCADE,
   constraint credential_versions_pkey PRIMARY KEY (credential_row, version)
@@ -1117,9 +1118,9 @@ create table project_webhooks (
   project_id text not null,
   url text not null,
   events text[] not null,
-  webhook_key_id text not null,
-  webhook_wrapped_key bytea not null,
-  webhook_ciphertext bytea not null,
+  webhook_key_id text,
+  webhook_wrapped_key bytea,
+  webhook_ciphertext bytea,
   "row" bigint generated always as identity not null,
   created_at timestamp(3) with time zone default clock_timestamp() not null,
   deleted_at timestamp(3) with time zone,
@@ -1793,6 +1794,8 @@ CREATE INDEX payments_unfinalized ON public.payments USING btree (block_number) 
 CREATE INDEX payments_verified ON public.payments USING btree (created_at) WHERE (state = 'verified'::text);
 
 CREATE INDEX person_projects_project ON public.person_projects USING btree (project_id);
+
+CREATE INDEX project_webhooks_deleted ON public.project_webhooks USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 
 CREATE INDEX project_webhooks_key ON public.project_webhooks USING btree (webhook_key_id);
 

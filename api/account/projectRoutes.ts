@@ -87,7 +87,7 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
       ({ request, params }) => rotate(services, request, params.projectId),
       { params: Params, detail: rotateOperation },
     )
-    .delete('/:projectId', ({ params }) => remove(services, params.projectId), {
+    .delete('/:projectId', ({ request, params }) => remove(services, request, params.projectId), {
       params: Params,
       detail: deleteOperation,
     })
@@ -178,8 +178,11 @@ async function rotate({ pool }: Services, request: Request, projectId: string) {
   return { ...rotated, message: ROTATED }
 }
 
-async function remove({ pool }: Services, projectId: string) {
-  const deleted = await deleteProject(pool, projectId)
+async function remove({ pool }: Services, request: Request, projectId: string) {
+  // The console records the deletions of its users itself.
+  const isConsole = stateOf(request).session !== null
+  const actor = isConsole ? null : platformActor(request, projectId)
+  const deleted = await deleteProject(pool, projectId, actor)
   if (deleted.kind === 'not_found') throw projectNotFound()
   if (deleted.kind === 'purse_holds') {
     const held = formatUsdc(deleted.amountAtomic)

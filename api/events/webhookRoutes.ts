@@ -179,7 +179,13 @@ async function list({ pool }: Services, request: Request, query: Static<typeof P
   const projectId = requireEventScopes(request, [])
   const found = await listProjectWebhooks(pool, { projectId, limit: limit + 1, cursor })
   const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
-  return { webhooks: page.map(toView), count: page.length, ...next }
+  const { scopes } = identityOf(request)
+  const webhooks = page.map((webhook) => {
+    const isAllowed = webhook.events.every((type) => scopes.includes(EVENT_SCOPES[type]))
+    // The path or the query of a URL is often a secret of the receiver.
+    return isAllowed ? toView(webhook) : { ...toView(webhook), url: new URL(webhook.url).origin }
+  })
+  return { webhooks, count: page.length, ...next }
 }
 
 async function change(
@@ -210,9 +216,9 @@ async function rotateSecret(services: Services, request: Request, id: string) {
   return withSecret(rotated)
 }
 
-async function remove({ pool }: Services, request: Request, id: string) {
-  const projectId = requireEventScopes(request, [])
-  if (!(await deleteProjectWebhook(pool, { projectId, id }))) throw missing()
+async function remove(services: Services, request: Request, id: string) {
+  const target = await findTarget(services, request, id)
+  if (!(await deleteProjectWebhook(services.pool, target))) throw missing()
   return new Response(null, { status: 204 })
 }
 

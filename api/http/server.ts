@@ -259,9 +259,10 @@ async function heldAnswer(
   const reader = readerOf(request)
   if (reader === null) return await sendLargeAtOnce(answered)
   try {
-    return await sendLargeAtOnce(answered, (bytes) => {
+    return await sendLargeAtOnce(answered, async (bytes) => {
+      const body = await answers.body(reader.sharer, bytes.length, async () => bytes)
       loopTime.countJson(reader, bytes.length)
-      return answers.body(reader.sharer, bytes.length, async () => bytes)
+      return body
     })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error

@@ -15,7 +15,7 @@ export class MemoryShares {
    * the memory back, or null if the sharer gets no memory now.
    */
   take(sharer: string, bytes: number): (() => void) | null {
-    if (!this.#hasRoom(sharer, bytes)) return null
+    if (!this.hasRoom(sharer, bytes)) return null
     this.#add(sharer, bytes)
     let isOver = false
     return () => {
@@ -24,9 +24,22 @@ export class MemoryShares {
     }
   }
 
-  #hasRoom(sharer: string, bytes: number): boolean {
-    const own = this.#held.get(sharer) ?? 0
-    const others = this.#held.values().reduce((sum, held) => sum + held, 0) - own
+  /**
+   * Tells whether a sharer would get memory for `bytes` bytes, if each sharer gave back as many bytes as `without` has
+   * for it.
+   */
+  hasRoom(
+    sharer: string,
+    bytes: number,
+    without: ReadonlyMap<string, number> = new Map(),
+  ): boolean {
+    const left = (one: string, held: number) => held - (without.get(one) ?? 0)
+    const own = left(sharer, this.#held.get(sharer) ?? 0)
+    const all = [...this.#held].reduce((sum, [one, held]) => sum + left(one, held), 0)
+    return this.#fits(bytes, own, all - own)
+  }
+
+  #fits(bytes: number, own: number, others: number): boolean {
     if (own + others === 0) return true
     const left = this.#totalBytes - others
     return own + bytes <= (own === 0 ? left : left / 2)

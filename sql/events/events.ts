@@ -25,7 +25,7 @@ export type NewEvent = {
 }
 
 /**
- * Stores events in the caller's transaction. Callers call `recordEvents` last in a transaction, because the function
+ * Stores events in the caller's transaction. A deleted project gets no event, because its data are being erased. Callers call `recordEvents` last in a transaction, because the function
  * locks the event streams of the projects until the commit.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
@@ -35,7 +35,8 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
     name: 'record-events',
     text: `
       with given as (
-        select * from jsonb_to_recordset($1::jsonb) e (n int, project_id text, type text, data jsonb)
+        select e.* from jsonb_to_recordset($1::jsonb) e (n int, project_id text, type text, data jsonb)
+        join projects p on p.id = e.project_id and p.deleted_at is null
       ), added as (
         select project_id, count(*) as count from given group by project_id
       ), streams as (
@@ -137,16 +138,20 @@ export async function listEvents(
     found: number
   }>({
     name: 'list-events',
-    text: `with next as (
-             select seq, type, data, created_at, length(data::text) as size from events
-             where project_id = $1 and seq > $2 order by seq limit $3 + 1
-           ), summed as (
-             select *, row_number() over (order by seq) as n, sum(size) over (order by seq) as total,
-                    (count(*) over ())::int as found
-             from next
+    // Each step reads one event, and the steps stop after the limit. PostgreSQL would otherwise unpack the data of all
+    // events up to the limit to find their lengths, which took 180 ms for each page of long events.
+    text: `with recursive page as (
+             (select seq, type, data, created_at, length(data::text) as size, length(data::text)::bigint as total, 1 as n
+              from events where project_id = $1 and seq > $2 order by seq limit 1)
+             union all
+             select e.seq, e.type, e.data, e.created_at, e.size, p.total + e.size, p.n + 1
+             from page p cross join lateral (
+               select seq, type, data, created_at, length(data::text) as size from events
+               where project_id = $1 and seq > p.seq order by seq limit 1) e
+             where p.n <= $3::int and (p.n = 1 or p.total <= $4::bigint)
            )
-           select seq, type, data, size, created_at, found from summed
-           where n = 1 or (n <= $3 and total <= $4) order by seq`,
+           select seq, type, data, size, created_at, (select count(*)::int from page) as found from page
+           where n = 1 or (n <= $3::int and total <= $4::bigint) order by seq`,
     values: [projectId, after, limit, chars],
   })
   return {

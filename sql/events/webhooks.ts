@@ -4,6 +4,7 @@ import { newWebhookId, newWebhookSecret } from '../../shared/ids.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { holdProject } from '../account/projects/holdProject.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
+import { deleteInBatches } from '../deleteInBatches.ts'
 import { pageStart } from '../pageStart.ts'
 import { abortDeliveriesOf } from './deliveryLog.ts'
 import { sealWebhookSecret } from './webhookSecrets.ts'
@@ -130,6 +131,13 @@ export async function rotateProjectWebhook(
 }
 
 /**
+ * Sets the columns of a deleted webhook. The row stays for the log of its deliveries, but the row keeps neither the
+ * secret nor the path of the URL, because both can be secrets.
+ */
+export const DELETED = `deleted_at = clock_timestamp(), webhook_key_id = null, webhook_wrapped_key = null,
+  webhook_ciphertext = null, url = substring(url from '^[a-zA-Z]+://[^/?#]+')`
+
+/**
  * Deletes a webhook and aborts the pending deliveries to the webhook. @returns false if the project has no such
  * webhook.
  */
@@ -139,12 +147,21 @@ export async function deleteProjectWebhook(
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
-      `update project_webhooks set deleted_at = clock_timestamp()
-       where project_id = $1 and id = $2 and deleted_at is null`,
+      `update project_webhooks set ${DELETED} where project_id = $1 and id = $2 and deleted_at is null`,
       [projectId, id],
     )
     if (rowCount === 0) return false
     await abortDeliveriesOf(db, { webhookId: id, error: 'the webhook was deleted' })
     return true
   })
+}
+
+/** Deletes the rows of webhooks that were deleted a day ago and whose deliveries are no longer in the log. */
+export async function deleteForgottenWebhooks(db: Queryable): Promise<void> {
+  await deleteInBatches(
+    db,
+    'project_webhooks',
+    `deleted_at < clock_timestamp() - interval '1 day'
+     and not exists (select from webhook_deliveries d where d.webhook_id = project_webhooks.id)`,
+  )
 }

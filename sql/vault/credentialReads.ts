@@ -253,10 +253,10 @@ const toListed = (name: string, row: Row): StoredCredential => ({
 })
 
 /**
- * Limits the bytes of metadata (JSON) in one page of credentials, because the metadata of ten thousand large
- * credentials would have 160 MB.
+ * Limits the bytes of metadata (JSON) and bounds in one page of credentials. The metadata of ten thousand large
+ * credentials would have 160 MB, and their bounds 370 MB.
  */
-const PAGE_METADATA_BYTES = 8 * 1024 * 1024
+const PAGE_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
@@ -293,7 +293,7 @@ export async function listCredentials(
   const { rows } = await db.query<Row & { name: string; row: string; found: number }>(
     `
       with page as (
-        select c.row, row_number() over (order by ${order}) as n, v.metadata_bytes
+        select c.row, row_number() over (order by ${order}) as n, v.metadata_bytes + v.bounds_bytes as bytes
         from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
         where c.project_id = $1 and ${
           byExpiry
@@ -307,12 +307,12 @@ export async function listCredentials(
              c.created_at, c.reveal, ${BOUNDS_COLUMNS}, s.found
       from (
         select row, n, count(*) over ()::int as found,
-               sum(metadata_bytes) over (order by n) - metadata_bytes as bytes_before
+               sum(bytes) over (order by n) - bytes as bytes_before
         from page
       ) s
       join credentials c on c.row = s.row
       join credential_versions v on v.credential_row = c.row and v.version = c.version
-      where s.bytes_before < ${PAGE_METADATA_BYTES} order by s.n`,
+      where s.bytes_before < ${PAGE_BYTES} order by s.n`,
     values,
   )
   const credentials = rows

@@ -18,6 +18,10 @@ export type BoundsRow = {
   placement: string[] | null
 }
 
+/** Writes SQL for the number of bytes of the bounds of a version, which are the given arrays of texts. */
+export const boundsBytes = (arrays: readonly string[]): string =>
+  arrays.map((array) => `coalesce(octet_length(array_to_string(${array}, '')), 0)`).join(' + ')
+
 export const BOUNDS_COLUMNS = 'v.allowed_hosts, v.allowed_methods, v.allowed_paths, v.placement'
 
 export const toBounds = (row: BoundsRow): Bounds => ({

@@ -11,6 +11,7 @@ import {
 import { type Actor, auditInsert, auditValues, type Outcome, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import {
+  boundsBytes,
   boundsOf,
   boundsValues,
   openData,
@@ -234,8 +235,9 @@ export async function addVersion(
       with added as (
         insert into credential_versions (credential_row, version, type, metadata, metadata_bytes, expires_at, has_totp,
                                          key_id, wrapped_key, ciphertext, allowed_hosts, allowed_methods, allowed_paths,
-                                         placement)
-        values ($1::bigint, $2::int, $3, $4::json, $5, $6, $7, $8, $9, $10, $14::text[], $15::text[], $16::text[], $17::text[])
+                                         placement, bounds_bytes)
+        values ($1::bigint, $2::int, $3, $4::json, $5, $6, $7, $8, $9, $10, $14::text[], $15::text[], $16::text[], $17::text[],
+                ${boundsBytes(['$14::text[]', '$15::text[]', '$16::text[]', '$17::text[]'])})
       ), pruned as (
         delete from credential_versions where credential_row = $1::bigint and version <= $2::int - ${VERSIONS_MAX}
       ), audited as (

@@ -8,7 +8,7 @@ import {
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, transaction } from '../db.ts'
 import { lockCredential } from './credentials.ts'
-import { boundsOf, boundsValues, readVersion, toBounds } from './credentialVersions.ts'
+import { boundsBytes, boundsOf, boundsValues, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
  * Changes the bounds of a credential's current version, and the setting who may read the credential. A project key may
@@ -55,7 +55,8 @@ export async function protectCredential(
       [locked.row, reveal, binds],
     )
     await db.query(
-      `update credential_versions set allowed_hosts = $3, allowed_methods = $4, allowed_paths = $5, placement = $6
+      `update credential_versions set allowed_hosts = $3, allowed_methods = $4, allowed_paths = $5, placement = $6,
+         bounds_bytes = ${boundsBytes(['$3::text[]', '$4::text[]', '$5::text[]', '$6::text[]'])}
        where credential_row = $1 and version = $2`,
       [locked.row, locked.version, ...boundsValues(wanted)],
     )

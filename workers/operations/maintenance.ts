@@ -12,6 +12,7 @@ import { storeServiceRetention } from '../../sql/account/projects/retention.ts'
 import { createPool, type Pool } from '../../sql/db.ts'
 import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
+import { deleteForgottenWebhooks } from '../../sql/events/webhooks.ts'
 import { requeueLostApprovals } from '../../sql/mail/approval/heldAnnouncements.ts'
 import { forgetUnanswered, requeueExpansions } from '../../sql/mail/calendar/instances.ts'
 import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
@@ -76,6 +77,7 @@ const CLEANINGS: readonly Step[] = [
   requeueUnbuilt,
   deleteStaleApprovals,
   deleteStaleEvents,
+  deleteForgottenWebhooks,
   deleteStaleSessions,
   deleteStaleOAuth,
   forgetStaleListeners,

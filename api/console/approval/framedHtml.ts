@@ -1,3 +1,4 @@
+import { PICTURES_MAX_CHARS } from '../../../shared/mail/review/obstacles.ts'
 import { DRAWN_HTML_MAX_CHARS, type InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
 
 /**
@@ -16,12 +17,6 @@ const PAGE_STYLE =
   'html{color-scheme:light}body{margin:12px;background:#fff;color:#111;font:15px/1.5 system-ui,sans-serif;' +
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
 
-/**
- * Sets the maximum number of characters of all inline images of one page together. A mail can use one image many
- * thousand times, and each use has a copy of the image.
- */
-const IMAGES_MAX_CHARS = 12 * 1024 * 1024
-
 const page = (body: string): string =>
   `<!doctype html><html lang="und"><head><meta charset="utf-8"><title>Message</title><style>${PAGE_STYLE}</style></head><body>${body}</body></html>`
 
@@ -36,7 +31,7 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
       '<p>The HTML of this mail is too long for this page. Read the text, or save the mail.</p>',
     )
   }
-  let room = IMAGES_MAX_CHARS
+  let room = PICTURES_MAX_CHARS
   const carried = new Map(
     images.map(({ contentId, contentType, bytes }) => [
       contentId.replace(/^<|>$/g, ''),

@@ -11,10 +11,12 @@ const WORKING_BYTES = 128 * 1024 * 1024
  */
 const READ_MAX_MS = 10 * 60_000
 /**
- * If the client of a content has read nothing for this many milliseconds, the content loses its place as soon as another
- * request needs the memory. Without this rule, four projects that read nothing would leave 11 MB for all others.
+ * If a content has waited for its client for this many milliseconds, the content loses its place as soon as another
+ * request needs the memory. Without this rule, four projects that read nothing would leave 11 MB for all others. The
+ * buffers of a connection hold several megabytes, so a client that reads at half a megabit per second can make a content
+ * wait for 100 seconds.
  */
-const STALLED_MS = 20_000
+const STALLED_MS = 3 * 60_000
 /** A content of at most this many bytes is not counted. */
 export const SMALL_BYTES = 256 * 1024
 /** Sets the number of bytes that a stream hands to the connection at a time. */
@@ -84,26 +86,33 @@ export class HeldAnswers {
 
   /**
    * Takes memory for a content. If too little memory is free, contents whose clients have stopped reading lose their
-   * places, first the contents of the project that holds the most.
+   * places, first the contents of the project that holds the most. No content loses its place in vain.
    */
   #hold(projectId: string, size: number): () => void {
+    const stalled = this.#stalled()
+    const without = new Map<string, number>()
+    for (const one of stalled) {
+      without.set(one.projectId, (without.get(one.projectId) ?? 0) + one.size)
+    }
+    if (!this.#shares.hasRoom(projectId, size, without)) throw crowded()
     for (;;) {
       const release = this.#shares.take(projectId, size)
       if (release !== null) return release
-      const stalled = this.#stalled()
-      if (stalled === undefined) throw crowded()
-      stalled.abort()
+      const next = stalled.shift()
+      if (next === undefined) throw crowded()
+      next.abort()
     }
   }
 
-  #stalled(): Stream | undefined {
+  /** Returns the contents whose clients have stopped reading, first those of the project that holds the most. */
+  #stalled(): Stream[] {
     const heldOf = (projectId: string) =>
       [...this.#streams].reduce((sum, one) => sum + (one.projectId === projectId ? one.size : 0), 0)
     return [...this.#streams]
       .filter(({ waitsSinceMs }) => this.#nowMs() - waitsSinceMs >= STALLED_MS)
       .map((stream) => ({ stream, held: heldOf(stream.projectId) }))
       .sort((a, b) => b.held - a.held || a.stream.waitsSinceMs - b.stream.waitsSinceMs)
-      .at(0)?.stream
+      .map(({ stream }) => stream)
   }
 
   #stream(projectId: string, content: Buffer, release: () => void): ReadableStream<Uint8Array> {

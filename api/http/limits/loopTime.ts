@@ -12,6 +12,11 @@ const JSON_MS_PER_MB = 35
  * the event loop.
  */
 const BUDGET = { burstMs: 5_000, perSecondMs: 100 }
+/**
+ * A project whose wait is this long already gets no further charge. Reads that began at the same time would otherwise
+ * make a project wait for many minutes.
+ */
+const WAIT_MAX_MS = 30_000
 
 /** Describes a request: the project or platform key that makes it, and the path of its route. */
 export type Reader = { sharer: string; route: string }
@@ -65,6 +70,6 @@ export class LoopTime {
 
   #count({ sharer, route }: Reader, ms: number): void {
     this.#costly.add(route)
-    this.#budget.charge(sharer, ms)
+    if (this.#budget.delayMs(sharer) < WAIT_MAX_MS) this.#budget.charge(sharer, ms)
   }
 }

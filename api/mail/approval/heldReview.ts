@@ -104,7 +104,8 @@ async function reviewed(
   const sendAt = mail.sendAt?.toISOString() ?? null
   const key = JSON.stringify([projectId, messageId, sha256, bcc, refused, sendAt])
   return await services.reviews.of(key, async () => {
-    const reader = { sharer: projectId, route: 'the review of a held mail' }
+    // The owner and the agent do not share this time, so that an agent cannot keep its owner from the review.
+    const reader = { sharer: `people of ${projectId}`, route: 'the review of a held mail' }
     services.loopTime.admit(reader)
     const about = { projectId, messageId }
     const head = await readHead(services, about)

@@ -2,6 +2,8 @@ import type { Review } from '../../../shared/mail/review/review.ts'
 
 /** Limits the characters of all kept reviews together. */
 const CHARS_MAX = 4_000_000
+/** A piece of a review takes about as much memory as this number of characters, also if its text is short. */
+const PIECE_CHARS = 100
 
 /**
  * Keeps the reviews of held mails that people have read last. A person reads a long mail page by page, and a review can
@@ -17,7 +19,7 @@ export class RecentReviews {
     const review = kept?.review ?? (await make())
     if (review === null) return null
     this.#forget(key)
-    this.#kept.set(key, { review, chars: kept?.chars ?? charsOf(review) })
+    this.#kept.set(key, { review, chars: kept?.chars ?? key.length + charsOf(review) })
     this.#chars += this.#kept.get(key)!.chars
     for (const oldest of this.#kept.keys()) {
       if (this.#chars <= CHARS_MAX || oldest === key) break
@@ -36,4 +38,4 @@ const charsOf = ({ pages }: Review): number =>
   pages
     .flat()
     .flatMap(({ pieces }) => pieces)
-    .reduce((sum, { text }) => sum + text.length, 0)
+    .reduce((sum, { text }) => sum + text.length + PIECE_CHARS, 0)

@@ -34,6 +34,16 @@ type Picture = { contentId?: string | null | undefined; contentType: string; siz
 
 const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i
 const DRAWN_MAX_BYTES = 8 * 1024 * 1024
+/**
+ * Sets the maximum number of characters of all inline pictures on one page together, as `data:` URLs. A mail can use one
+ * picture many thousand times, and each use has a copy of the picture. The page for approval and the frame of a mail use
+ * the same maximum. Otherwise a person could approve a picture that the frame leaves out.
+ */
+export const PICTURES_MAX_CHARS = 12 * 1024 * 1024
+
+/** Returns the number of characters of a picture as a `data:` URL. @param size is the number of bytes of the picture. */
+export const pictureChars = (contentType: string, size: number): number =>
+  `data:${contentType};base64,`.length + Math.ceil(size / 3) * 4
 
 /**
  * Finds the reasons why the page cannot show an HTML part of a reviewed mail. @returns the list of reasons. The list is
@@ -72,12 +82,15 @@ function areDrawn(sources: readonly string[], attachments: readonly Picture[]): 
   const inline = attachments.filter(({ contentId }) => contentId != null)
   const parts = Map.groupBy(inline, ({ contentId }) => contentId!.replace(/^<|>$/g, ''))
   const bytes = inline.reduce((sum, { size }) => sum + size, 0)
+  let chars = 0
   return sources.every((source) => {
     const id = /^\s*cid:(.*)$/is.exec(source)?.[1]?.trim()
     if (id === undefined) return true
     const [part, ...others] = parts.get(id) ?? []
+    chars += part === undefined ? 0 : pictureChars(part.contentType, part.size)
     return (
       bytes <= DRAWN_MAX_BYTES &&
+      chars <= PICTURES_MAX_CHARS &&
       part !== undefined &&
       others.length === 0 &&
       DRAWN_TYPE.test(part.contentType)

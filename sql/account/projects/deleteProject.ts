@@ -1,19 +1,24 @@
 import { type Pool, transaction } from '../../db.ts'
+import { DELETED } from '../../events/webhooks.ts'
 import { notifyAddressesChanged } from '../../mail/domains/addresses.ts'
 import { purseMoney } from '../../purse/purseMoney.ts'
 import { deleteEndpointsOfProject } from '../../till/endpoints/endpointChanges.ts'
+import { type Actor, ORGANIZATION, writeAudit } from '../audit.ts'
 import { revokeProjectKey } from '../keys/keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
 /**
- * Deletes a project. From the moment of the deletion, the project's API key, address and endpoints do not work. A later
+ * Deletes a project, and records in the audit log of the organization who deleted the project, because the audit log of
+ * the project is deleted as well. From the moment of the deletion, the project's API key, address and endpoints do not work. A later
  * job deletes the data of the project. The row lock `for update` waits for those transactions that are storing mail for
  * the project. A transaction that stores mail later finds that the project is deleted. The function does not delete a
  * project whose purse has or awaits money, because nobody could move the money without the purse's private key.
+ * @param actor is null if the caller records the deletion itself.
  */
 export async function deleteProject(
   pool: Pool,
   id: string,
+  actor: Omit<Actor, 'projectId'> | null,
 ): Promise<
   { kind: 'ok' | 'not_found' } | { kind: 'purse_holds' | 'purse_awaits'; amountAtomic: bigint }
 > {
@@ -30,10 +35,14 @@ export async function deleteProject(
     await revokeProjectKey(db, id)
     await deleteEndpointsOfProject(db, id)
     await db.query(
-      'update project_webhooks set deleted_at = clock_timestamp() where project_id = $1 and deleted_at is null',
+      `update project_webhooks set ${DELETED} where project_id = $1 and deleted_at is null`,
       [id],
     )
     await queuePurge(db, id)
+    if (actor !== null) {
+      const entry = { action: 'project.delete', subject: id, outcome: 'ok' } as const
+      await writeAudit(db, { ...actor, projectId: ORGANIZATION }, entry)
+    }
     await notifyAddressesChanged(db, rows[0].email_address)
     return { kind: 'ok' }
   })

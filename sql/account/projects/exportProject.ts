@@ -1,7 +1,7 @@
 import type { Blobs } from '../../blobs/blobs.ts'
 import type { Client, Pool } from '../../db.ts'
 import { type ExportedMail, exportMails } from '../../mail/messages/exportMails.ts'
-import { type Actor, writeAudit } from '../audit.ts'
+import { type Actor, ORGANIZATION, writeAudit } from '../audit.ts'
 import { type ExportedRow, exportRows } from './exportRows.ts'
 import { findProject, type Project } from './projects.ts'
 
@@ -73,12 +73,15 @@ export async function openExport(
       await close()
       return null
     }
-    await writeAudit(pool, entry.actor, {
+    const exported = {
       action: 'project.export',
       subject: projectId,
       detail: entry.part,
       outcome: 'ok',
-    })
+    } as const
+    await writeAudit(pool, entry.actor, exported)
+    // The audit log of the project is deleted with the project. The second entry stays.
+    await writeAudit(pool, { ...entry.actor, projectId: ORGANIZATION }, exported)
     return {
       project,
       at,

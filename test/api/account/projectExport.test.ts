@@ -337,6 +337,22 @@ test('an export ends early if its client reads too slowly, and the snapshot clos
   await exports.stop()
 })
 
+test('the log of the organization names the key that exported and deleted a project, also after the project is erased', async () => {
+  const agent = await service.newAgent()
+  await (await open(agent)).text()
+  await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
+  await pool.query('delete from audit_log where project_id = $1', [agent.project.id])
+  const { rows } = await pool.query(
+    `select actor, action, detail, outcome from audit_log where project_id = 'organization' and subject = $1 order by row`,
+    [agent.project.id],
+  )
+  expect(rows.map(({ actor: _, ...entry }) => entry)).toEqual([
+    { action: 'project.export', detail: 'json', outcome: 'ok' },
+    { action: 'project.delete', detail: null, outcome: 'ok' },
+  ])
+  for (const { actor } of rows) expect(service.platform.key.startsWith(`${actor}`)).toBe(true)
+})
+
 test('only a platform key exports a project, and only a project that is not deleted', async () => {
   const agent = await service.newAgent()
   expect((await agent.get(pathOf(agent))).status).toBe(403)

@@ -222,6 +222,11 @@ test('an API key can register webhooks, and list and replay deliveries, only for
   expect(
     (await agent.patch(`/v0/webhooks/${webhookId}`, { url: `${receiver.url}/else` })).status,
   ).toBe(403)
+  expect((await agent.delete(`/v0/webhooks/${webhookId}`)).status).toBe(403)
+  const { body: listed } = await agent.get('/v0/webhooks')
+  expect(listed.webhooks.map(({ url }: { url: string }) => url)).toEqual([
+    new URL(receiver.url).origin,
+  ])
   const vaultOnly = await service.newAgent({ scopes: ['vault:read'] })
   expect((await vaultOnly.get('/v0/webhooks/deliveries')).status).toBe(403)
   expect((await service.platform.get('/v0/webhooks')).status).toBe(403)

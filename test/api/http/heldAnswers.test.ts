@@ -33,7 +33,7 @@ test('a client that reads too slowly loses its response, and its share of the me
   await answers.body('a', MB, read)
 })
 
-test('if memory is needed, contents that nobody has read for 20 s lose their places, first those of the project with the most', async () => {
+test('if memory is needed, contents that have waited for three minutes lose their places, first those of the project with the most', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
   const open = async (projectId: string) => {
@@ -43,7 +43,7 @@ test('if memory is needed, contents that nobody has read for 20 s lose their pla
   // A project that already holds memory gets at most half of the memory that others leave.
   const greedy = [await open('a'), await open('a'), await open('a'), await open('a')]
   const other = await open('b')
-  nowMs += 19_999
+  nowMs += 179_999
   await greedy[0]!.read()
   expect((await failure(answers.body('c', 4 * MB, read)))?.message).toMatch(/Too many large/)
   nowMs += 1
@@ -55,12 +55,23 @@ test('if memory is needed, contents that nobody has read for 20 s lose their pla
   expect(late).toBeInstanceOf(ReadableStream)
 })
 
+test('no content loses its place for a request that is refused anyway', async () => {
+  let nowMs = 0
+  const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
+  const waiting = ((await answers.body('a', MB, read)) as ReadableStream<Uint8Array>).getReader()
+  nowMs += 180_000
+  await answers.body('b', 3 * MB, read)
+  // The project `b` holds more than half of the memory that others would leave.
+  expect((await failure(answers.body('b', 4 * MB, read)))?.message).toMatch(/Too many large/)
+  expect((await waiting.read()).value).toHaveLength(64 * 1024)
+})
+
 test('a content that the process drops is no reason to refuse another content', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 2 * MB, nowMs: () => nowMs })
   await answers.body('a', 2 * MB, read)
   expect((await failure(answers.body('b', MB, read)))?.message).toMatch(/Too many large/)
-  nowMs += 20_000
+  nowMs += 180_000
   expect(await answers.body('b', MB, read)).toBeInstanceOf(ReadableStream)
 })
 

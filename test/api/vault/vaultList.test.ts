@@ -12,8 +12,8 @@ afterAll(() => service[Symbol.asyncDispose]())
  * Copies a stored credential to several new names. The copies cannot be decrypted, but listing credentials does not
  * read the ciphertext.
  */
-async function fill(owner: Agent, count: number, metadata = {}): Promise<void> {
-  await owner.put(path('first'), { type: 'CUSTOM', data: { a: 1 }, metadata })
+async function fill(owner: Agent, count: number, metadata = {}, bounds = {}): Promise<void> {
+  await owner.put(path('first'), { type: 'CUSTOM', data: { a: 1 }, metadata, ...bounds })
   await service.database.pool.query(
     `with made as (
        insert into credentials (id, project_id, name, version, created_at)
@@ -21,7 +21,7 @@ async function fill(owner: Agent, count: number, metadata = {}): Promise<void> {
        where c.project_id = $1 returning row)
      insert into credential_versions
      select m.row, v.version, v.type, v.metadata, v.metadata_bytes, v.expires_at, v.has_totp, v.key_id, v.wrapped_key,
-            v.ciphertext, v.created_at
+            v.ciphertext, v.created_at, v.allowed_hosts, v.allowed_methods, v.allowed_paths, v.placement, v.bounds_bytes
      from made m, credential_versions v join credentials c on c.row = v.credential_row where c.project_id = $1`,
     [owner.project.id, count],
   )
@@ -114,4 +114,29 @@ test('the filter expiringWithin finds credentials that are expired or expire soo
       'expiringWithin must be a whole number and s, m, h, d or w, such as 7d, at most ten years',
     ])
   }
+})
+
+test('a page of the vault list without a limit ends after 8 MB, also if the bounds of the credentials are large', async () => {
+  const owner = await service.newAgent()
+  const allowedPaths = Array.from({ length: 20 }, (_, n) => `/${n}${'a'.repeat(1_000)}`)
+  await fill(owner, 500, {}, { allowedHosts: ['h.example'], allowedPaths })
+  const { items, sizes } = await readPages(owner, '')
+  expect(sizes).toHaveLength(2)
+  expect(sizes[0]).toBeWithin(400, 425)
+  expect(new Set(items.map((item) => item.name)).size).toBe(500)
+  // A change of the bounds changes their size as well.
+  const { rows } = await service.database.pool.query(
+    `select bounds_bytes as n from credential_versions v join credentials c on c.row = v.credential_row
+     where c.project_id = $1 and c.name = 'first'`,
+    [owner.project.id],
+  )
+  expect(rows[0].n).toBeWithin(20_000, 20_100)
+  const changed = await owner.patch(path('first'), { allowedPaths: allowedPaths.slice(0, 1) })
+  expect(changed.status).toBe(200)
+  const after = await service.database.pool.query(
+    `select bounds_bytes as n from credential_versions v join credentials c on c.row = v.credential_row
+     where c.project_id = $1 and c.name = 'first'`,
+    [owner.project.id],
+  )
+  expect(after.rows[0].n).toBeWithin(1_000, 1_100)
 })

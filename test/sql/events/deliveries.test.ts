@@ -178,7 +178,7 @@ describe('the service aborts deliveries of webhooks', () => {
     ]
     const neighbours = await newDelivery(pool)
     await deliver(done)
-    await deleteProject(pool, projectId)
+    await deleteProject(pool, projectId, null)
     expect(await row(pool, 'webhook_deliveries', open)).toMatchObject({
       status: 'aborted',
       error: projectGone,

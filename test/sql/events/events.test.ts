@@ -12,7 +12,7 @@ import {
   readStream,
   recordEvents,
 } from '../../../sql/events/events.ts'
-import { deleteProjectWebhook } from '../../../sql/events/webhooks.ts'
+import { deleteForgottenWebhooks, deleteProjectWebhook } from '../../../sql/events/webhooks.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { newWebhook } from '../../support/events/eventRows.ts'
 import { newProject, whileHeld } from '../../support/till/tillRows.ts'
@@ -155,4 +155,50 @@ test('if there is no event to record, no SQL statement runs', async () => {
     events: [],
     hasMore: false,
   })
+})
+
+test('a deleted project gets no event, while another project of the same transaction gets its event', async () => {
+  const [gone, kept] = [await newProject(pool), await newProject(pool)]
+  await pool.query('update projects set deleted_at = clock_timestamp() where id = $1', [gone])
+  await record(eventOf(gone, 'a'), eventOf(kept, 'b'))
+  expect(await subjectsOf(gone)).toEqual([])
+  expect(await subjectsOf(kept)).toEqual([[1, 'b']])
+  const { rowCount } = await pool.query('select from event_streams where project_id = $1', [gone])
+  expect(rowCount).toBe(0)
+})
+
+test('a deleted webhook keeps neither its secret nor the path of its URL, and its row goes a day after its last delivery', async () => {
+  const projectId = await newProject(pool)
+  const id = await newWebhook(pool, projectId)
+  await pool.query(
+    `update project_webhooks set url = 'https://h.example:8443/in?token=S3' where id = $1`,
+    [id],
+  )
+  await record(eventOf(projectId, 'a'))
+  await deleteProjectWebhook(pool, { projectId, id })
+  const { rows } = await pool.query(
+    'select url, webhook_key_id, webhook_wrapped_key, webhook_ciphertext from project_webhooks where id = $1',
+    [id],
+  )
+  expect(rows).toEqual([
+    {
+      url: 'https://h.example:8443',
+      webhook_key_id: null,
+      webhook_wrapped_key: null,
+      webhook_ciphertext: null,
+    },
+  ])
+  const other = await newWebhook(pool, projectId)
+  const remain = async () => {
+    await deleteForgottenWebhooks(pool)
+    const found = await pool.query('select id from project_webhooks where id = any ($1)', [
+      [id, other],
+    ])
+    return found.rows.map((row) => row.id).toSorted()
+  }
+  expect(await remain()).toEqual([id, other].toSorted())
+  await pool.query(`update project_webhooks set deleted_at = deleted_at - interval '25 hours'`)
+  expect(await remain()).toEqual([id, other].toSorted())
+  await pool.query('delete from webhook_deliveries where webhook_id = $1', [id])
+  expect(await remain()).toEqual([other])
 })

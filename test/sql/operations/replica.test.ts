@@ -17,7 +17,7 @@ test('a late request for an erased project leaves no row of the project', async 
     return project.id
   }
   const [erased, live] = [await newProject('erased'), await newProject('live')]
-  await deleteProject(pool, erased)
+  await deleteProject(pool, erased, null)
   await purgeProject(pool, erased)
   await markWritten(pool, [erased, live])
   const { rows } = await pool.query('select project_id from project_writes')

@@ -92,7 +92,7 @@ describe('an owner gives a new mandate for payments', () => {
 
   test('if the project does not exist or is deleted, no mandate is created, and the result is null', async () => {
     const projectId = await newProject(pool)
-    await deleteProject(pool, projectId)
+    await deleteProject(pool, projectId, null)
     expect(await give(projectId)).toBeNull()
     expect(await give('prj_none')).toBeNull()
     expect(await list(projectId)).toEqual([])

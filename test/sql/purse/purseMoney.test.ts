@@ -71,13 +71,16 @@ test.each([
 ] as const)('a project is not deleted while a payment to its purse %s', async (_, pay) => {
   const { projectId, address } = await emptyPurse()
   await pay(address)
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'purse_awaits', amountAtomic: CENT })
+  expect(await deleteProject(pool, projectId, null)).toEqual({
+    kind: 'purse_awaits',
+    amountAtomic: CENT,
+  })
 })
 
 test('a project is deleted although somebody pays less than a cent to its purse, and the purge waits for the end of the payment', async () => {
   const { projectId, address } = await emptyPurse()
   const id = await newPayment(pool, { recipient: address, amountAtomic: CENT - 1n })
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   await read(address, 0n)
   expect(await purge(projectId)).toEqual([false, 1])
   await pool.query(`update payments set state = 'failed', failure_reason = 'x' where id = $1`, [id])
@@ -87,7 +90,7 @@ test('a project is deleted although somebody pays less than a cent to its purse,
 test('a settled payment that the known balance contains does not prevent the deletion, and the purge waits until its block is final', async () => {
   const { projectId, address } = await emptyPurse()
   const { id } = await newSettled(pool, { recipient: address, amountAtomic: CENT })
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   await read(address, 0n)
   expect(await purge(projectId)).toEqual([false, 1])
   await recordFinal(pool, [id])
@@ -96,7 +99,7 @@ test('a settled payment that the known balance contains does not prevent the del
 
 test('the purge keeps the keys of a purse until a balance that was read after the deletion shows no money', async () => {
   const { projectId, address } = await emptyPurse()
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   expect(await purge(projectId)).toEqual([false, 1])
   expect(await queuedPurges(projectId)).toBe(1)
   await read(address, CENT)
@@ -112,7 +115,7 @@ test('the purge keeps the keys of a purse whose balance nobody has read', async 
     'update purses set balance_atomic = null, balance_block = null, balance_at = null where project_id = $1',
     [projectId],
   )
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   expect(await purge(projectId)).toEqual([false, 1])
   await read(address, 0n)
   expect(await purge(projectId)).toEqual([true, 0])
@@ -124,7 +127,7 @@ test('the purge keeps the keys of a purse while a signed payment is open or its 
   const { address } = (await findPurse(pool, projectId))!
   expect(await purse.reserve([await purse.wanted(CENT)])).toEqual(['signed'])
   await read(address, 0n)
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   await read(address, 0n)
   expect(await purge(projectId)).toEqual([false, 1])
   const set = (change: string) =>
@@ -140,11 +143,14 @@ test('a payment that another purse has signed for the purse prevents the deletio
   const other = await newPurse(pool, keyring)
   const paid = await other.wanted(CENT, address)
   expect(await other.reserve([paid])).toEqual(['signed'])
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'purse_awaits', amountAtomic: CENT })
+  expect(await deleteProject(pool, projectId, null)).toEqual({
+    kind: 'purse_awaits',
+    amountAtomic: CENT,
+  })
   await pool.query('update purchases set amount_atomic = amount_atomic - 1 where id = $1', [
     paid.id,
   ])
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   await read(address, 0n)
   expect(await purge(projectId)).toEqual([false, 1])
   await pool.query(`update purchases set money = 'released' where id = $1`, [paid.id])
@@ -153,7 +159,7 @@ test('a payment that another purse has signed for the purse prevents the deletio
 
 test('the purge counts only balances of the last minute, and waits longer the older the deletion is', async () => {
   const { projectId, address } = await emptyPurse()
-  await deleteProject(pool, projectId)
+  await deleteProject(pool, projectId, null)
   await read(address, 0n)
   const letPass = async (time: string) => {
     await pool.query(
@@ -210,7 +216,7 @@ test('without a chain, the keys of a purse are deleted at once, because nobody c
   await using own = await createTestDatabase()
   const { projectId } = await newPurse(own.pool, await newKeyring(own.pool))
   await own.pool.query('update purses set balance_atomic = null, balance_block = null')
-  expect(await deleteProject(own.pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await deleteProject(own.pool, projectId, null)).toEqual({ kind: 'ok' })
   expect(await purgeProject(own.pool, projectId)).toBe('done')
   expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
 })
@@ -226,6 +232,6 @@ test('after the deletion of a project, the balance of a retired address is read 
     [projectId, retired],
   )
   expect(await findStaleBalances(pool, 100)).not.toContain(retired)
-  expect(await deleteProject(pool, projectId)).toEqual({ kind: 'ok' })
+  expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   expect(await findStaleBalances(pool, 100)).toContain(retired)
 })

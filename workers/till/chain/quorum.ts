@@ -5,7 +5,7 @@
  */
 import { numberToHex } from 'viem'
 import { keyOfAnswer, QUANTITIES } from './ballot.ts'
-import { type Rpc, type RpcAnswer, type RpcCall, RpcTrouble } from './rpc.ts'
+import { type Rpc, type RpcAnswer, type RpcCall, RpcTimeout, RpcTrouble } from './rpc.ts'
 
 /**
  * Rates the reply of a chain node. The rating `none` means that the chain node gave no reply. The rating `behind` means
@@ -95,7 +95,9 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   ): RpcTrouble {
     const answered = ballots.map(({ node }) => `${nodes[node]!.name}: another answer`)
     const all = [...answered, ...troubles].join('; ')
-    return new RpcTrouble(`${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`)
+    const message = `${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`
+    const isSlow = troubles.some((trouble) => trouble.endsWith('timed out'))
+    return isSlow ? new RpcTimeout(message) : new RpcTrouble(message)
   }
 
   /** Rates one chain node by comparing its replies with the replies on which the quorum agreed. */

@@ -1,7 +1,7 @@
 /** Reads the receipts of transactions from a chain node. */
 import type { Hex } from 'viem'
 import { z } from 'zod'
-import { hex, quantity, read } from './chain.ts'
+import { hex, quantity, read, resultOf } from './chain.ts'
 import { type Rpc, type RpcAnswer, RpcTimeout, RpcTrouble } from './rpc.ts'
 
 const logSchema = z.object({
@@ -58,9 +58,13 @@ export async function readStrangersReceipts(
   return receipts.map((receipt) => (receipt instanceof RpcTrouble ? undefined : receipt))
 }
 
+/** Matches the errors of a node that does not send a response because of its size. */
+const TOO_LARGE = /too (?:large|big|long)|size|HTTP 413/i
+
 /**
- * Reads receipts, and reads the receipts again with fewer in a request if the node did not send them. Without this
- * repetition, a few receipts that are too large together would never be read.
+ * Reads receipts. If a response is too large for the node, or takes too long, reads the receipts again with fewer in a
+ * request. Without this repetition, a few receipts that are too large together would never be read. Other errors of the
+ * node, such as a limit of requests, are not repeated.
  */
 async function readEach(
   rpc: Rpc,
@@ -72,37 +76,45 @@ async function readEach(
   let size = Math.min(atOnce, pending.length)
   while (pending.length > 0) {
     const some = pending.slice(0, size)
-    const answers = await receiptAnswers(rpc, some)
-    const unread = some.filter((hash, n) => {
-      const answer = answers?.[n]
-      if (answer?.ok !== true) return true
-      const { result } = answer
-      found.set(
-        hash,
-        result === null ? null : read(receiptSchema, result, 'eth_getTransactionReceipt'),
-      )
-      return false
-    })
-    const isStuck = unread.length === some.length
-    if (isStuck && some.length === 1) {
-      const answer = answers?.[0]
-      const message = answer?.ok === false ? answer.message : 'no answer'
-      found.set(some[0]!, new RpcTrouble(`eth_getTransactionReceipt: ${message}`))
-      unread.length = 0
-    } else if (isStuck) size = Math.ceil(some.length / 4)
-    pending = [...unread, ...pending.slice(some.length)]
+    const answers = await receiptAnswers(rpc, some, found.size > 0)
+    const tooLarge: Hex[] = []
+    for (const [n, hash] of some.entries()) {
+      const answer = answers[n]!
+      if (answer instanceof RpcTrouble && some.length > 1) tooLarge.push(hash)
+      else found.set(hash, answer)
+    }
+    if (tooLarge.length === some.length) size = Math.ceil(some.length / 4)
+    pending = [...tooLarge, ...pending.slice(some.length)]
   }
   return hashes.map((hash) => found.get(hash)!)
 }
 
-/** Returns null if the node did not respond in time to a request for several receipts. */
-async function receiptAnswers(rpc: Rpc, hashes: readonly Hex[]): Promise<RpcAnswer[] | null> {
+/**
+ * Sends one request for receipts. @param mayFail tells whether a single receipt that takes too long is its own fault,
+ * because the node has already sent other receipts. @returns a receipt, or a trouble for a receipt that is too large.
+ * @throws {RpcTrouble} for every other error of the node.
+ */
+async function receiptAnswers(
+  rpc: Rpc,
+  hashes: readonly Hex[],
+  mayFail: boolean,
+): Promise<(Receipt | null | RpcTrouble)[]> {
+  let answers: RpcAnswer[]
   try {
-    return await rpc.batch(
+    answers = await rpc.batch(
       hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
     )
   } catch (error) {
-    if (error instanceof RpcTimeout && hashes.length > 1) return null
+    const isLarge =
+      error instanceof RpcTimeout || (error instanceof RpcTrouble && TOO_LARGE.test(error.message))
+    if (isLarge && (hashes.length > 1 || mayFail)) return hashes.map(() => error)
     throw error
   }
+  return answers.map((answer) => {
+    if (!answer.ok && TOO_LARGE.test(answer.message)) {
+      return new RpcTrouble(`eth_getTransactionReceipt: ${answer.message}`)
+    }
+    const result = resultOf(answer, 'eth_getTransactionReceipt')
+    return result === null ? null : read(receiptSchema, result, 'eth_getTransactionReceipt')
+  })
 }

@@ -70,7 +70,12 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   const fresh = here.filter((payment) => !sent.has(payment.id) && !ended.has(payment))
   // Payments that can be sent go first. A payer can make the end of a payment slow, and many such payments must not
   // delay the payments of others.
-  if (fresh.length > 0) await sendFresh(chain, fresh)
+  try {
+    if (fresh.length > 0) await sendFresh(chain, fresh)
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    await postpone(chain, fresh, error.message)
+  }
   const ends = new Map([
     ...expired.map((payment) => [payment, () => settleExpired(chain, payment)] as const),
     ...reverted,

@@ -10,7 +10,7 @@ import {
   recordSettlements,
 } from '../../../sql/till/settle/settlements.ts'
 import { isGroup } from '../../../sql/till/watch/openTransactions.ts'
-import { areUsed, findAuthorizationEvent, isUsed, readBlock } from '../chain/chain.ts'
+import { findAuthorizationEvent, isUsed, readBlock } from '../chain/chain.ts'
 import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
@@ -26,10 +26,10 @@ const SEARCH_MARGIN = 5n
  */
 const NAMED_BLOCKS = 2_000n
 /**
- * Sets how often the settlement of a payment must have failed before a missing event proves that its authorization was
- * used before the claim. A node that lags behind may lack an event for a moment.
+ * Limits how far back the service searches for the use of an authorization if the node no longer has the state at the
+ * claim. Each attempt searches the next NAMED_BLOCKS blocks, so that 500 attempts cover three weeks on Base.
  */
-const MISSED_LOOKS = 10
+const SEARCHES_MAX = 500
 
 /**
  * Settles a payment by any transaction that used its authorization, because anyone may call
@@ -50,9 +50,8 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     to: chain.head.number,
   })
   if (event === null) {
-    if (wasUsed === 'unknown' && (await wasUsedLongAgo(chain, payment, claimHead))) {
-      return refuseUsedBefore(chain, payment, await findEarlier(chain, payment, claimHead))
-    }
+    const earlier = wasUsed === 'unknown' ? await findLongAgo(chain, payment, claimHead) : null
+    if (earlier !== null) return refuseUsedBefore(chain, payment, earlier)
     throw new RpcTrouble('the authorization is used, its event is not found yet')
   }
   if (event.kind === 'canceled') return refuse(chain, payment, 'the authorization was canceled')
@@ -98,20 +97,26 @@ async function wasUsedAt(
 }
 
 /**
- * Tells whether an authorization without an event since the claim was used before the claim, although the node no longer
- * has the state at the claim. The authorization must be used at a final block after the claim, because all events up to
- * a final block are known. Without this rule, such a payment would never end.
+ * Searches a part of the blocks before the claim for the transaction that used an authorization. Each attempt to settle
+ * the payment searches another part, the newest part first. Only the event proves that the authorization was used
+ * before, because a node may lack an event after the claim.
  */
-async function wasUsedLongAgo(
+async function findLongAgo(
   chain: KnownChain,
   payment: Payment,
   claimHead: bigint,
-): Promise<boolean> {
-  if (payment.troubleCount < MISSED_LOOKS) return false
-  const final = await readBlock(chain.rpc, 'finalized')
-  if (final === null || final.number < claimHead) return false
-  const [isUsedAtFinal] = await areUsed(chain.rpc, [payment], { blockHash: final.hash })
-  return isUsedAtFinal === true
+): Promise<Hex | null> {
+  const end = claimHead - NAMED_BLOCKS * BigInt(payment.troubleCount % SEARCHES_MAX)
+  const part = { from: end - NAMED_BLOCKS, to: end }
+  return end < 0n ? null : await findEvent(chain, payment, part)
+}
+
+async function findEvent(
+  chain: KnownChain,
+  payment: Payment,
+  range: { from: bigint; to: bigint },
+): Promise<Hex | null> {
+  return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
 }
 
 /**
@@ -138,7 +143,7 @@ async function findEarlier(
 ): Promise<Hex | null> {
   const range = { from: claimHead - NAMED_BLOCKS, to: claimHead }
   try {
-    return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
+    return await findEvent(chain, payment, range)
   } catch (error) {
     // If an authorization was used earlier, the payment is refused, even if the service does not find the earlier
     // transaction. The hash of the earlier transaction only explains why the payment is refused.

@@ -121,7 +121,7 @@ test('if an inbox is deleted during a lookup, the listener’s copy of the addre
     const found = book.find(address)
     await release.isRead
     const reads = held.reads
-    await deleteProject(database.pool, projectId)
+    await deleteProject(database.pool, projectId, null)
     await waitFor('the notification', () => held.reads > reads)
     release.go()
     expect(await found).toEqual({ inbox: address })
@@ -134,7 +134,7 @@ test('if reading a deleted inbox fails, the listener reads again and no longer k
   const { pool, state } = shakyPool()
   await withBook(pool, async ({ spool, projectId, address }) => {
     state.failures = 1
-    await deleteProject(database.pool, projectId)
+    await deleteProject(database.pool, projectId, null)
     await waitFor('its end', () => spool.addresses.find([address]) === null)
   })
 })

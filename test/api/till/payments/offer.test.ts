@@ -134,7 +134,7 @@ describe('a project sells', () => {
     const disabled = await newSeller()
     await changeProject(pool, disabled, { paymentsEnabled: false })
     const gone = await newSeller()
-    await deleteProject(pool, gone)
+    await deleteProject(pool, gone, null)
     const homeless = await newSeller()
     await pool.query('update projects set pay_to = null where id = $1', [homeless])
     for (const project of [none, disabled, gone, homeless, 'prj_unknown']) {

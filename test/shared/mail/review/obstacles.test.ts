@@ -1,6 +1,12 @@
 /** Tests which parts of a mail the approval page cannot show in the way in which the recipients will see them. */
 import { describe, expect, test } from 'bun:test'
-import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
+import { framedHtml } from '../../../../api/console/approval/framedHtml.ts'
+import {
+  HTML_MAX_CHARS,
+  htmlObstacles,
+  PICTURES_MAX_CHARS,
+  pictureChars,
+} from '../../../../shared/mail/review/obstacles.ts'
 
 const LOADS = 'the HTML part loads a picture that the mail does not carry'
 const STYLE_LOADS = 'a style of the HTML part loads something that the mail does not carry'
@@ -188,4 +194,15 @@ test('if an HTML part cannot be shown for several reasons, the reasons are liste
     DIFFERS,
     UNDRAWN,
   ])
+})
+
+test('an HTML part cannot be shown if it uses its pictures so often that the frame would leave some out', () => {
+  const uses = (count: number, size: number) =>
+    faults('<img src="cid:p1">'.repeat(count), [{ ...PICTURE, size }])
+  const most = Math.floor(PICTURES_MAX_CHARS / pictureChars('image/png', 90_000))
+  expect(uses(most, 90_000)).toEqual([])
+  expect(uses(most + 1, 90_000)).toEqual([UNDRAWN])
+  const images = [{ contentId: 'p1', contentType: 'image/png', bytes: Buffer.alloc(90_000) }]
+  const drawn = framedHtml({ html: '<img src="cid:p1">'.repeat(most + 1), images })
+  expect(drawn.split('src="data:')).toHaveLength(most + 1)
 })

@@ -46,7 +46,7 @@ test('a rotated API key, or an API key of a deleted project, no longer authentic
   const [rotated, deleted, live] = [await newKey(), await newKey(), await newKey()]
   const { projectId } = rotated
   await rotateProjectKey(pool, projectId, { projectId, keyPrefix: 'test', requestId: 'r' })
-  await deleteProject(pool, deleted.projectId)
+  await deleteProject(pool, deleted.projectId, null)
   for (const { key, keyId } of [rotated, deleted]) {
     expect(await authenticate(key)).toBeNull()
     expect(await findKeyScopes(pool, keyId)).toBeNull()

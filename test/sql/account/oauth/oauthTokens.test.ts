@@ -95,7 +95,7 @@ const ENDINGS: [string, (grant: Grant) => Promise<unknown>][] = [
     'its client is deleted',
     ({ clientId }) => pool.query('delete from oauth_clients where id = $1', [clientId]),
   ],
-  ['its project is deleted', ({ projectId }) => deleteProject(pool, projectId)],
+  ['its project is deleted', ({ projectId }) => deleteProject(pool, projectId, null)],
   [
     'its person loses the right',
     ({ personId }) => change('people', `role = 'owner'`, 'id', personId),

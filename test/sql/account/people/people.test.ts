@@ -99,7 +99,7 @@ describe('the service adds a person', () => {
       UnknownProjectError,
     )
     const deleted = await newProject(pool)
-    await deleteProject(pool, deleted)
+    await deleteProject(pool, deleted, null)
     await expect(add({ projectIds: [deleted] })).rejects.toBeInstanceOf(UnknownProjectError)
     expect(audited).toEqual([])
   })

@@ -18,7 +18,7 @@ test('a request that began before its project was deleted stores nothing in the 
     () => createDraft(pool, projectId, { content: { subject: 'Offer' }, attachments: [] }),
   ]
   for (const make of makers) expect(await make()).toBeDefined()
-  await deleteProject(pool, projectId)
+  await deleteProject(pool, projectId, null)
   for (const make of makers) {
     expect(await make().catch((error: unknown) => error)).toBeInstanceOf(ProjectGoneError)
   }

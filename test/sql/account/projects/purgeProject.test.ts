@@ -81,7 +81,7 @@ test('a deleted project does not count as erased as long as one of its rows exis
   await own.pool.query(
     'create trigger keep before delete on project_limits for each row execute function keep()',
   )
-  await deleteProject(own.pool, projectId)
+  await deleteProject(own.pool, projectId, null)
   await purgeProject(own.pool, projectId)
   expect((await findErasure(own.pool, projectId))!.completedAt).toBeNull()
   await own.pool.query('drop trigger keep on project_limits')
@@ -94,7 +94,7 @@ test('the purge of a deleted project removes its mail and deliveries, and keeps 
   const both = await takeIn(pool, [gone.projectId, neighbour.projectId])
   const { raw_id: shared } = await row(pool, 'inbound_mails', both[0]!)
   const own = await receive(pool, gone.projectId)
-  await deleteProject(pool, gone.projectId)
+  await deleteProject(pool, gone.projectId, null)
   await purgeProject(pool, gone.projectId)
   expect(await countsOf(gone.projectId)).toEqual([0, 0, 0, 0, 0])
   expect(await countsOf(neighbour.projectId)).toEqual([2, 2, 2, 1, 1])
@@ -142,7 +142,7 @@ test('after the purge of a project without payments, only its project row and it
     await beginIdempotent(pool, { projectId, operation: 'o', key: 'k', hash: Buffer.alloc(32) })
     await insertEndpoint(pool, projectId)
     expect((await findErasure(pool, projectId))!.left).toMatchObject({ mail: 8, deliveries: 2 })
-    await deleteProject(pool, projectId)
+    await deleteProject(pool, projectId, null)
     expect((await findErasure(pool, projectId))!.completedAt).toBeNull()
     await purgeProject(pool, projectId)
     expect(await tablesInUse()).toEqual([...before, 'api_keys', 'projects'].toSorted())
@@ -171,7 +171,7 @@ test('the purge of a project deletes large mail in small batches, so that no SQL
     begin insert into deletions select sum(stored_bytes) from gone; return null; end $$;
     create trigger note after delete on messages
       referencing old table as gone for each statement execute function note()`)
-  await deleteProject(own.pool, projectId)
+  await deleteProject(own.pool, projectId, null)
   await purgeProject(own.pool, projectId)
   expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
   const { rows } = await own.pool.query('select max(bytes)::int as most from deletions')
@@ -184,7 +184,7 @@ test('the erasure of a project removes the project’s chain addresses', async (
     `update projects set pay_to = '0xpay', own_addresses = '{0xown}' where id = $1`,
     [projectId],
   )
-  await deleteProject(pool, projectId)
+  await deleteProject(pool, projectId, null)
   await purgeProject(pool, projectId)
   expect(await row(pool, 'projects', projectId)).toMatchObject({ pay_to: null, own_addresses: [] })
 })
@@ -198,7 +198,7 @@ test('the purge of a project keeps its payments, the endpoint of each payment, a
     await insertEndpoint(pool, projectId),
   ]
   await newSettled(pool, { projectId, endpointId })
-  await deleteProject(pool, projectId)
+  await deleteProject(pool, projectId, null)
   await purgeProject(pool, projectId)
   const { completedAt, kept } = (await findErasure(pool, projectId))!
   expect([completedAt, kept]).toEqual([expect.any(Date), { payments: 1, endpoints: 1, keys: 1 }])
@@ -210,7 +210,7 @@ test('the purge of a project keeps its payments, the endpoint of each payment, a
 
 test('if the purge job of a deleted project is lost or has failed permanently, the purge is queued again after a minute', async () => {
   const projectId = await newProject(pool)
-  await deleteProject(pool, projectId)
+  await deleteProject(pool, projectId, null)
   await dropJobs(pool)
   await requeueLostPurges(pool)
   const queued = async () =>

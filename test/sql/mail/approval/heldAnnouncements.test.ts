@@ -107,7 +107,7 @@ describe('the service notifies the people who may approve a held mail', () => {
   test('nobody gets a notice about a held mail after the decision, or after the project is deleted', async () => {
     const [withdrawn, deleted] = [await hold(), await hold()]
     await cancelMail(pool, actorOf(withdrawn.projectId), withdrawn.subject)
-    await deleteProject(pool, deleted.projectId)
+    await deleteProject(pool, deleted.projectId, null)
     expect([await findNotice(pool, withdrawn.id), await findNotice(pool, deleted.id)]).toEqual([
       null,
       null,

@@ -307,7 +307,7 @@ describe('an approval request accepts a decision of the owner', () => {
     const [held, gone] = [await hold(), await hold()]
     expect(await decide({ ...held, projectId: gone.projectId }, APPROVE)).toBeNull()
     expect(await decide({ ...held, id: 'apr_none' }, APPROVE)).toBeNull()
-    await deleteProject(pool, gone.projectId)
+    await deleteProject(pool, gone.projectId, null)
     expect(await decide(gone, APPROVE)).toBeNull()
     expect(await stateOf(held)).toBe('waiting')
   })

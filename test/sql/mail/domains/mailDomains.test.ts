@@ -102,7 +102,7 @@ test('a mail domain without active projects is deleted together with its DKIM ke
   const error = await deleteMailDomain(pool, 'used.example').catch((thrown) => thrown)
   expect(error).toBeInstanceOf(DomainInUseError)
   expect(await selectors('used.example')).toHaveLength(1)
-  await deleteProject(pool, project.id)
+  await deleteProject(pool, project.id, null)
   expect(await deleteMailDomain(pool, 'used.example')).toBe(true)
   expect(await deleteMailDomain(pool, 'used.example')).toBe(false)
   expect(await selectors('used.example')).toEqual([])

@@ -54,7 +54,7 @@ describe('the service moves a spooled mail into the inboxes', () => {
   test('a mail from the spool is stored only for active inboxes, and its bytes are dropped if there is none', async () => {
     const [live, deleted] = [await newProject(pool), await newProject(pool)]
     const gone = await addressOf(pool, deleted)
-    await deleteProject(pool, deleted)
+    await deleteProject(pool, deleted, null)
     const [both, lost] = [spooled([await addressOf(pool, live), gone]), spooled([gone])]
     await insertInboundMails(pool, [both, lost])
     expect([await inboundMailsOf(live), await inboundMailsOf(deleted)]).toEqual([1, 0])
@@ -78,7 +78,7 @@ describe('the service finds and discards an inbound mail', () => {
     const [open, orphan] = (await takeIn(pool, [one, two])) as [string, string]
     const received = await readInboundMail(pool, open)
     await storeParsedMails(pool, [received])
-    await deleteProject(pool, two)
+    await deleteProject(pool, two, null)
     expect(await findInboundMail(pool, noBlobs, open, 1e9)).toBeNull()
     expect(await findInboundMail(pool, noBlobs, orphan, 1e9)).toBeNull()
   })
@@ -182,7 +182,7 @@ test('the addresses of active inboxes are listed in byte order, in pages', async
   for (let n = 0; n < 3; n++) addresses.push(await addressOf(pool, await newProject(pool)))
   const deleted = await newProject(pool)
   const gone = await addressOf(pool, deleted)
-  await deleteProject(pool, deleted)
+  await deleteProject(pool, deleted, null)
   expect(await findAddresses(pool, [addresses[0]!, gone, 'none@mail.test'])).toEqual([
     addresses[0]!,
   ])

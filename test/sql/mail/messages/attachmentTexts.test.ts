@@ -124,7 +124,7 @@ describe('the text of an attachment is recorded', () => {
 
   test('reading an attachment of a deleted project counts nothing in the daily sums', async () => {
     const found = await received()
-    await deleteProject(pool, found.projectId)
+    await deleteProject(pool, found.projectId, null)
     await record(found)
     expect(await readingOf(found.projectId)).toEqual([])
   })

@@ -206,7 +206,7 @@ describe('the service records one part of an attempt to send a mail', () => {
     const sent = await newSent(pool)
     const [inbox, deleted] = [await newProject(pool), await newProject(pool)]
     const localInboxes = [await addressOf(pool, inbox), await addressOf(pool, deleted)]
-    await deleteProject(pool, deleted)
+    await deleteProject(pool, deleted, null)
     const rawId = await storeRaw()
     const mail = await begin(pool, sent)
     for (const last of [false, true]) await recordSent(pool, mail, { rawId, localInboxes, last })

@@ -30,7 +30,7 @@ describe('the service begins an attempt to send a mail', () => {
       LATER,
     ])
     const orphan = await newSent(pool)
-    await deleteProject(pool, orphan.projectId)
+    await deleteProject(pool, orphan.projectId, null)
     for (const { row } of [done, later, orphan]) {
       expect(await beginAttempts(pool, [row])).toEqual([null])
     }

@@ -44,7 +44,7 @@ describe('the service accepts the message of a send intent', () => {
   test('a message for a deleted project or thread is not accepted', async () => {
     const [live, gone] = [await newSent(pool), await newSent(pool)]
     const { id } = await threadOf(live.threadRow)
-    await deleteProject(pool, gone.projectId)
+    await deleteProject(pool, gone.projectId, null)
     await deleteThread(pool, live.projectId, id)
     const intents = [newIntent(gone.projectId), replyTo(live), newIntent(live.projectId)]
     expect(await wordsOf(intents)).toEqual(['gone', 'no thread', 'accepted'])

@@ -136,7 +136,7 @@ describe('a seller records a refund that the seller pays by hand', () => {
     expect(await kinds(young.id, 1n)).toEqual(['not_final'])
     expect(await kinds('pay_none', 1n)).toEqual(['not_found'])
     const sale = await newSale()
-    await deleteProject(pool, sale.projectId)
+    await deleteProject(pool, sale.projectId, null)
     expect(await kinds(sale.id, 1n)).toEqual(['not_found'])
   })
 
@@ -259,7 +259,7 @@ describe('a seller names the transaction of a refund', () => {
   test('after a project is deleted, no transaction can be named for its refunds, and no refund can be withdrawn', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
-    await deleteProject(pool, sale.projectId)
+    await deleteProject(pool, sale.projectId, null)
     const about = { paymentId: sale.id, refundId: id }
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('not_found')
     expect(await withdrawRefund(pool, ACTOR, about)).toBe('not_found')

@@ -63,7 +63,7 @@ const fill = (projectId: string, count: number, isDeleted = false) =>
 describe('the service limits and deletes the endpoints of a project', () => {
   test('an endpoint is not stored if its project is deleted before or during the PUT request', async () => {
     const [gone, going] = [await newProject(pool), await newProject(pool)]
-    await deleteProject(pool, gone)
+    await deleteProject(pool, gone, null)
     expect(await put(gone)).toBeNull()
     expect(await findSeller(pool, gone)).toBeNull()
     const deletion = `with locked as (select id from projects where id = $1 for update)
@@ -101,7 +101,7 @@ describe('the service limits and deletes the endpoints of a project', () => {
     await deleteEndpoint(pool, { projectId: doomed, id: before })
     const { deleted_at } = await row(pool, 'seller_endpoints', before)
     const [id, kept] = [await newEndpoint(doomed), await newEndpoint(other)]
-    await deleteProject(pool, doomed)
+    await deleteProject(pool, doomed, null)
     expect(await findUrlToVerify(pool, id)).toBeNull()
     expect(await findUrlToVerify(pool, kept)).not.toBeNull()
     expect((await row(pool, 'seller_endpoints', before)).deleted_at).toEqual(deleted_at)

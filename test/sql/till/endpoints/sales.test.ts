@@ -79,7 +79,7 @@ test('reading many sales in one call gives the same results in the same order as
   await sell(gone, 'a.example/own', [payTo.address.toLowerCase()])
   const dropped = await sell(seller, 'a.example/dropped', null)
   await deleteEndpoint(pool, { projectId: seller, id: dropped })
-  await deleteProject(pool, gone)
+  await deleteProject(pool, gone, null)
   const paths = ['own', 'new', 'stolen', 'claimed', 'dropped', 'none']
   const wanted = [seller, rival, unset, off, gone, 'prj_none'].flatMap((projectId) =>
     paths.map((path) => ({ projectId, matchKey: `a.example/${path}` })),

@@ -33,7 +33,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 describe('the service claims the authorizations of payments', () => {
   test('no payment is claimed (reserved) for a deleted project', async () => {
     const gone = await newProject(pool)
-    await deleteProject(pool, gone)
+    await deleteProject(pool, gone, null)
     expect(await claimPayments(pool, [newClaim(gone), newClaim(projectId)])).toEqual([false, true])
   })
 

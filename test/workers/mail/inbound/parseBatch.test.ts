@@ -228,7 +228,7 @@ test('if a project is deleted while a batch of mails is parsed, only the mail of
   ])
   const run = tasksOf(pool, lookUp).parse_batch({ inboundIds }, { attempt: 1 })
   await asked
-  await deleteProject(pool, gone)
+  await deleteProject(pool, gone, null)
   answer()
   await run
   expect(await subjectsOf(pool)).toEqual(['kept'])

@@ -196,7 +196,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   await waitFor('the fifth to be known as large', () => answered.includes(last))
   await new Promise((resolve) => setImmediate(resolve))
   expect(reads.filter((id) => id === last)).toHaveLength(1)
-  await deleteProject(pool, gone!)
+  await deleteProject(pool, gone!, null)
   release()
   await Promise.all([...first, waiting])
   expect(await labelsOf(pool, kept!)).toEqual([

@@ -73,6 +73,41 @@ describe('a chain node limits the size of a response', () => {
     expect(requests).toEqual([3, 3, 3])
   })
 
+  test('a single receipt that takes too long fails alone if the node has sent other receipts', async () => {
+    const node = nodeWith(1_000, () => 1)
+    const slow: Rpc = {
+      ...node.rpc,
+      batch: async (calls) => {
+        if (calls.some(({ params }) => params[0] === hashOf(5))) throw new RpcTimeout('timed out')
+        return node.rpc.batch(calls)
+      },
+    }
+    const expected = hashes(9).map((hash) => (hash === hashOf(5) ? undefined : hash))
+    expect(hashesOf(await readStrangersReceipts(slow, hashes(9)))).toEqual(expected)
+    await expect(readStrangersReceipts(slow, [hashOf(5)])).rejects.toThrow('timed out')
+  })
+
+  test('a node that limits the requests is asked only once', async () => {
+    let asked = 0
+    const limited: Rpc = {
+      call: () => expect.unreachable(),
+      batch: async (calls) => {
+        asked++
+        return calls.map(() => ({
+          ok: false,
+          code: 429,
+          message: 'rate limit exceeded',
+          data: null,
+        }))
+      },
+    }
+    for (const readAll of [readReceipts, readStrangersReceipts]) {
+      asked = 0
+      await expect(readAll(limited, hashes(40))).rejects.toThrow('rate limit exceeded')
+      expect(asked).toBe(1)
+    }
+  })
+
   test('a node that does not respond is a trouble for all receipts, and is not asked again', async () => {
     const asked: number[] = []
     const silent: Rpc = {

@@ -233,7 +233,7 @@ describe('the service does not claim a payment', () => {
 
   test('a payment to a deleted project is refused with a general error', async () => {
     const gone = await newProject(pool)
-    await deleteProject(pool, gone)
+    await deleteProject(pool, gone, null)
     const payload = await signed()
     for (const given of [payload, { ...payload, paymentIdentifier: 'order-5522-of-ada' }]) {
       expect(await verdictOn(given, { offer: offer({}, gone) })).toBe(
