@@ -1,5 +1,6 @@
 import { findMessageHtml, findMessageHtmlSize } from '../../../sql/mail/messages/messageHtml.ts'
 import type { Services } from '../../http/services.ts'
+import { peopleOf } from '../../mail/approval/heldReview.ts'
 import { framedHtml } from './framedHtml.ts'
 
 /**
@@ -22,17 +23,16 @@ export async function framedMail(
   { pool, blobs, answers, loopTime }: Services,
   about: { projectId: string; messageId: string },
 ): Promise<Response | null> {
-  // The owner and the agent do not share this time, so that an agent cannot keep its owner from the review.
-  const reader = { sharer: `people of ${about.projectId}`, route: 'a mail in a frame' }
+  const reader = { sharer: peopleOf(about.projectId), route: 'a mail in a frame' }
   loopTime.admit(reader)
   const size = await findMessageHtmlSize(pool, about)
   if (size === null) return null
-  const html = await answers.during(about.projectId, size * COPIES, async () => {
+  const html = await answers.during(reader.sharer, size * COPIES, async () => {
     const mail = await findMessageHtml(pool, blobs, about)
     return mail === null ? null : Buffer.from(loopTime.run(reader, () => framedHtml(mail)))
   })
   if (html === null) return null
-  const body = await answers.body(about.projectId, html.length, async () => html)
+  const body = await answers.body(reader.sharer, html.length, async () => html)
   return new Response(body, {
     headers: {
       'content-type': 'text/html; charset=utf-8',

@@ -93,6 +93,12 @@ export async function readReviewPage(
 }
 
 /**
+ * Names the people of a project as one sharer of time and memory. The owner and the agent share neither, so that an agent
+ * cannot keep its owner from the review.
+ */
+export const peopleOf = (projectId: string): string => `people of ${projectId}`
+
+/**
  * Returns the review of a held mail. @returns null if the bytes of the mail have changed since the hash was read.
  * @throws {ApiError} 429 if the reviews of the project have taken too much time.
  */
@@ -104,8 +110,7 @@ async function reviewed(
   const sendAt = mail.sendAt?.toISOString() ?? null
   const key = JSON.stringify([projectId, messageId, sha256, bcc, refused, sendAt])
   return await services.reviews.of(key, async () => {
-    // The owner and the agent do not share this time, so that an agent cannot keep its owner from the review.
-    const reader = { sharer: `people of ${projectId}`, route: 'the review of a held mail' }
+    const reader = { sharer: peopleOf(projectId), route: 'the review of a held mail' }
     services.loopTime.admit(reader)
     const about = { projectId, messageId }
     const head = await readHead(services, about)
@@ -127,7 +132,7 @@ async function readHead(
   about: { projectId: string; messageId: string },
 ): Promise<{ bytes: Buffer; sha256: string } | null> {
   const size = (await findRawSize(services.pool, about.projectId, about.messageId)) ?? 0
-  return await services.answers.during(about.projectId, size, async () => {
+  return await services.answers.during(peopleOf(about.projectId), size, async () => {
     const held = await heldBytes(services, about)
     if (held === null) return null
     const end = held.bytes.indexOf('\r\n\r\n')

@@ -107,7 +107,7 @@ async function findLongAgo(
   claimHead: bigint,
 ): Promise<Hex | null> {
   const end = claimHead - NAMED_BLOCKS * BigInt(payment.troubleCount % SEARCHES_MAX)
-  const part = { from: end - NAMED_BLOCKS, to: end }
+  const part = { from: end - NAMED_BLOCKS + 1n, to: end }
   return end < 0n ? null : await findEvent(chain, payment, part)
 }
 
@@ -141,7 +141,7 @@ async function findEarlier(
   payment: Payment,
   claimHead: bigint,
 ): Promise<Hex | null> {
-  const range = { from: claimHead - NAMED_BLOCKS, to: claimHead }
+  const range = { from: claimHead - NAMED_BLOCKS + 1n, to: claimHead }
   try {
     return await findEvent(chain, payment, range)
   } catch (error) {
