@@ -103,6 +103,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/platform/projects/:projectId/purse': null,
     'POST /v0/platform/projects/:projectId/purse/stop': null,
     'POST /v0/platform/projects/:projectId/purse/resume': null,
+    'GET /v0/platform/projects/:projectId/purse/asked/:approvalId': null,
     'POST /v0/platform/projects/:projectId/purse/asked/:approvalId/approve': null,
     'POST /v0/platform/projects/:projectId/purse/asked/:approvalId/reject': null,
     'POST /v0/platform/projects/:projectId/mandates': null,

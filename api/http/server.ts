@@ -259,10 +259,10 @@ async function heldAnswer(
   const reader = readerOf(request)
   if (reader === null) return await sendLargeAtOnce(answered)
   try {
-    return await sendLargeAtOnce(answered, async (bytes) => {
-      const body = await answers.body(reader.sharer, bytes.length, async () => bytes)
+    return await sendLargeAtOnce(answered, (bytes) => {
+      // The work is done by now, so a response that is refused for lack of memory counts as well.
       loopTime.countJson(reader, bytes.length)
-      return body
+      return answers.body(reader.sharer, bytes.length, async () => bytes)
     })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error

@@ -7,12 +7,13 @@ import {
   listApprovals,
 } from '../../sql/account/approvals.ts'
 import type { Actor } from '../../sql/account/audit.ts'
-import type { Client } from '../../sql/db.ts'
+import type { Client, Queryable } from '../../sql/db.ts'
 import {
   type AskedPayment,
   decidePayment,
   type PaymentDecision,
   readAsked,
+  readWaitingRequest,
 } from '../../sql/purse/purchases/askedPayments.ts'
 import { findPurchase } from '../../sql/purse/purchases/purchases.ts'
 import { platformActor } from '../account/platformActor.ts'
@@ -25,9 +26,6 @@ import { EXAMPLE_PURCHASE, PurchaseSchema, toPurchaseView } from './purseDocs.ts
 
 const Sha256 = t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' })
 
-/** Sets the maximum number of characters of a request's body that the owner sees. */
-const BODY_MAX_CHARS = 10_000
-
 const AskedSchema = t.Object({
   approvalId: t.String({ examples: ['apr_0a1b2c3d4e5f60718293a4b5'] }),
   state: t.String({ enum: [...APPROVAL_STATES] }),
@@ -39,19 +37,6 @@ const AskedSchema = t.Object({
     description: 'The hash is the SHA-256 of the terms: price, payee, token, chain and resource.',
   }),
   purchase: PurchaseSchema,
-  request: t.Union(
-    [
-      t.Object({
-        url: t.String(),
-        body: t.Union([t.String(), t.Null()]),
-        bodyBytes: t.Integer(),
-      }),
-      t.Null(),
-    ],
-    {
-      description: `The agent wrote this request, which has names in place of secrets. The body ends after ${BODY_MAX_CHARS} characters. The field is null after the decision.`,
-    },
-  ),
   requestedAt: Time,
   expiresAt: Time,
   decidedAt: t.Union([Time, t.Null()]),
@@ -59,7 +44,24 @@ const AskedSchema = t.Object({
   reason: t.Union([t.String(), t.Null()]),
 })
 
+const RequestSchema = t.Union(
+  [
+    t.Object({
+      url: t.String(),
+      headers: t.Record(t.String(), t.String()),
+      body: t.Union([t.String(), t.Null()]),
+    }),
+    t.Null(),
+  ],
+  {
+    description:
+      'The agent wrote this request, which has names in place of the secrets of a credential. The field is null after the decision.',
+  },
+)
+const WholeSchema = t.Composite([AskedSchema, t.Object({ request: RequestSchema })])
+
 type AskedView = Static<typeof AskedSchema>
+type WholeView = Static<typeof WholeSchema>
 
 const EXAMPLE: AskedView = {
   approvalId: 'apr_0a1b2c3d4e5f60718293a4b5',
@@ -67,7 +69,6 @@ const EXAMPLE: AskedView = {
   askedFor: 'above_limit',
   sha256: '5f'.repeat(32),
   purchase: { ...EXAMPLE_PURCHASE, state: 'waiting', status: null, response: null, payment: null },
-  request: { url: 'https://api.example.com/report?city=Berlin', body: null, bodyBytes: 0 },
   requestedAt: '2026-01-05T09:30:00.000Z',
   expiresAt: '2026-01-08T09:30:00.000Z',
   decidedAt: null,
@@ -82,47 +83,57 @@ const Params = t.Composite([
 ])
 const ListQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
+const WHOLE_EXAMPLE: WholeView = {
+  ...EXAMPLE,
+  request: { url: 'https://api.example.com/report?city=Berlin', headers: {}, body: null },
+}
+
 type Stores = Pick<Services, 'pool' | 'keyring'>
 type Wanted = { projectId: string; approvalId: string }
 
 /**
- * Returns an approval request for a payment together with its purchase. @throws {ApiError} 404 for an unknown approval
- * request.
+ * Returns an approval request for a payment together with its purchase and the whole request. @throws {ApiError} 404 for
+ * an unknown approval request.
  */
 export async function readAskedPayment(
-  stores: Stores,
+  { pool, keyring }: Stores,
   { projectId, approvalId }: Wanted,
-): Promise<AskedView> {
-  const approval = await findApproval(stores.pool, approvalId)
+): Promise<WholeView> {
+  const approval = await findApproval(pool, approvalId)
   if (approval?.kind !== 'payment' || approval.projectId !== projectId) {
     throw notFound('Request not found')
   }
-  const [view] = await toViews(stores, projectId, [approval])
+  const [view] = await toViews(pool, projectId, [approval])
   if (view === undefined) throw notFound('Purchase not found')
-  return view
+  const about = { projectId, id: approval.subject }
+  const request = await readWaitingRequest(pool, await keyring(pool), about)
+  return {
+    ...view,
+    request: request && { url: request.url, headers: request.headers, body: request.body },
+  }
 }
 
 /** Returns one page of the approval requests in the given state for payments, newest first. */
 async function listAsked(
-  stores: Stores,
+  { pool }: Pick<Stores, 'pool'>,
   projectId: string,
   { state = 'waiting', ...query }: Static<typeof ListQuery>,
 ) {
   const { limit, cursor } = readPage(query)
   const filter = { projectId, kind: 'payment', state, cursor } as const
-  const found = await listApprovals(stores.pool, { ...filter, limit: limit + 1 })
+  const found = await listApprovals(pool, { ...filter, limit: limit + 1 })
   const { page, next } = cutPage(found, limit, ({ requestedAt }) => requestedAt)
-  const asked = await toViews(stores, projectId, page)
+  const asked = await toViews(pool, projectId, page)
   return { asked, count: asked.length, ...next }
 }
 
 async function toViews(
-  { pool, keyring }: Stores,
+  pool: Queryable,
   projectId: string,
   approvals: readonly Approval[],
 ): Promise<AskedView[]> {
-  const purchaseIds = approvals.map(({ subject }) => subject)
-  const asked = await readAsked(pool, await keyring(pool), { projectId, purchaseIds })
+  const ids = approvals.map(({ subject }) => subject)
+  const asked = await readAsked(pool, projectId, ids)
   const views = await Promise.all(
     approvals.map(async (approval) => {
       const known = asked.get(approval.subject)
@@ -137,7 +148,7 @@ async function toViews(
 
 const toView = (
   approval: Approval,
-  { askedFor, hash, request }: AskedPayment,
+  { askedFor, hash }: AskedPayment,
   purchase: Static<typeof PurchaseSchema>,
 ): AskedView => ({
   approvalId: approval.id,
@@ -145,14 +156,6 @@ const toView = (
   askedFor,
   sha256: hash.toString('hex'),
   purchase,
-  request:
-    request === null
-      ? null
-      : {
-          url: request.url,
-          body: request.body?.slice(0, BODY_MAX_CHARS) ?? null,
-          bodyBytes: Buffer.byteLength(request.body ?? ''),
-        },
   requestedAt: approval.requestedAt.toISOString(),
   expiresAt: approval.expiresAt.toISOString(),
   decidedAt: approval.decidedAt?.toISOString() ?? null,
@@ -174,7 +177,7 @@ export async function decideAsked(
     decision: PaymentDecision
     within?: (db: Client) => Promise<void>
   },
-): Promise<AskedView> {
+): Promise<WholeView> {
   const { approvalId, decision, within } = wanted
   const end = await decidePayment(services.pool, actor, {
     id: approvalId,
@@ -193,7 +196,12 @@ export async function decideAsked(
 }
 
 const describe = { tag: 'Platform', access: 'platform:manage' } as const
-const whole = { status: 200, description: 'The request.', schema: AskedSchema, example: EXAMPLE }
+const whole = {
+  status: 200,
+  description: 'The request.',
+  schema: WholeSchema,
+  example: WHOLE_EXAMPLE,
+}
 const ERRORS = {
   404: 'Request not found',
   409: 'The request is decided otherwise, or the terms are others than those of sha256',
@@ -225,7 +233,7 @@ export const askedRoutes = (services: Services) =>
       params: Params,
       detail: operation({
         ...describe,
-        summary: 'Get a payment that waits, with the hash of its terms',
+        summary: 'Get a payment that waits, with the hash of its terms and its request',
         success: whole,
         errors: { 404: 'Request not found' },
       }),

@@ -130,12 +130,14 @@ export async function rotateProjectWebhook(
   return rows[0] === undefined ? null : { webhook: toWebhook(rows[0]), secret }
 }
 
+const WITHOUT_SECRETS = `webhook_key_id = null, webhook_wrapped_key = null, webhook_ciphertext = null,
+  url = substring(url from '^[a-zA-Z]+://[^/?#]+')`
+
 /**
  * Sets the columns of a deleted webhook. The row stays for the log of its deliveries, but the row keeps neither the
- * secret nor the path of the URL, because both can be secrets.
+ * secret nor the path of the URL, because both can be secrets. Only the deliveries in the log keep the URL.
  */
-export const DELETED = `deleted_at = clock_timestamp(), webhook_key_id = null, webhook_wrapped_key = null,
-  webhook_ciphertext = null, url = substring(url from '^[a-zA-Z]+://[^/?#]+')`
+export const DELETED = `deleted_at = clock_timestamp(), ${WITHOUT_SECRETS}`
 
 /**
  * Deletes a webhook and aborts the pending deliveries to the webhook. @returns false if the project has no such
@@ -158,6 +160,10 @@ export async function deleteProjectWebhook(
 
 /** Deletes the rows of webhooks that were deleted a day ago and whose deliveries are no longer in the log. */
 export async function deleteForgottenWebhooks(db: Queryable): Promise<void> {
+  // A process of an older version does not remove the secret of a webhook that it deletes.
+  await db.query(
+    `update project_webhooks set ${WITHOUT_SECRETS} where deleted_at is not null and webhook_key_id is not null`,
+  )
   await deleteInBatches(
     db,
     'project_webhooks',

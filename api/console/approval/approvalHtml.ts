@@ -68,12 +68,11 @@ const WHY: Record<string, string> = {
   price_rose: 'The price rose by more than the mandate allows.',
 }
 
-/** Returns the body of a request for a person. A long body is cut, and the page says so. */
-function bodyOf(request: Awaited<ReturnType<typeof readAskedPayment>>['request']): string {
-  if (request?.body == null) return 'none'
-  const isCut = Buffer.byteLength(request.body) < request.bodyBytes
-  return isCut ? `${request.body}\n⟨this page does not show the rest of the body⟩` : request.body
-}
+/** Returns the headers of a request in lines, for a person. */
+const headersOf = (headers: Record<string, string>): string =>
+  Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n') || 'none'
 
 /**
  * Returns the HTML page that shows a payment waiting for the owner's approval. The page marks texts that the seller or
@@ -92,7 +91,8 @@ export function paymentHtml({
     ['Amount', `${terms?.amountUsdc} USDC`],
     ['Host', purchase.host],
     ['Request', `${purchase.method} ${request?.url ?? purchase.path}`],
-    [`Body of the request, ${request?.bodyBytes ?? 0} bytes`, bodyOf(request)],
+    ['Headers of the request', headersOf(request?.headers ?? {})],
+    ['Body of the request', request?.body ?? 'none'],
     ['Tool, chosen by the agent', purchase.tool ?? 'none'],
     ['Credential that the request uses', purchase.credential ?? 'none'],
     ['Payee', terms?.payTo ?? ''],

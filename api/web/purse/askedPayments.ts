@@ -35,7 +35,7 @@ export const askedPayments = (
         name: 'Action',
         kind: 'end',
         cell: (one) =>
-          button('Decide', () => decide(base, one, refresh), {
+          button('Decide', () => decide(base, one.approvalId, refresh), {
             kind: 'primary',
             needs: 'owner',
             keep: `decide ${one.approvalId}`,
@@ -46,17 +46,33 @@ export const askedPayments = (
     asked,
   )
 
+const linesOf = (headers: Record<string, string>): string =>
+  Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n') || 'none'
+
+/** Matches characters that a person does not see, or that change the order of the characters around them. */
+const UNSEEN = /[\p{Cf}\p{Zl}\p{Zp}]|(?![\n\t])\p{Cc}/gu
+
+/** Makes the invisible characters in a text of the agent or of the seller visible. */
+const shown = (text: string): string =>
+  text.replace(
+    UNSEEN,
+    (sign) => `⟨U+${sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`,
+  )
+
 /**
  * Shows all terms of the payment that the service would sign, and the buttons for the decision. The page marks texts
  * that the agent or the seller wrote.
  */
-function decide(
+async function decide(
   base: string,
-  { approvalId, askedFor, purchase, request, sha256 }: AskedPayment,
+  approvalId: string,
   refresh: () => Promise<void>,
-): void {
-  const { terms } = purchase
+): Promise<void> {
   const path = `${base}/purse/asked/${approvalId}`
+  const { askedFor, purchase, request, sha256 } = await ask<AskedPayment>(path)
+  const { terms } = purchase
   const choose = (label: string, value: string, checked: boolean) =>
     h(
       'label',
@@ -73,15 +89,16 @@ function decide(
       facts([
         ['Amount', `${terms?.amountUsdc ?? '–'} USDC`],
         ['Host', purchase.host],
-        ['Request', `${purchase.method} ${request?.url ?? purchase.path}`],
-        [`Body of the request, ${request?.bodyBytes ?? 0} bytes`, request?.body ?? 'none'],
-        ['Tool, chosen by the agent', purchase.tool ?? 'none'],
+        ['Request', shown(`${purchase.method} ${request?.url ?? purchase.path}`)],
+        ['Headers of the request', shown(linesOf(request?.headers ?? {}))],
+        ['Body of the request', shown(request?.body ?? 'none')],
+        ['Tool, chosen by the agent', shown(purchase.tool ?? 'none')],
         ['Credential that the request uses', purchase.credential ?? 'none'],
         ['Payee', h('code', { class: 'long' }, terms?.payTo ?? '–')],
         ['Chain', terms?.network ?? '–'],
-        ['Seller’s resource', terms?.resource ?? 'none'],
-        ['Seller’s description', terms?.description ?? 'none'],
-        ['Agent’s words', purchase.why ?? 'none'],
+        ['Seller’s resource', shown(terms?.resource ?? 'none')],
+        ['Seller’s description', shown(terms?.description ?? 'none')],
+        ['Agent’s words', shown(purchase.why ?? 'none')],
       ]),
       h(
         'fieldset',

@@ -65,7 +65,8 @@ export type AskedPayment = {
   askedFor: 'above_limit' | 'new_payee' | 'price_rose'
   sha256: string
   purchase: Purchase
-  request: { url: string; body: string | null; bodyBytes: number } | null
+  /** Only a single approval request has this field, and a list of approval requests has not. */
+  request?: { url: string; headers: Record<string, string>; body: string | null } | null
   requestedAt: string
   expiresAt: string
 }

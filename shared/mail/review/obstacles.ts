@@ -42,7 +42,7 @@ const DRAWN_MAX_BYTES = 8 * 1024 * 1024
 export const PICTURES_MAX_CHARS = 12 * 1024 * 1024
 
 /** Returns the number of characters of a picture as a `data:` URL. @param size is the number of bytes of the picture. */
-export const pictureChars = (contentType: string, size: number): number =>
+const pictureChars = (contentType: string, size: number): number =>
   `data:${contentType};base64,`.length + Math.ceil(size / 3) * 4
 
 /**

@@ -178,34 +178,36 @@ async function end(
  * Holds the reason why the service asks the owner about a payment, and the hash of the payment terms that the owner
  * sees.
  */
-export type AskedPayment = { askedFor: AskReason; hash: Buffer; request: UseRequest | null }
+export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
 /**
- * Returns the reason of the approval request, the hash of the payment terms and the request of each given purchase. The
- * request is null after the decision. The result contains only purchases that needed the owner's approval.
+ * Returns the reason of the approval request and the hash of the payment terms for the given purchases. The result
+ * contains only purchases that needed the owner's approval.
  */
 export async function readAsked(
   db: Queryable,
-  keyring: Keyring,
-  { projectId, purchaseIds }: { projectId: string; purchaseIds: readonly string[] },
+  projectId: string,
+  purchaseIds: readonly string[],
 ): Promise<Map<string, AskedPayment>> {
-  const { rows } = await db.query<
-    ContentRow & { asked_for: AskReason; asked_hash: Buffer; is_waiting: boolean }
-  >(
-    `select id, project_id, asked_for, asked_hash, state = 'waiting' as is_waiting, content_version, key_id, wrapped_key,
-       ciphertext
-     from purchases where project_id = $1 and id = any ($2) and asked_hash is not null`,
+  const { rows } = await db.query<{ id: string; asked_for: AskReason; asked_hash: Buffer }>(
+    `select id, asked_for, asked_hash from purchases where project_id = $1 and id = any ($2) and asked_hash is not null`,
     [projectId, purchaseIds],
   )
-  const requestOf = (row: ContentRow) => openContent<UseRequest>(keyring, row, CONTENT.request)
   return new Map(
-    rows.map((row) => [
-      row.id,
-      {
-        askedFor: row.asked_for,
-        hash: row.asked_hash,
-        request: row.is_waiting ? requestOf(row) : null,
-      },
-    ]),
+    rows.map(({ id, asked_for: askedFor, asked_hash: hash }) => [id, { askedFor, hash }]),
   )
+}
+
+/** Returns the request of a purchase that waits for the owner's approval. @returns null if the purchase does not wait. */
+export async function readWaitingRequest(
+  db: Queryable,
+  keyring: Keyring,
+  { projectId, id }: { projectId: string; id: string },
+): Promise<UseRequest | null> {
+  const { rows } = await db.query<ContentRow>(
+    `select id, project_id, content_version, key_id, wrapped_key, ciphertext from purchases
+     where project_id = $1 and id = $2 and state = 'waiting'`,
+    [projectId, id],
+  )
+  return rows[0] === undefined ? null : openContent<UseRequest>(keyring, rows[0], CONTENT.request)
 }

@@ -1,7 +1,7 @@
 /** Reads the receipts of transactions from a chain node. */
 import type { Hex } from 'viem'
 import { z } from 'zod'
-import { hex, quantity, read, resultOf } from './chain.ts'
+import { hex, quantity, read } from './chain.ts'
 import { type Rpc, type RpcAnswer, RpcTimeout, RpcTrouble } from './rpc.ts'
 
 const logSchema = z.object({
@@ -58,13 +58,14 @@ export async function readStrangersReceipts(
   return receipts.map((receipt) => (receipt instanceof RpcTrouble ? undefined : receipt))
 }
 
-/** Matches the errors of a node that does not send a response because of its size. */
-const TOO_LARGE = /too (?:large|big|long)|size|HTTP 413/i
+/** Matches the errors of a node that wants fewer requests. Such a node is not asked again at once. */
+const LIMITED = /\b429\b|\brate\b|quota|too many requests|capacity/i
+const LIMITED_CODES = [429, -32005]
 
 /**
- * Reads receipts. If a response is too large for the node, or takes too long, reads the receipts again with fewer in a
- * request. Without this repetition, a few receipts that are too large together would never be read. Other errors of the
- * node, such as a limit of requests, are not repeated.
+ * Reads receipts. If the node does not send some of them, or if the response takes too long, reads these receipts again
+ * with fewer in a request. Without this repetition, a few receipts that are too large together would never be read. A
+ * receipt that the node does not send alone is a trouble of this receipt only.
  */
 async function readEach(
   rpc: Rpc,
@@ -76,28 +77,26 @@ async function readEach(
   let size = Math.min(atOnce, pending.length)
   while (pending.length > 0) {
     const some = pending.slice(0, size)
-    const answers = await receiptAnswers(rpc, some, found.size > 0)
-    const tooLarge: Hex[] = []
+    const answers = await receiptAnswers(rpc, some)
+    const unsent: Hex[] = []
     for (const [n, hash] of some.entries()) {
       const answer = answers[n]!
-      if (answer instanceof RpcTrouble && some.length > 1) tooLarge.push(hash)
+      if (answer instanceof RpcTrouble && some.length > 1) unsent.push(hash)
       else found.set(hash, answer)
     }
-    if (tooLarge.length === some.length) size = Math.ceil(some.length / 4)
-    pending = [...tooLarge, ...pending.slice(some.length)]
+    if (unsent.length === some.length) size = Math.ceil(some.length / 4)
+    pending = [...unsent, ...pending.slice(some.length)]
   }
   return hashes.map((hash) => found.get(hash)!)
 }
 
 /**
- * Sends one request for receipts. @param mayFail tells whether a single receipt that takes too long is its own fault,
- * because the node has already sent other receipts. @returns a receipt, or a trouble for a receipt that is too large.
- * @throws {RpcTrouble} for every other error of the node.
+ * Sends one request for receipts. @returns a receipt, or a trouble for each receipt that the node does not send. @throws
+ * {RpcTrouble} if the node is down or wants fewer requests, or if it sends a single receipt too slowly.
  */
 async function receiptAnswers(
   rpc: Rpc,
   hashes: readonly Hex[],
-  mayFail: boolean,
 ): Promise<(Receipt | null | RpcTrouble)[]> {
   let answers: RpcAnswer[]
   try {
@@ -105,16 +104,20 @@ async function receiptAnswers(
       hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
     )
   } catch (error) {
-    const isLarge =
-      error instanceof RpcTimeout || (error instanceof RpcTrouble && TOO_LARGE.test(error.message))
-    if (isLarge && (hashes.length > 1 || mayFail)) return hashes.map(() => error)
+    if (error instanceof RpcTimeout && hashes.length > 1) return hashes.map(() => error)
+    // HTTP 413 means that the response, or a response behind a proxy, is too large.
+    if (error instanceof RpcTrouble && error.message.endsWith('HTTP 413')) {
+      return hashes.map(() => error)
+    }
     throw error
   }
   return answers.map((answer) => {
-    if (!answer.ok && TOO_LARGE.test(answer.message)) {
-      return new RpcTrouble(`eth_getTransactionReceipt: ${answer.message}`)
+    if (!answer.ok) {
+      const trouble = new RpcTrouble(`eth_getTransactionReceipt: ${answer.message}`)
+      if (LIMITED.test(answer.message) || LIMITED_CODES.includes(answer.code)) throw trouble
+      return trouble
     }
-    const result = resultOf(answer, 'eth_getTransactionReceipt')
+    const { result } = answer
     return result === null ? null : read(receiptSchema, result, 'eth_getTransactionReceipt')
   })
 }

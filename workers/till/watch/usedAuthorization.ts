@@ -97,18 +97,22 @@ async function wasUsedAt(
 }
 
 /**
- * Searches a part of the blocks before the claim for the transaction that used an authorization. Each attempt to settle
- * the payment searches another part, the newest part first. Only the event proves that the authorization was used
- * before, because a node may lack an event after the claim.
+ * Searches blocks before the claim for the transaction that used an authorization. Each attempt to settle the payment
+ * searches the newest part again and one older part. Only the event proves that the authorization was used before,
+ * because a node may lack an event after the claim.
  */
 async function findLongAgo(
   chain: KnownChain,
   payment: Payment,
   claimHead: bigint,
 ): Promise<Hex | null> {
-  const end = claimHead - NAMED_BLOCKS * BigInt(payment.troubleCount % SEARCHES_MAX)
-  const part = { from: end - NAMED_BLOCKS + 1n, to: end }
-  return end < 0n ? null : await findEvent(chain, payment, part)
+  for (const part of new Set([0n, BigInt(payment.troubleCount % SEARCHES_MAX)])) {
+    const to = claimHead - NAMED_BLOCKS * part
+    if (to < 0n) continue
+    const found = await findEvent(chain, payment, { from: to - NAMED_BLOCKS + 1n, to })
+    if (found !== null) return found
+  }
+  return null
 }
 
 async function findEvent(

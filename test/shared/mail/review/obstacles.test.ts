@@ -5,7 +5,6 @@ import {
   HTML_MAX_CHARS,
   htmlObstacles,
   PICTURES_MAX_CHARS,
-  pictureChars,
 } from '../../../../shared/mail/review/obstacles.ts'
 
 const LOADS = 'the HTML part loads a picture that the mail does not carry'
@@ -199,7 +198,7 @@ test('if an HTML part cannot be shown for several reasons, the reasons are liste
 test('an HTML part cannot be shown if it uses its pictures so often that the frame would leave some out', () => {
   const uses = (count: number, size: number) =>
     faults('<img src="cid:p1">'.repeat(count), [{ ...PICTURE, size }])
-  const most = Math.floor(PICTURES_MAX_CHARS / pictureChars('image/png', 90_000))
+  const most = Math.floor(PICTURES_MAX_CHARS / ('data:image/png;base64,'.length + 120_000))
   expect(uses(most, 90_000)).toEqual([])
   expect(uses(most + 1, 90_000)).toEqual([UNDRAWN])
   const images = [{ contentId: 'p1', contentType: 'image/png', bytes: Buffer.alloc(90_000) }]

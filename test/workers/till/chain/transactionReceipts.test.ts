@@ -1,7 +1,12 @@
 /** Tests how the service reads receipts from a chain node that cannot send all of them in one response. */
 import { describe, expect, test } from 'bun:test'
 import { type Hex, numberToHex, pad } from 'viem'
-import { type Rpc, RpcTimeout, RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
+import {
+  type Rpc,
+  type RpcAnswer,
+  RpcTimeout,
+  RpcTrouble,
+} from '../../../../workers/till/chain/rpc.ts'
 import {
   readReceipts,
   readStrangersReceipts,
@@ -73,7 +78,7 @@ describe('a chain node limits the size of a response', () => {
     expect(requests).toEqual([3, 3, 3])
   })
 
-  test('a single receipt that takes too long fails alone if the node has sent other receipts', async () => {
+  test('a single receipt that takes too long is a trouble of the node, because a node that is away is silent as well', async () => {
     const node = nodeWith(1_000, () => 1)
     const slow: Rpc = {
       ...node.rpc,
@@ -82,9 +87,31 @@ describe('a chain node limits the size of a response', () => {
         return node.rpc.batch(calls)
       },
     }
-    const expected = hashes(9).map((hash) => (hash === hashOf(5) ? undefined : hash))
-    expect(hashesOf(await readStrangersReceipts(slow, hashes(9)))).toEqual(expected)
-    await expect(readStrangersReceipts(slow, [hashOf(5)])).rejects.toThrow('timed out')
+    await expect(readStrangersReceipts(slow, hashes(9))).rejects.toThrow('timed out')
+  })
+
+  test('a receipt that the node refuses fails alone, wherever it stands in the list and whatever the error says', async () => {
+    const saying = (code: number, message: string) => (): RpcAnswer => {
+      if (code === 413) throw new RpcTrouble('HTTP 413')
+      return { ok: false, code, message, data: null }
+    }
+    for (const [bad, refuse] of [
+      [0, saying(-32000, 'request timed out')],
+      [8, saying(-32603, 'internal error')],
+      [0, saying(413, '')],
+    ] as const) {
+      const node = nodeWith(1_000, () => 1)
+      const picky: Rpc = {
+        ...node.rpc,
+        batch: async (calls) => {
+          if (!calls.some(({ params }) => params[0] === hashOf(bad))) return node.rpc.batch(calls)
+          return calls.map(refuse)
+        },
+      }
+      const expected = hashes(9).map((hash) => (hash === hashOf(bad) ? undefined : hash))
+      expect(hashesOf(await readStrangersReceipts(picky, hashes(9)))).toEqual(expected)
+      expect(await readStrangersReceipts(picky, [hashOf(bad)])).toEqual([undefined])
+    }
   })
 
   test('a node that limits the requests is asked only once', async () => {
