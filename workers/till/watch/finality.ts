@@ -54,7 +54,7 @@ export async function watchForReorganisation(
   if (!memory.suspicious) memory.suspicious = await wasReorganised(chain, isShorter)
   memory.lastNumber = newest.number
   if (!memory.suspicious) return
-  const gone = await examineAll(chain)
+  const { gone, isUnclear } = await examineAll(chain)
   // If the transaction of a payment is found again, the count of polls without this transaction returns to zero. Only
   // consecutive polls without the transaction prove that it is lost.
   memory.goneLooks = new Map(
@@ -66,18 +66,22 @@ export async function watchForReorganisation(
     await recordReorganised(chain.pool, undone)
     chain.head = newest
   }
-  memory.suspicious = gone.length > undone.length
+  memory.suspicious = isUnclear || gone.length > undone.length
   if (!memory.suspicious) memory.goneLooks.clear()
 }
 
 /**
  * Searches, part by part, for the transactions of all settled payments that are not final, and records the new blocks
  * of moved transactions.
- * @returns the payments that are in no block any more.
+ * @returns the payments that are in no block any more. If `isUnclear` is true, the node does not tell whether another
+ * payment is still in a block.
  */
-async function examineAll(chain: KnownChain): Promise<UnfinalizedPayment[]> {
+async function examineAll(
+  chain: KnownChain,
+): Promise<{ gone: UnfinalizedPayment[]; isUnclear: boolean }> {
   const { chainId } = chain.network
   const allGone: UnfinalizedPayment[] = []
+  let isUnclear = false
   let last: UnfinalizedPayment | null = null
   for (;;) {
     const part: UnfinalizedPayment[] = await findUnfinalized(chain.pool, chainId, PART_MAX, last)
@@ -88,9 +92,24 @@ async function examineAll(chain: KnownChain): Promise<UnfinalizedPayment[]> {
     const { moved, gone } = sortFound(part, receipts)
     await recordMoved(chain.pool, moved)
     allGone.push(...gone)
+    const unread = part.filter((_, n) => receipts[n] === undefined)
+    isUnclear ||= (await findStillIn(chain, unread)).size < unread.length
     last = part.at(-1) ?? null
-    if (part.length < PART_MAX) return allGone
+    if (part.length < PART_MAX) return { gone: allGone, isUnclear }
   }
+}
+
+/**
+ * Finds the payments that are still in their blocks, although the node does not send the receipts of their transactions.
+ * The hash of a block covers its transactions and their results.
+ */
+async function findStillIn(
+  chain: KnownChain,
+  unread: readonly UnfinalizedPayment[],
+): Promise<Set<UnfinalizedPayment>> {
+  if (unread.length === 0) return new Set()
+  const { blocks } = await compareBlocks(chain.rpc, unread)
+  return new Set(unread.filter(({ blockHash }, n) => blocks[n]?.hash === blockHash))
 }
 
 /**
@@ -170,11 +189,15 @@ async function finalizeDue(
     chain.rpc,
     due.map((one) => one.txHash),
   )
-  const inPlace = due.filter(
-    (one, n) => receipts[n]?.status === 1n && receipts[n].blockHash === one.blockHash,
+  const stillIn = await findStillIn(
+    chain,
+    due.filter((_, n) => receipts[n] === undefined),
   )
-  const readable = receipts.filter((receipt) => receipt !== undefined)
-  if (inPlace.length < readable.length) memory.suspicious = true
+  const inPlace = due.filter(
+    (one, n) =>
+      stillIn.has(one) || (receipts[n]?.status === 1n && receipts[n].blockHash === one.blockHash),
+  )
+  if (inPlace.length < due.length) memory.suspicious = true
   await recordFinal(
     chain.pool,
     inPlace.map((one) => one.paymentId),

@@ -47,20 +47,36 @@ describe('the chain node cannot send a receipt', () => {
       hash === large ? { code: -32003, message: 'response too large' } : null,
     )
 
-  test('another settlement in a final block becomes final, and no settlement is undone', async () => {
+  test('settlements in a final block become final by the hash of their block, also if the chain node cannot send a receipt', async () => {
     const large = await sendAndSettle()
     const other = await sendAndSettle()
     await till.client.mine({ blocks: 100, interval: 0 })
     tooLarge(large.txHash)
-    await look(3)
+    await look(2)
     const payments = await Promise.all([large, other].map(({ id }) => till.payment(id)))
     expect(payments.map(({ state, finalizedAt }) => [state, finalizedAt !== null])).toEqual([
-      ['settled', false],
+      ['settled', true],
       ['settled', true],
     ])
+    expect(memory.suspicious).toBe(false)
     till.proxy.errors.clear()
-    await look()
+  })
+
+  test('a settlement whose block was replaced stays under suspicion while the chain node cannot send its receipt', async () => {
+    const large = await sendAndSettle()
+    await till.pool.query('update payments set block_hash = $2 where id = $1', [
+      large.id,
+      `0x${'ab'.repeat(32)}`,
+    ])
+    await till.client.mine({ blocks: 100, interval: 0 })
+    tooLarge(large.txHash)
+    await look(3)
+    const payment = await till.payment(large.id)
+    expect([payment.state, payment.finalizedAt, memory.suspicious]).toEqual(['settled', null, true])
+    till.proxy.errors.clear()
+    await look(2)
     expect((await till.payment(large.id)).finalizedAt).not.toBeNull()
+    expect(memory.suspicious).toBe(false)
   })
 
   test('a step that fails at each poll does not stop the later steps, and its trouble is reported', async () => {
