@@ -128,16 +128,16 @@ async function listAsked(
 }
 
 async function toViews(
-  pool: Queryable,
+  db: Queryable,
   projectId: string,
   approvals: readonly Approval[],
 ): Promise<AskedView[]> {
   const ids = approvals.map(({ subject }) => subject)
-  const asked = await readAsked(pool, projectId, ids)
+  const asked = await readAsked(db, projectId, ids)
   const views = await Promise.all(
     approvals.map(async (approval) => {
       const known = asked.get(approval.subject)
-      const purchase = await findPurchase(pool, { projectId, id: approval.subject, keyring: null })
+      const purchase = await findPurchase(db, { projectId, id: approval.subject, keyring: null })
       return known === undefined || purchase === null
         ? []
         : [toView(approval, known, toPurchaseView(purchase))]

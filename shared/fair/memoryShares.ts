@@ -25,18 +25,19 @@ export class MemoryShares {
   }
 
   /**
-   * Tells whether a sharer would get memory for `bytes` bytes, if each sharer gave back as many bytes as `without` has
-   * for it.
+   * Tells whether a sharer would get memory for `bytes` bytes. @param freed maps each sharer to the bytes that it would
+   * give back first.
    */
-  hasRoom(
-    sharer: string,
-    bytes: number,
-    without: ReadonlyMap<string, number> = new Map(),
-  ): boolean {
-    const left = (one: string, held: number) => held - (without.get(one) ?? 0)
-    const own = left(sharer, this.#held.get(sharer) ?? 0)
+  hasRoom(sharer: string, bytes: number, freed: ReadonlyMap<string, number> = new Map()): boolean {
+    const left = (one: string, held: number) => held - (freed.get(one) ?? 0)
+    const own = left(sharer, this.heldBy(sharer))
     const all = [...this.#held].reduce((sum, [one, held]) => sum + left(one, held), 0)
     return this.#fits(bytes, own, all - own)
+  }
+
+  /** Returns the bytes that a sharer holds. */
+  heldBy(sharer: string): number {
+    return this.#held.get(sharer) ?? 0
   }
 
   #fits(bytes: number, own: number, others: number): boolean {
@@ -46,7 +47,7 @@ export class MemoryShares {
   }
 
   #add(sharer: string, bytes: number): void {
-    const held = (this.#held.get(sharer) ?? 0) + bytes
+    const held = this.heldBy(sharer) + bytes
     if (held > 0) this.#held.set(sharer, held)
     else this.#held.delete(sharer)
   }

@@ -25,8 +25,9 @@ export type NewEvent = {
 }
 
 /**
- * Stores events in the caller's transaction. A deleted project gets no event, because its data are being erased. Callers call `recordEvents` last in a transaction, because the function
- * locks the event streams of the projects until the commit.
+ * Stores events in the caller's transaction. A deleted project gets no event, because its data are being erased. Callers
+ * call `recordEvents` last in a transaction, because the function locks the event streams of the projects until the
+ * commit.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return

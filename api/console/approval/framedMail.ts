@@ -1,6 +1,6 @@
 import { findMessageHtml, findMessageHtmlSize } from '../../../sql/mail/messages/messageHtml.ts'
+import { peopleOf } from '../../http/limits/loopTime.ts'
 import type { Services } from '../../http/services.ts'
-import { peopleOf } from '../../mail/approval/heldReview.ts'
 import { framedHtml } from './framedHtml.ts'
 
 /**

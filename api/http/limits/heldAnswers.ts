@@ -11,8 +11,8 @@ const WORKING_BYTES = 128 * 1024 * 1024
  */
 const READ_MAX_MS = 10 * 60_000
 /**
- * If a content has waited for its client for this many milliseconds, the content loses its place as soon as another
- * request needs the memory. Without this rule, four projects that read nothing would leave 11 MB for all others. The
+ * A content loses its place if its client has read nothing for this many milliseconds, and another request needs the
+ * memory. Without this rule, four projects that read nothing would leave 11 MB for all others. The
  * buffers of a connection hold several megabytes, so a client that reads at half a megabit per second can make a content
  * wait for 100 seconds.
  */
@@ -22,6 +22,7 @@ export const SMALL_BYTES = 256 * 1024
 /** Sets the number of bytes that a stream hands to the connection at a time. */
 const PIECE_BYTES = 64 * 1024
 const RETRY_S = 2
+
 /** Describes a content that a client is reading. */
 type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
 
@@ -90,11 +91,9 @@ export class HeldAnswers {
    */
   #hold(projectId: string, size: number): () => void {
     const stalled = this.#stalled()
-    const without = new Map<string, number>()
-    for (const one of stalled) {
-      without.set(one.projectId, (without.get(one.projectId) ?? 0) + one.size)
-    }
-    if (!this.#shares.hasRoom(projectId, size, without)) throw crowded()
+    const freed = new Map<string, number>()
+    for (const one of stalled) freed.set(one.projectId, (freed.get(one.projectId) ?? 0) + one.size)
+    if (!this.#shares.hasRoom(projectId, size, freed)) throw crowded()
     for (;;) {
       const release = this.#shares.take(projectId, size)
       if (release !== null) return release
@@ -106,13 +105,10 @@ export class HeldAnswers {
 
   /** Returns the contents whose clients have stopped reading, first those of the project that holds the most. */
   #stalled(): Stream[] {
-    const heldOf = (projectId: string) =>
-      [...this.#streams].reduce((sum, one) => sum + (one.projectId === projectId ? one.size : 0), 0)
+    const heldBy = ({ projectId }: Stream) => this.#shares.heldBy(projectId)
     return [...this.#streams]
       .filter(({ waitsSinceMs }) => this.#nowMs() - waitsSinceMs >= STALLED_MS)
-      .map((stream) => ({ stream, held: heldOf(stream.projectId) }))
-      .sort((a, b) => b.held - a.held || a.stream.waitsSinceMs - b.stream.waitsSinceMs)
-      .map(({ stream }) => stream)
+      .sort((a, b) => heldBy(b) - heldBy(a) || a.waitsSinceMs - b.waitsSinceMs)
   }
 
   #stream(projectId: string, content: Buffer, release: () => void): ReadableStream<Uint8Array> {

@@ -18,8 +18,17 @@ const BUDGET = { burstMs: 5_000, perSecondMs: 100 }
  */
 const WAIT_MAX_MS = 30_000
 
-/** Describes a request: the project or platform key that makes it, and the path of its route. */
+/**
+ * Describes a read: the project or platform key that reads, and the path of the route. A read that several routes share
+ * has a name in place of the path.
+ */
 export type Reader = { sharer: string; route: string }
+
+/**
+ * Names the people of a project as one sharer of time and memory. The owner and the agent share neither, so that an agent
+ * cannot keep its owner from the review.
+ */
+export const peopleOf = (projectId: string): string => `people of ${projectId}`
 
 /**
  * Shares the time of the event loop between the reads of projects. Only costly reads count: large JSON responses, and

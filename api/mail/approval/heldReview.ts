@@ -11,6 +11,7 @@ import {
 } from '../../../sql/mail/approval/heldReads.ts'
 import { findAttachment, findRawSize } from '../../../sql/mail/messages/attachments.ts'
 import { conflict, notFound } from '../../http/errors.ts'
+import { peopleOf } from '../../http/limits/loopTime.ts'
 import type { Services } from '../../http/services.ts'
 
 /** Describes the query for one page of the text of a held mail. */
@@ -72,7 +73,7 @@ export async function readReviewPage(
   const mail = mails.get(about.messageId)
   if (hash === null || mail === undefined) throw notFound('Message not found')
   const sha256 = hash.toString('hex')
-  const review = await reviewed(services, { projectId, mail, sha256 })
+  const review = await keptReview(services, { projectId, mail, sha256 })
   if (review === null) throw conflict('The mail changed meanwhile: read it again')
   const { pages, obstacles } = review
   const { seal, isSeal } = services.pageSeals
@@ -93,16 +94,10 @@ export async function readReviewPage(
 }
 
 /**
- * Names the people of a project as one sharer of time and memory. The owner and the agent share neither, so that an agent
- * cannot keep its owner from the review.
- */
-export const peopleOf = (projectId: string): string => `people of ${projectId}`
-
-/**
  * Returns the review of a held mail. @returns null if the bytes of the mail have changed since the hash was read.
  * @throws {ApiError} 429 if the reviews of the project have taken too much time.
  */
-async function reviewed(
+async function keptReview(
   services: Services,
   { projectId, mail, sha256 }: { projectId: string; mail: HeldMail; sha256: string },
 ): Promise<Review | null> {

@@ -22,9 +22,9 @@ import { readBody, slices } from './readBody.ts'
 import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
+const JSON_MAX_BYTES = 512 * 1024
 /** Limits how many mails of the bucket are in memory at once. */
 const OBJECTS_AT_ONCE = 4
-const JSON_MAX_BYTES = 512 * 1024
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
 /**

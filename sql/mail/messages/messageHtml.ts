@@ -50,8 +50,7 @@ export async function findMessageHtmlSize(
 
 /**
  * Returns the HTML body of a message with its inline images. HTML that the console does not draw is cut, and then has
- * one character above the maximum. @returns null if the message does not exist or has no HTML
- * body.
+ * one character above the maximum. @returns null if the message does not exist or has no HTML body.
  */
 export async function findMessageHtml(
   db: Queryable,

@@ -167,7 +167,7 @@ test('a deleted project gets no event, while another project of the same transac
   expect(rowCount).toBe(0)
 })
 
-test('a deleted webhook keeps neither its secret nor the path of its URL, and its row goes a day after its last delivery', async () => {
+test('the row of a deleted webhook has no secret and no path of its URL, and is deleted after a day without deliveries in the log', async () => {
   const projectId = await newProject(pool)
   const id = await newWebhook(pool, projectId)
   await pool.query(

@@ -113,10 +113,9 @@ async function findStillIn(
 }
 
 /**
- * Divides settled payments that lost their block in a chain reorganisation into two groups. A payment whose receipt the
- * node cannot send is in neither group. The first group has moved
- * to another block, and the second group is no longer in any block. The transaction of a payment group can be in a
- * block although the transfer of one payment is missing.
+ * Divides settled payments that lost their block in a chain reorganisation into two groups. The first group has moved
+ * to another block, and the second group is no longer in any block. A payment whose receipt the node does not send is in
+ * neither group. The transaction of a payment group can be in a block although the transfer of one payment is missing.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],

@@ -89,8 +89,8 @@ export async function reconcile(
 }
 
 /**
- * Runs all steps, also if the node fails at one of them. A step that fails at each poll would otherwise stop the steps
- * after it, such as the care for stuck transactions. @throws {RpcTrouble} the trouble of the first step that failed.
+ * Runs all steps, also if the node fails at one of them. A step that fails at each poll would otherwise stop all later
+ * steps. The step for stuck transactions is one of them. @throws {RpcTrouble} of the first step that failed.
  */
 async function eachStep(steps: readonly (() => Promise<void>)[]): Promise<void> {
   let first: RpcTrouble | null = null

@@ -195,7 +195,7 @@ test('if an HTML part cannot be shown for several reasons, the reasons are liste
   ])
 })
 
-test('an HTML part cannot be shown if it uses its pictures so often that the frame would leave some out', () => {
+test('the page cannot show an HTML part whose uses of pictures exceed the maximum of the frame', () => {
   const uses = (count: number, size: number) =>
     faults('<img src="cid:p1">'.repeat(count), [{ ...PICTURE, size }])
   const most = Math.floor(PICTURES_MAX_CHARS / ('data:image/png;base64,'.length + 120_000))

@@ -93,7 +93,7 @@ test('a client metadata document that was requested within the last hour is not 
   expect(await findDocument(database.pool, 'flood1')).not.toBeNull()
 })
 
-test('if one network names as many client metadata documents as there is room for, a document of another network replaces one of them', async () => {
+test('if one network fills the table of client metadata documents, a document of another network replaces a document of this network', async () => {
   const early = 'https://early.example/client'
   expect(await want(early)).toBe(true)
   await fillDocuments('30 minutes', 1)

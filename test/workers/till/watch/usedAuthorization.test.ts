@@ -78,7 +78,7 @@ describe('the service refuses an authorization that was used before the claim', 
     })
   }
 
-  test('an authorization that was used long before the claim is refused when a later attempt finds its event, even if the chain node no longer has the old state', async () => {
+  test('if the chain node has no state of the claim, a later attempt finds the event of an early use and refuses the payment', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     await till.client.mine({ blocks: 2_500, interval: 0 })
