@@ -12,15 +12,20 @@ export type Candidate = {
   kind: string
   /**
    * Tells whether the replacement `text` is a JavaScript expression. The tool can wrap an expression in code that
-   * records that a test has reached the expression.
+   * records whether a test would notice the fault.
    */
   isExpression: boolean
+  /** Holds the operator whose replacement is the fault. It is null for the other faults. */
+  operation: { operator: string; left: Range; right: Range } | null
   /**
    * Holds the position where the body of the innermost function that contains the fault starts. If the position is
    * null, the fault is outside of all functions.
    */
   within: number | null
 }
+
+/** Describes a piece of a source file, in UTF-16 units. The position `end` is the first after the piece. */
+export type Range = { start: number; end: number }
 
 type Node = { type: string; start: number; end: number } & Record<string, unknown>
 
@@ -52,21 +57,28 @@ const IS_SQL = /\b(?:select|insert into|update|delete from)\b/
 export function candidatesIn(file: string, source: string): Candidate[] {
   const found: Candidate[] = []
   const { program } = parseSync(file, source)
-  const slice = ({ start, end }: Node) => source.slice(start, end)
+  const slice = ({ start, end }: Range) => source.slice(start, end)
   walk(program as unknown as Node, null, (node, within) => {
     const add = (
-      part: { start: number; end: number },
+      { start, end }: Range,
       text: string,
       kind: string,
-      isExpression = true,
-    ) => found.push({ file, start: part.start, end: part.end, text, kind, isExpression, within })
+      more: Partial<Candidate> = {},
+    ) =>
+      found.push(
+        Object.assign(
+          { file, start, end, text, kind, within, isExpression: true, operation: null },
+          more,
+        ),
+      )
     if (node.type === 'BinaryExpression' || node.type === 'LogicalExpression') {
       const [left, right] = [node.left as Node, node.right as Node]
       const operator = node.operator as string
       const swapped = SWAPPED[operator]
       if (swapped !== undefined) {
         const kind = operator.length === 2 && /[&|]/.test(operator) ? 'condition' : 'comparison'
-        add(node, `${slice(left)} ${swapped} ${slice(right)}`, kind)
+        const operation = { operator, left, right }
+        add(node, `${slice(left)} ${swapped} ${slice(right)}`, kind, { operation })
       } else if (/^[+-]$/.test(operator) && slice(right) === '1') add(node, slice(left), 'bound')
     } else if (node.type === 'UnaryExpression' && node.operator === '!') {
       add(node, slice(node.argument as Node), 'negation')
@@ -76,7 +88,7 @@ export function candidatesIn(file: string, source: string): Candidate[] {
       for (const [kind, pattern, text] of SQL_PARTS) {
         for (const match of slice(node).matchAll(pattern)) {
           const start = node.start + match.index
-          add({ start, end: start + match[0].length }, text, `SQL ${kind}`, false)
+          add({ start, end: start + match[0].length }, text, `SQL ${kind}`, { isExpression: false })
         }
       }
     }

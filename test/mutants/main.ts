@@ -1,9 +1,10 @@
 /**
  * The command `bun run mutants -- --sample 50 --seed 7` plants small faults at random. For each fault, the command runs
  * the tests that reach the fault. The command prints the faults that no test detects. If no seed is given, the seed is
- * derived from the commit. A fault that changes no behaviour counts as not detected. A fault that no test reaches also
- * counts as not detected. If the compiler refuses a fault, another fault is drawn in its place. The option `--file
- * PATTERN` draws faults only from files whose path contains PATTERN.
+ * derived from the commit. A fault that changes no behaviour counts as not detected. A fault that changes no result in
+ * any test also counts as not detected. If the compiler refuses a fault, another fault is drawn in its place. The option
+ * `--file PATTERN` draws faults only from files whose path contains PATTERN. The option `--list` plants no fault: it
+ * prints all faults that change no result in any test.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -49,6 +50,7 @@ const { values } = parseArgs({
     sample: { type: 'string', default: '50' },
     seed: { type: 'string' },
     file: { type: 'string', default: '' },
+    list: { type: 'boolean', default: false },
   },
 })
 const git = (...args: string[]) =>
@@ -79,6 +81,12 @@ async function main(): Promise<void> {
   const all = files.flatMap((file) => candidatesIn(file, readFileSync(join(copy, file), 'utf8')))
   const reach = await readReach(all)
   const candidates = all.filter(({ file }) => file.includes(values.file))
+  if (values.list) {
+    const silent = candidates.filter((candidate) => testsThatReach(candidate, reach).length === 0)
+    for (const candidate of silent) say(describe(candidate))
+    say(`\n${silent.length} of ${candidates.length} faults change no result in any test`)
+    return
+  }
   const wanted = Math.min(Number(values.sample), candidates.length)
   say(`${files.length} files, ${candidates.length} places, seed ${seed}, ${wanted} faults`)
   await prepareCompiler(files)
@@ -98,14 +106,14 @@ async function main(): Promise<void> {
 }
 
 /**
- * Finds which tests reach which places. The search takes as long as the whole test suite. The result is stored for
+ * Finds which tests could notice which faults. The search takes as long as the whole test suite. The result is stored for
  * further samples of the same files.
  */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
   const folder = join(ROOT, 'node_modules/.cache/mutants')
   const sources = git('ls-tree', '-r', 'HEAD', 'api', 'workers', 'sql', 'shared', 'test')
     .split('\n')
-    .filter((line) => !line.includes('\ttest/mutants/'))
+    .filter((line) => !/\ttest\/mutants\/(?!candidates|marks)/.test(line))
   const kept = join(folder, `${Bun.SHA256.hash(sources.join('\n'), 'hex')}.json`)
   if (existsSync(kept)) return JSON.parse(readFileSync(kept, 'utf8'))
   const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: copy })]
@@ -138,7 +146,7 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
   try {
     if (!(await compiles())) return null
     const tests = nearestFirst(file, testsThatReach(candidate, reach), reach)
-    if (tests.length === 0) return 'NOT REACHED'
+    if (tests.length === 0) return 'NO DIFFERENCE'
     for (const [n, size] of STAGES.entries()) {
       const stage = tests.splice(0, size)
       if (stage.length > 0 && !(await pass(stage, reach))) return `seen in stage ${n + 1}`

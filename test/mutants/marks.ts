@@ -1,0 +1,92 @@
+/**
+ * Marks source code, so that a run of the tests records which faults could change a result. A test that merely runs the
+ * place of a fault cannot always notice the fault: `a < b` and `a <= b` differ only if a test makes both sides equal.
+ */
+import type { Candidate, Range } from './candidates.ts'
+
+/**
+ * Holds the code that is inserted at the beginning of a marked source file. Each process and global object records a
+ * mark only once. The inserted code is a single line, so that the line numbers of the file stay the same.
+ */
+const PREFIX = `globalThis.__mark ??= (() => {
+  const seen = new Set();
+  const reach = (mark) => {
+    if (seen.has(mark)) return;
+    seen.add(mark);
+    const file = process.env.MUTANTS_REACH;
+    if (file) process.getBuiltinModule('node:fs').appendFileSync(file, mark + '\\n');
+  };
+  const note = (differs, mark, value) => { if (differs) reach(mark); return value };
+  return {
+    reach,
+    truthy: (mark, value) => note(value, mark, value),
+    falsy: (mark, value) => note(!value, mark, value),
+    '<': (mark, a, b) => note(a < b !== a <= b, mark, a < b),
+    '<=': (mark, a, b) => note(a < b !== a <= b, mark, a <= b),
+    '>': (mark, a, b) => note(a > b !== a >= b, mark, a > b),
+    '>=': (mark, a, b) => note(a > b !== a >= b, mark, a >= b),
+  }
+})();`.replaceAll(/\n */g, ' ')
+
+/** Inserts `text` at the position `at` in place of `length` characters. A lower `order` comes first. */
+type Edit = { at: number; length: number; order: number; text: string }
+
+/**
+ * Names the mark that a run of the marked code records if the fault could change a result:
+ * - an order of two values (`<`), if both values are equal
+ * - `&&`, if one of its values is falsy; `||`, if one of its values is truthy
+ * - a condition that becomes false, if the condition was true
+ * - another expression, if it is computed
+ * - SQL, if the function around it runs
+ *
+ * @returns null for SQL outside of all functions
+ */
+export function markOf({ file, start, end, kind, isExpression, within }: Candidate): string | null {
+  if (isExpression) return `${file}:${start}-${end} ${kind}`
+  return within === null ? null : `${file}{${within}`
+}
+
+/** Inserts the marks of all candidates of a source file. */
+export function markSource(source: string, candidates: readonly Candidate[]): string {
+  const edits: Edit[] = []
+  const wrap = ({ start, end }: Range, call: string) => {
+    // If two marked expressions begin at the same position, the longer expression opens first and closes last.
+    edits.push({ at: start, length: 0, order: source.length - end, text: call })
+    edits.push({ at: end, length: 0, order: -start - source.length, text: ')' })
+  }
+  const functions = new Map<number, string>()
+  for (const candidate of candidates) {
+    const { start, end, kind, within, operation } = candidate
+    const mark = JSON.stringify(markOf(candidate))
+    if (!candidate.isExpression) {
+      if (within !== null) functions.set(within, mark)
+    } else if (operation !== null && /^[<>]/.test(operation.operator)) {
+      const { operator, left, right } = operation
+      wrap({ start, end }, `globalThis.__mark['${operator}'](${mark}, `)
+      const gap = source.slice(left.end, right.start)
+      const text = gap.replace(operator, ',')
+      edits.push({ at: left.end, length: gap.length, order: -1, text })
+    } else if (operation !== null && /[&|]/.test(operation.operator)) {
+      const call = `globalThis.__mark.${operation.operator === '&&' ? 'falsy' : 'truthy'}(${mark}, `
+      wrap(operation.left, call)
+      wrap(operation.right, call)
+    } else if (kind === 'early return') wrap({ start, end }, `globalThis.__mark.truthy(${mark}, `)
+    else wrap({ start, end }, `(globalThis.__mark.reach(${mark}), `)
+  }
+  for (const [within, mark] of functions) {
+    const text = ` globalThis.__mark.reach(${mark});`
+    edits.push({ at: within + 1, length: 0, order: -source.length * 3, text })
+  }
+  return PREFIX + apply(source, edits)
+}
+
+function apply(source: string, edits: Edit[]): string {
+  edits.sort((one, other) => one.at - other.at || one.order - other.order)
+  let text = ''
+  let done = 0
+  for (const edit of edits) {
+    text += source.slice(done, edit.at) + edit.text
+    done = edit.at + edit.length
+  }
+  return text + source.slice(done)
+}
