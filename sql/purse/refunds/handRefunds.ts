@@ -1,6 +1,7 @@
 /** Records the state on the chain of refunds that sellers sent by hand. */
 import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type BlockRef, blockRefOf } from '../../till/settle/settlements.ts'
 import type { TransferPart } from '../watch.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
@@ -183,15 +184,24 @@ export async function findUnfinalRefunds(
   db: Queryable,
   network: string,
   { upTo, limit, first }: TransferPart,
-): Promise<{ id: string; txHash: Hex; blockHash: Hex }[]> {
-  const { rows } = await db.query<{ id: string; tx_hash: Hex; block_hash: Hex }>({
+): Promise<(BlockRef & { id: string; txHash: Hex })[]> {
+  const { rows } = await db.query<{
+    id: string
+    tx_hash: Hex
+    block_number: string
+    block_hash: Hex
+  }>({
     name: `find-${first}-unfinal-refunds`,
-    text: `select id, tx_hash, block_hash from hand_refunds
+    text: `select id, tx_hash, block_number, block_hash from hand_refunds
            where state = 'spent' and final_at is null and network = $1 and block_number <= $2
            order by block_number ${first === 'newest' ? 'desc' : ''} limit $3`,
     values: [network, upTo, limit],
   })
-  return rows.map((row) => ({ id: row.id, txHash: row.tx_hash, blockHash: row.block_hash }))
+  return rows.map((row) => ({
+    id: row.id,
+    txHash: row.tx_hash,
+    ...blockRefOf(row),
+  }))
 }
 
 /** Records that refunds sent by hand are in final blocks. */

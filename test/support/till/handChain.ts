@@ -75,6 +75,8 @@ export type HandChain = Disposable & {
   codes: Map<string, Hex | ((block: bigint) => Hex | { error: { code: number; message: string } })>
   /** Puts a transaction into a block of the fake chain. */
   mine(txHash: Hex, block: Place, transfers: readonly Moved[], status?: 0 | 1): void
+  /** Lets the node refuse to send the receipt of a transaction, because the receipt is too large. */
+  refuse(txHash: Hex): void
   /** Removes a transaction from the fake chain. */
   drop(txHash: Hex): void
   /** Removes all blocks, transactions and events of the fake chain. */
@@ -99,6 +101,8 @@ export function startHandChain(pool: Pool): HandChain {
         logs: logsOf(transfers),
       })
     },
+    refuse: (txHash) =>
+      void receipts.set(txHash, { error: { code: -32003, message: 'response too large' } }),
     drop: (txHash) => void receipts.delete(txHash),
     reset() {
       const { blocks, events, balances, codes } = hand

@@ -109,6 +109,19 @@ export async function compareBlocks(
 }
 
 /**
+ * Finds the stored blocks that the chain still has. The hash of a block covers its transactions and their results, so
+ * this proves a result whose receipt the node does not send.
+ */
+export async function findStillIn<Stored extends BlockRef>(
+  rpc: Rpc,
+  stored: readonly Stored[],
+): Promise<Set<Stored>> {
+  if (stored.length === 0) return new Set()
+  const { blocks } = await compareBlocks(rpc, stored)
+  return new Set(stored.filter(({ blockHash }, n) => blocks[n]?.hash === blockHash))
+}
+
+/**
  * Returns three numbers for each address: the count of its used nonces, its next nonce after the transactions in the
  * node's pool, and its balance in wei. A chain node without a transaction pool returns the number of used nonces as the
  * next nonce.

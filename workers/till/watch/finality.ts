@@ -8,7 +8,7 @@ import {
   recordReorganised,
   type UnfinalizedPayment,
 } from '../../../sql/till/watch/finality.ts'
-import { type Block, compareBlocks, readBlock } from '../chain/chain.ts'
+import { type Block, compareBlocks, findStillIn, readBlock } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { type Receipt, readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
@@ -93,23 +93,10 @@ async function examineAll(
     await recordMoved(chain.pool, moved)
     allGone.push(...gone)
     const unread = part.filter((_, n) => receipts[n] === undefined)
-    isUnclear ||= (await findStillIn(chain, unread)).size < unread.length
+    isUnclear ||= (await findStillIn(chain.rpc, unread)).size < unread.length
     last = part.at(-1) ?? null
     if (part.length < PART_MAX) return { gone: allGone, isUnclear }
   }
-}
-
-/**
- * Finds the payments that are still in their blocks, although the node does not send the receipts of their transactions.
- * The hash of a block covers its transactions and their results.
- */
-async function findStillIn(
-  chain: KnownChain,
-  unread: readonly UnfinalizedPayment[],
-): Promise<Set<UnfinalizedPayment>> {
-  if (unread.length === 0) return new Set()
-  const { blocks } = await compareBlocks(chain.rpc, unread)
-  return new Set(unread.filter(({ blockHash }, n) => blocks[n]?.hash === blockHash))
 }
 
 /**
@@ -189,7 +176,7 @@ async function finalizeDue(
     due.map((one) => one.txHash),
   )
   const stillIn = await findStillIn(
-    chain,
+    chain.rpc,
     due.filter((_, n) => receipts[n] === undefined),
   )
   const inPlace = due.filter(

@@ -26,12 +26,14 @@ import {
   type Signed,
   type TransferPart,
 } from '../../../sql/purse/watch.ts'
+import type { BlockRef } from '../../../sql/till/settle/settlements.ts'
 import {
   type AuthorizationEvent,
   areUsed,
   type Block,
   compareBlocks,
   findAuthorizationEvents,
+  findStillIn,
   readBalances,
   readBlock,
 } from '../chain/chain.ts'
@@ -243,26 +245,30 @@ async function tendTransfers(
 
 /**
  * Divides the transfers that an earlier poll found into transfers that are still in the same block and transfers that
- * are not. A transfer whose receipt the node cannot send is in neither list.
+ * are not. If the node does not send the receipt of a transfer, the hash of the block decides. A transfer that the node
+ * cannot prove either way is in neither list.
  */
 async function sortInPlace(
   chain: KnownChain,
-  seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],
+  seen: readonly (BlockRef & { id: string; txHash: Hex })[],
 ): Promise<{ inPlace: string[]; replaced: string[] }> {
-  const receipts =
-    seen.length === 0
-      ? []
-      : await readStrangersReceipts(
-          chain.rpc,
-          seen.map(({ txHash }) => txHash),
-        )
-  const isInPlace = (n: number) =>
+  if (seen.length === 0) return { inPlace: [], replaced: [] }
+  const receipts = await readStrangersReceipts(
+    chain.rpc,
+    seen.map(({ txHash }) => txHash),
+  )
+  const unread = await findStillIn(
+    chain.rpc,
+    seen.filter((_, n) => receipts[n] === undefined),
+  )
+  const isIn = (n: number) =>
     receipts[n]?.status === 1n && receipts[n].blockHash === seen[n]!.blockHash
-  const idsOf = (isWanted: boolean) =>
-    seen
-      .filter((_, n) => receipts[n] !== undefined && isInPlace(n) === isWanted)
-      .map(({ id }) => id)
-  return { inPlace: idsOf(true), replaced: idsOf(false) }
+  const idsOf = (isWanted: (n: number) => boolean) =>
+    seen.filter((_, n) => isWanted(n)).map(({ id }) => id)
+  return {
+    inPlace: idsOf((n) => isIn(n) || unread.has(seen[n]!)),
+    replaced: idsOf((n) => receipts[n] !== undefined && !isIn(n)),
+  }
 }
 
 async function readPurses(chain: KnownChain): Promise<void> {

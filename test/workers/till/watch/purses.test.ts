@@ -292,6 +292,17 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
+  test('a transfer from a purse becomes final by the hash of its block if the chain node cannot send the receipt', async () => {
+    hand.refuse(txHash)
+    replaceBlock()
+    setFinal(851n)
+    await look()
+    expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', false])
+    hand.blocks.set(850n, blockAt(850n))
+    await look()
+    expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
+  })
+
   test('a payment from a purse counts as open again if its transfer is missing in the final recorded block', async () => {
     setFinal(850n)
     vanish()
@@ -412,6 +423,15 @@ describe('the service follows a refund that a seller paid by hand', () => {
     setFinal(849n)
     await look()
     expect((await refund(made)).final_at).toBeNull()
+    setFinal(850n)
+    await look()
+    expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
+  })
+
+  test('a refund that the seller paid by hand becomes final by the hash of its block if the chain node cannot send the receipt', async () => {
+    const made = await newRefund(850n)
+    hand.refuse(made.txHash)
+    hand.blocks.set(850n, blockAt(850n))
     setFinal(850n)
     await look()
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
