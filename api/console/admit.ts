@@ -1,5 +1,6 @@
 import type { Role } from '../../shared/people/roles.ts'
 import type { Route } from '../docs/routeTable.ts'
+import { countConsoleRequest } from '../http/gate.ts'
 import { attachState, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { admitSession } from './access.ts'
@@ -40,6 +41,7 @@ export async function admitConsole(
     requireRole(session.person, wanted)
   }
   const session = await admitSession(services, request, { address: from, framed })
+  await countConsoleRequest(services, session.person.id)
   const { origin, pathname, search } = new URL(request.url)
   const { person } = session
   if (delegation === null) {

@@ -230,6 +230,20 @@ export async function countFailedSignIn(
   if (usage.used > limit) throw tooManyRequests(toBudget(usage, limit)!)
 }
 
+/**
+ * Counts a request that a person sends to the console in all sessions of the person.
+ * @throws {ApiError} 429 if the person exceeds the limit.
+ */
+export async function countConsoleRequest(
+  { gatePool, config }: Services,
+  personId: string,
+): Promise<void> {
+  const limit = config.limits.consoleRequestsPerMinute
+  if (limit === 0) return
+  const usage = await countRequests(gatePool, `console:${personId}`, 1)
+  if (usage.used > limit) throw tooManyRequests(toBudget(usage, limit)!)
+}
+
 function tooManyRequests(budget: Budget): ApiError {
   const waitS = Math.max(1, Math.ceil((budget.resetsAt.getTime() - Date.now()) / 1000))
   return new ApiError(429, 'rate_limited', 'Too many requests', { 'retry-after': String(waitS) })

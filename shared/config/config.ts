@@ -32,6 +32,11 @@ export const withoutEmpty = (env: Record<string, string | undefined>) =>
  * would lose the sale.
  */
 const FACILITATOR_FACTOR = 6
+/**
+ * Sets how many times higher the limit on console requests of one person is than the general limit. One page of the
+ * console sends several requests, and repeats some of them every few seconds.
+ */
+const CONSOLE_FACTOR = 10
 
 /** Writes `host:port`. An IPv6 address has brackets: `[::1]:3000`. */
 const hostPort = (host: string, portNumber: number) =>
@@ -154,6 +159,7 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
       facilitatorRequestsPerMinute:
         values.RATE_LIMIT_FACILITATOR ?? values.RATE_LIMIT_REQUESTS * FACILITATOR_FACTOR,
+      consoleRequestsPerMinute: values.RATE_LIMIT_REQUESTS * CONSOLE_FACTOR,
       recipientsPerDay: values.DAILY_SEND_LIMIT === 0 ? null : values.DAILY_SEND_LIMIT,
       storageBytes: values.STORAGE_MB === 0 ? null : values.STORAGE_MB * 1024 * 1024,
       dailySettlements: values.DAILY_SETTLEMENT_LIMIT === 0 ? null : values.DAILY_SETTLEMENT_LIMIT,

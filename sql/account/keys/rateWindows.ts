@@ -34,19 +34,16 @@ export function rateWindowUpsert(subjects: string, weight = '1'): string {
     returning subject, used, window_start + interval '1 minute' as resets_at`
 }
 
-/**
- * Counts the second and later calls of an HTTP request that contains a batch of calls. The batch must hold at least two
- * calls.
- */
+/** Counts requests of a rate limit subject, such as a project, a person or a network. */
 export async function countRequests(
   db: Queryable,
-  projectId: string,
+  subject: string,
   requests: number,
 ): Promise<Usage> {
   const { rows } = await db.query<{ used: number; resets_at: Date }>({
     name: 'count-requests',
     text: rateWindowUpsert('select $1::text as subject', '$2::int'),
-    values: [projectId, requests],
+    values: [subject, requests],
   })
   return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
 }

@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const organizationLog = async (): Promise<any[]> =>
   (await operator.get('/organization/logs')).body.logs
 
-test('a console session can call API routes like an API key, but its calls count against no rate limit', async () => {
+test('a console session can call API routes like an API key, but its calls do not count against the project’s rate limit', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@b.example'], subject: 'Hi', text: 'Hi.' })
   for (const path of ['/v0/messages?labels=sent', '/v0/vault', '/v0/payments?limit=3']) {
@@ -43,6 +43,23 @@ test('a console session can call API routes like an API key, but its calls count
     await operator.get(`/projects/${agent.project.id}/v0/messages`)
   }
   expect((await agent.get('/v0/whoami')).status).toBe(200)
+})
+
+test('a person may send the console ten times as many requests a minute as a project, in all sessions together', async () => {
+  await using limited = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { RATE_LIMIT_REQUESTS: '1' },
+  })
+  const sessions = [await signIn(limited), await signIn(limited)]
+  const answers: { status: number; body: any; headers: Headers }[] = []
+  for (let n = 0; n < 30; n++) answers.push(await sessions[n % 2]!.get('/session'))
+  const refused = answers.filter(({ status }) => status === 429)
+  // The requests may fall into two minutes.
+  expect(refused.length).toBeWithin(30 - 2 * 10, 30 - 10 + 1)
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(30 - refused.length)
+  expect(refused[0]!.body.error).toBe('rate_limited')
+  expect(Number(refused[0]!.headers.get('retry-after'))).toBeWithin(1, 61)
 })
 
 test('a console session reaches only the routes that the console uses, and never a deleted project', async () => {
