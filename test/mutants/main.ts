@@ -4,7 +4,8 @@
  * derived from the commit. A fault that changes no behaviour counts as not detected. A fault that changes no result in
  * any test also counts as not detected. If the compiler refuses a fault, another fault is drawn in its place. The option
  * `--file PATTERN` draws faults only from files whose path contains PATTERN. The option `--list` plants no fault: it
- * prints all faults that change no result in any test.
+ * prints all faults that change no result in any test. The option `--test PATTERN` plants all faults of the files, and
+ * runs only the test files whose path contains PATTERN.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -51,6 +52,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     file: { type: 'string', default: '' },
     list: { type: 'boolean', default: false },
+    test: { type: 'string' },
   },
 })
 const git = (...args: string[]) =>
@@ -79,8 +81,9 @@ async function main(): Promise<void> {
     .filter((file) => !LEFT_OUT.test(file))
     .toSorted()
   const all = files.flatMap((file) => candidatesIn(file, readFileSync(join(copy, file), 'utf8')))
-  const reach = await readReach(all)
   const candidates = all.filter(({ file }) => file.includes(values.file))
+  if (values.test !== undefined) return await judgeAll(candidates, values.test)
+  const reach = await readReach(all)
   if (values.list) {
     const silent = candidates.filter((candidate) => testsThatReach(candidate, reach).length === 0)
     for (const candidate of silent) say(describe(candidate))
@@ -105,6 +108,25 @@ async function main(): Promise<void> {
   say(`${seen} of ${wanted} faults seen (${Math.round((100 * seen) / wanted)} %), seed ${seed}`)
 }
 
+/** Plants each fault, runs only some test files, and prints the faults that these do not detect. */
+async function judgeAll(candidates: readonly Candidate[], pattern: string): Promise<void> {
+  const tests = testFiles().filter((test) => test.includes(pattern))
+  if (!(await pass(tests, HANG_MIN_MS))) throw new Error('the tests must pass without a fault')
+  let survived = 0
+  for (const candidate of candidates) {
+    if (!(await withFault(candidate, () => pass(tests, HANG_MIN_MS)))) continue
+    survived++
+    say(`SURVIVED ${describe(candidate)}`)
+  }
+  say(`${candidates.length - survived} of ${candidates.length} faults seen by ${tests.join(' ')}`)
+}
+
+/** Lists the test files that can detect faults. */
+function testFiles(): string[] {
+  const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: copy })]
+  return tests.filter((test) => !FAR.test(test)).toSorted()
+}
+
 /**
  * Finds which tests could notice which faults. The search takes as long as the whole test suite. The result is stored for
  * further samples of the same files.
@@ -116,9 +138,7 @@ async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>
     .filter((line) => !/\ttest\/mutants\/(?!candidates|marks)/.test(line))
   const kept = join(folder, `${Bun.SHA256.hash(sources.join('\n'), 'hex')}.json`)
   if (existsSync(kept)) return JSON.parse(readFileSync(kept, 'utf8'))
-  const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: copy })]
-    .filter((test) => !FAR.test(test))
-    .toSorted()
+  const tests = testFiles()
   const reach = await findReach(copy, { tests, candidates, env: suite.env }, (done) => {
     if (done % 50 === 0) say(`${done} of ${tests.length} test files: which code they reach`)
   })
@@ -139,19 +159,30 @@ function describe({ file, start, end, text, kind }: Candidate): string {
  * fault.
  */
 async function judge(candidate: Candidate, reach: Record<string, Reach>): Promise<string | null> {
-  const { file, start, end, text } = candidate
+  return await withFault(candidate, async () => {
+    if (!(await compiles())) return null
+    const tests = nearestFirst(candidate.file, testsThatReach(candidate, reach), reach)
+    if (tests.length === 0) return 'NO DIFFERENCE'
+    for (const [n, size] of STAGES.entries()) {
+      const stage = tests.splice(0, size)
+      const usualMs = stage.reduce((sum, test) => sum + reach[test]!.ms, 0)
+      const maxMs = HANG_MIN_MS + HANG_FACTOR * usualMs
+      if (stage.length > 0 && !(await pass(stage, maxMs))) return `seen in stage ${n + 1}`
+    }
+    return 'SURVIVED'
+  })
+}
+
+/** Runs work while a fault is in the code of the copy. */
+async function withFault<Result>(
+  { file, start, end, text }: Candidate,
+  work: () => Promise<Result>,
+): Promise<Result> {
   const path = join(copy, file)
   const source = readFileSync(path, 'utf8')
   writeFileSync(path, source.slice(0, start) + text + source.slice(end))
   try {
-    if (!(await compiles())) return null
-    const tests = nearestFirst(file, testsThatReach(candidate, reach), reach)
-    if (tests.length === 0) return 'NO DIFFERENCE'
-    for (const [n, size] of STAGES.entries()) {
-      const stage = tests.splice(0, size)
-      if (stage.length > 0 && !(await pass(stage, reach))) return `seen in stage ${n + 1}`
-    }
-    return 'SURVIVED'
+    return await work()
   } finally {
     writeFileSync(path, source)
   }
@@ -185,8 +216,7 @@ async function compiles(): Promise<boolean> {
   return (await run([TSC, '-p', 'test/mutants', ...flags])) === 0
 }
 
-async function pass(tests: string[], reach: Record<string, Reach>): Promise<boolean> {
-  const maxMs = HANG_MIN_MS + HANG_FACTOR * tests.reduce((sum, test) => sum + reach[test]!.ms, 0)
+async function pass(tests: readonly string[], maxMs: number): Promise<boolean> {
   const flags = ['test', '--bail', '--timeout=180000', '--parallel=3']
   return (await run([process.execPath, ...flags, ...tests.map((test) => `./${test}`)], maxMs)) === 0
 }

@@ -5,15 +5,29 @@
 import type { Candidate, Range } from './candidates.ts'
 
 /**
- * Holds the code that is inserted at the beginning of a marked source file. Each process and global object records a
+ * Holds the code that is inserted at the beginning of a marked source file. The file for the marks stands in the
+ * environment. Some processes of the service have an empty environment, so that the code asks their parents. Each process and global object records a
  * mark only once. The inserted code is a single line, so that the line numbers of the file stay the same.
  */
 const PREFIX = `globalThis.__mark ??= (() => {
   const seen = new Set();
+  let file;
+  const output = () => {
+    const { readFileSync } = process.getBuiltinModule('node:fs');
+    const own = process.env.MUTANTS_REACH;
+    if (own) return own;
+    try {
+      for (let pid = process.ppid; pid > 1; pid = readFileSync('/proc/' + pid + '/stat', 'utf8').split(') ')[1].split(' ')[1]) {
+        const value = /(?:^|\\0)MUTANTS_REACH=([^\\0]+)/.exec(readFileSync('/proc/' + pid + '/environ', 'utf8'))?.[1];
+        if (value) return value;
+      }
+    } catch {}
+    return '';
+  };
   const reach = (mark) => {
     if (seen.has(mark)) return;
     seen.add(mark);
-    const file = process.env.MUTANTS_REACH;
+    file ??= output();
     if (file) process.getBuiltinModule('node:fs').appendFileSync(file, mark + '\\n');
   };
   const note = (differs, mark, value) => { if (differs) reach(mark); return value };
