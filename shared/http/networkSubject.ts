@@ -16,7 +16,7 @@ export function networksOf(address: string): string[] {
 function prefixOf(address: string, bits: 48 | 64): string {
   const [head = '', tail] = address.split('::')
   const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const right = tail ? tail.split(':') : []
   const zeros = tail === undefined ? [] : Array<string>(8 - left.length - right.length).fill('0')
   return `${[...left, ...zeros, ...right].slice(0, bits / 16).join(':')}::/${bits}`
 }

@@ -135,6 +135,6 @@ export const addressKey = (address: string): string =>
 export function recipientKeys(address: string): string[] {
   const key = addressKey(address)
   const at = key.lastIndexOf('@')
-  const plus = key.indexOf('+')
-  return plus > 0 && plus < at ? [key, key.slice(0, plus) + key.slice(at)] : [key]
+  const plus = key.slice(0, Math.max(0, at)).indexOf('+')
+  return plus > 0 ? [key, key.slice(0, plus) + key.slice(at)] : [key]
 }

@@ -4,6 +4,7 @@ import {
   domainOf,
   isEnvelopeAddress,
   parseAddress,
+  parseMailbox,
   recipientKeys,
   restoreQuotes,
 } from '../../../shared/mail/address.ts'
@@ -16,12 +17,43 @@ test('the parser reads one plain email address, and converts its domain to lower
   expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()
 })
 
+test('an email address has at most 254 characters, also after the conversion of its domain to ASCII', () => {
+  const label = 'd'.repeat(63)
+  const ofLength = (length: number) =>
+    `${'x'.repeat(64)}@${label}.${label}.${'d'.repeat(length - 193)}`
+  expect(parseAddress(ofLength(254))).toBe(ofLength(254))
+  expect(parseAddress(ofLength(255))).toBeNull()
+  const domain = `${'bücher.'.repeat(14)}${'d'.repeat(35)}.test`
+  const local = 254 - 1 - 14 * 14 - 40
+  expect(parseAddress(`${'x'.repeat(local)}@${domain}`)).toHaveLength(254)
+  expect(parseAddress(`${'x'.repeat(local + 1)}@${domain}`)).toBeNull()
+})
+
+test('a display name has at most 200 characters and no control character', () => {
+  const name = 'N'.repeat(200)
+  const address = `${'x'.repeat(64)}@${`${'d'.repeat(63)}.`.repeat(2)}${'d'.repeat(61)}`
+  expect(parseMailbox(`${name}  <${address}>`)).toEqual({ address, name })
+  expect(parseMailbox(`${name}   <${address}>`)).toBeNull()
+  expect(parseMailbox(`${name}N <a@b.test>`)).toBeNull()
+  for (const text of [
+    'A\u0007 <a@b.test>',
+    '"A\u200e" <a@b.test>',
+    'A <a@b>c>',
+    'A <a b@c.test>',
+  ]) {
+    expect([text, parseMailbox(text)]).toEqual([text, null])
+  }
+  expect(parseMailbox('<a@b.test>')).toEqual({ address: 'a@b.test', name: null })
+  expect(parseMailbox('"Doe, J\\"" <a@b.test>')).toEqual({ address: 'a@b.test', name: 'Doe, J"' })
+})
+
 test('a quoted local part of atoms, dots and spaces is accepted, and unnecessary quotes are removed', () => {
   expect(parseAddress('"john doe"@Example.com')).toBe('"john doe"@example.com')
   expect(parseAddress('"a..b"@x.test')).toBe('"a..b"@x.test')
   expect(parseAddress('"ann.lee"@x.test')).toBe('ann.lee@x.test')
   expect(restoreQuotes('john doe@x.test')).toBe('"john doe"@x.test')
   expect(restoreQuotes('a@b@x.test')).toBe('"a@b"@x.test')
+  expect(restoreQuotes(' @x.test')).toBe('" "@x.test')
   for (const text of ['ann@x.test', '"john doe"@x.test', 'ü@x.test', 'x', '@x.test'])
     expect(restoreQuotes(text)).toBe(text)
 })
@@ -30,6 +62,7 @@ test('an envelope address may have a long local part or an IP address, but may n
   const long = `ada+caf_=${'x'.repeat(60)}=mail.example@gmail.com`
   for (const text of [
     long,
+    `${'x'.repeat(247)}@x.test`,
     'a@x.test',
     'a@bücher.example',
     'r@[192.0.2.1]',
@@ -38,7 +71,7 @@ test('an envelope address may have a long local part or an IP address, but may n
     expect([text, isEnvelopeAddress(text)]).toEqual([text, true])
   for (const text of [
     ...['', 'a', '@x.test', 'a@', 'a@x.test, b@x.test', 'a b@x.test', '<a@x.test>', 'ü@x.test'],
-    ...['a@b@x.test', 'a@x.test\r\n', 'a@[x.test]', 'a@-x.test', `${'x'.repeat(250)}@x.test`],
+    ...['a@b@x.test', 'a@x.test\r\n', 'a@[x.test]', 'a@-x.test', `${'x'.repeat(248)}@x.test`],
   ])
     expect([text, isEnvelopeAddress(text)]).toEqual([text, false])
 })
@@ -92,6 +125,8 @@ test('the service looks up a recipient by the full address, and then by the addr
   ])
   expect(recipientKeys('agent@mail.test')).toEqual(['agent@mail.test'])
   expect(recipientKeys('+x@mail.test')).toEqual(['+x@mail.test'])
+  expect(recipientKeys('x@mail+tag.test')).toEqual(['x@mail+tag.test'])
+  expect(recipientKeys('no+domain')).toEqual(['no+domain'])
   expect(domainOf('a@B.Test')).toBe('b.test')
 })
 

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import {
   alternativeMessageId,
   ancestors,
+  baseSubject,
   isMessageId,
   parseReferences,
   replyReferences,
@@ -15,6 +16,7 @@ test('a Message-ID in a form that real mail uses is accepted, and a malformed Me
     '<"a b"@c.test>',
     '<ü@x.test>',
     '<a@[1.2.3.4]>',
+    `<${'x'.repeat(994)}@b>`,
   ]) {
     expect([id, isMessageId(id)]).toEqual([id, true])
   }
@@ -29,7 +31,7 @@ test('a Message-ID in a form that real mail uses is accepted, and a malformed Me
     '<a@b',
     '<a@b>\n',
     '<a\r\n@b>',
-    `<${'x'.repeat(1000)}@b>`,
+    `<${'x'.repeat(995)}@b>`,
   ]) {
     expect([id, isMessageId(id)]).toEqual([id, false])
   }
@@ -77,6 +79,11 @@ test('the References header of a reply has the form that RFC 5322 §3.6.4 requir
   expect(
     replyReferences({ messageId: '<c@x>', inReplyTo: ['<a@x>', '<b@x>'], references: [] }),
   ).toEqual(['<c@x>'])
+})
+
+test('at most 20 reply prefixes of a subject are removed', () => {
+  expect(baseSubject(`${'Re: '.repeat(20)}Offer`)).toEqual({ base: 'offer', isReply: true })
+  expect(baseSubject(`${'Re: '.repeat(21)}Offer`)).toEqual({ base: 're: offer', isReply: true })
 })
 
 test('the subject of a reply has exactly one Re:', () => {

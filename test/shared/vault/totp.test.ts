@@ -80,6 +80,7 @@ test('all usual ways to write a TOTP secret give the same secret', () => {
     uri('JBSW+Y3DP+EHPK+3PXP'),
     'OTPAUTH://TOTP/x?SECRET=JBSWY3DPEHPK3PXP&Digits=6&ALGORITHM=sha1',
     'otpauth://totp/?secret=JBSWY3DPEHPK3PXP',
+    uri('JBSWY3DPEHPK3PXP', `&image=${'x'.repeat(4096 - uri('JBSWY3DPEHPK3PXP').length - 7)}`),
     uri('JBSWY3DPEHPK3PXP', '&image=https%3A%2F%2Fx%2Fy.png&algorithm=SHA-1'),
   ]) {
     expect([text, codeOf(text, 59)]).toEqual([text, expected])
@@ -102,6 +103,7 @@ test('a malformed TOTP secret is refused, and the error does not quote the secre
     'otpauth://hotp/x?secret=JBSWY3DPEHPK3PXP&counter=1',
     'https://totp/x?secret=JBSWY3DPEHPK3PXP',
     uri('JBSWY3DP0'),
+    uri('JBSWY3DPEHPK3PXP', `&image=${'x'.repeat(4096 - uri('JBSWY3DPEHPK3PXP').length - 6)}`),
     ...['digits=5', 'digits=9', 'digits=six', 'digits=-6', 'digits=6.0', 'digits='].map((p) =>
       uri('JBSWY3DPEHPK3PXP', `&${p}`),
     ),

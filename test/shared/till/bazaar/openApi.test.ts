@@ -108,6 +108,14 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     expect(() => at('/v3/weather', paths, { servers })).toThrow('has no path')
     const long = { url: '/{a}'.repeat(5_000), variables: { a: { default: 'x'.repeat(100_000) } } }
     expect(at('/weather', paths, { servers: [long] })).toEqual({ method: 'GET' })
+    const ofLength = (chars: number) => `/${'a'.repeat(chars - 1)}`
+    const inServer = (url: string) => ({ url })
+    const inVariable = (path: string) => ({ url: '{path}', variables: { path: { default: path } } })
+    for (const form of [inServer, inVariable]) {
+      const [most, over] = [ofLength(2_048), ofLength(2_049)]
+      expect(at(`${most}/weather`, paths, { servers: [form(most)] })).toEqual({ method: 'GET' })
+      expect(() => at(`${over}/weather`, paths, { servers: [form(over)] })).toThrow('has no path')
+    }
   })
 
   test('a malformed server URL in an OpenAPI document is ignored', () => {
