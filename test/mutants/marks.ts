@@ -51,13 +51,10 @@ type Edit = { at: number; length: number; order: number; text: string }
  * - `&&`, if one of its values is falsy; `||`, if one of its values is truthy
  * - a condition that becomes false, if the condition was true
  * - another expression, if it is computed
- * - SQL, if the function around it runs
- *
- * @returns null for SQL outside of all functions
+ * - SQL, if the function around it runs, or if the file is loaded and there is no function around it
  */
-export function markOf({ file, start, end, kind, isExpression, within }: Candidate): string | null {
-  if (isExpression) return `${file}:${start}-${end} ${kind}`
-  return within === null ? null : `${file}{${within}`
+export function markOf({ file, start, end, kind, isExpression, within }: Candidate): string {
+  return isExpression ? `${file}:${start}-${end} ${kind}` : `${file}{${within ?? 'loaded'}`
 }
 
 /** Inserts the marks of all candidates of a source file. */
@@ -91,7 +88,8 @@ export function markSource(source: string, candidates: readonly Candidate[]): st
     const text = ` globalThis.__mark.reach(${mark});`
     edits.push({ at: within + 1, length: 0, order: -source.length * 3, text })
   }
-  return PREFIX + apply(source, edits)
+  const loaded = candidates.length === 0 ? '' : JSON.stringify(`${candidates[0]!.file}{loaded`)
+  return `${PREFIX}globalThis.__mark.reach(${loaded});${apply(source, edits)}`
 }
 
 function apply(source: string, edits: Edit[]): string {

@@ -59,16 +59,11 @@ export async function findReach(
   return found
 }
 
-/**
- * Finds the tests that could notice a fault, as `markOf` describes. If a statement is outside of all functions, every
- * test that imports the file counts.
- */
+/** Finds the tests that could notice a fault, as `markOf` describes. */
 export function testsThatReach(candidate: Candidate, reach: Record<string, Reach>): string[] {
   const mark = markOf(candidate)
-  const isHit = (place: string) =>
-    mark === null ? place.startsWith(candidate.file) : place === mark
   return Object.entries(reach)
-    .filter(([, { places }]) => places.some(isHit))
+    .filter(([, { places }]) => places.includes(mark))
     .map(([test]) => test)
 }
 
