@@ -12,7 +12,7 @@ import { sealRequest, USE_KEPT } from './uses.ts'
 /** Limits the number of uses of secrets in progress in one project. */
 const OPEN_MAX = 16
 /** Limits the total bytes of the requests and responses that the service stores for one project's uses of secrets. */
-const KEPT_BYTES_MAX = 64 * 1024 * 1024
+export const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 const OPERATION = 'vault.use'
 

@@ -4,7 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { Keyring, masterKey } from '../../../shared/vault/envelope.ts'
 import { keysInUse, masterKeys } from '../../../sql/keyring/keyring.ts'
 import { rotateMasterKey } from '../../../sql/keyring/rotation.ts'
-import { deleteExpiredUses, endUse, findUse, startUse } from '../../../sql/vault/uses.ts'
+import { KEPT_BYTES_MAX } from '../../../sql/vault/acceptUse.ts'
+import {
+  deleteExpiredUses,
+  endUse,
+  findDueUse,
+  findUse,
+  startUse,
+} from '../../../sql/vault/uses.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
 
@@ -78,6 +85,40 @@ test('the stored use of a secret is deleted after its expiry, and other stored u
     [gone.id, kept.id],
   ])
   expect(rows).toEqual([{ id: kept.id }])
+})
+
+test('a use of a secret is not due after the deletion of its project', async () => {
+  const { pool } = service.database
+  const { id, projectId } = await newUse()
+  expect(await findDueUse(pool, id)).toMatchObject({ projectId, state: 'queued', expired: false })
+  await pool.query('update projects set deleted_at = clock_timestamp() where id = $1', [projectId])
+  expect(await findDueUse(pool, id)).toBeNull()
+  expect(await findDueUse(pool, 'use_unknown')).toBeNull()
+})
+
+test('a project may not start a further use while its kept requests fill their bound of bytes', async () => {
+  const { pool } = service.database
+  const agent = await service.newAgent()
+  const metadata = { uri: 'https://bank.example' }
+  await agent.put(path('n'), { type: 'LOGIN', data: { password: 'correct' }, metadata })
+  const use = () =>
+    agent.post(path('n', '/use?timeout=0'), {
+      request: {
+        url: 'https://bank.example/a',
+        method: 'POST',
+        body: { password: '{{password}}' },
+      },
+    })
+  expect((await use()).status).toBe(202)
+  const fill = (bytes: number) =>
+    pool.query(
+      `update vault_uses set ciphertext = decode(repeat('00', $2), 'hex') where project_id = $1`,
+      [agent.project.id, bytes],
+    )
+  await fill(KEPT_BYTES_MAX)
+  expect(await use()).toMatchObject({ status: 429, body: { error: 'rate_limited' } })
+  await fill(KEPT_BYTES_MAX - 1)
+  expect((await use()).status).toBe(202)
 })
 
 test('the record of a secret’s use that a crash interrupted is kept beyond its expiry until the end of the use is recorded', async () => {

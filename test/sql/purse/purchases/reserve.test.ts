@@ -84,6 +84,23 @@ test('for purchases that are decided together, the service notices a new payee o
   expect(await purse.reserve(later)).toEqual(['ask price_rose', 'signed', 'ask price_rose'])
 })
 
+test('the owner must approve a payment above the amount of the mandate, and not a payment of exactly this amount', async () => {
+  const purse = await newPurse({ askAboveAtomic: 1_000n })
+  const group = [await purse.wanted(1_000n), await purse.wanted(1_001n)]
+  expect(await purse.reserve(group)).toEqual(['signed', 'ask above_limit'])
+})
+
+test('a purchase is not signed if its request has been erased', async () => {
+  const purse = await newPurse()
+  const wanted = await purse.wanted(1_000n)
+  await database.pool.query(
+    'update purchases set key_id = null, wrapped_key = null, ciphertext = null where id = $1',
+    [wanted.id],
+  )
+  expect(await purse.reserve([wanted])).toEqual(['not_due'])
+  expect(await purse.reserved()).toEqual([0n, 0n])
+})
+
 test('a warning that a mandate is nearly used up is recorded once, for the payment that crosses the threshold', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, total: 10_000n } })
   const group = [await purse.wanted(8_000n), await purse.wanted(1_000n), await purse.wanted(1_000n)]
