@@ -1,0 +1,74 @@
+/** Tests the errors of commands that work on the database. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createPlatformKey, PLATFORM_KEYS_MAX } from '../../sql/account/keys/platformKeys.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
+import { startProcess } from '../support/process/process.ts'
+
+const ADDRESS = `0x${'3c'.repeat(20)}`
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+async function run(file: string, args: string[], env: Record<string, string> = {}) {
+  const settings = { DATABASE_URL: database.url, MAIL_DOMAIN: 'mail.test', ...env }
+  await using process = startProcess(file, settings, args)
+  return { args, code: await process.exited, out: process.stdout(), error: process.stderr() }
+}
+const runAll = (file: string, errors: [args: string[], error: string][]) =>
+  Promise.all(
+    errors.map(async ([args, error]) => {
+      expect(await run(file, args)).toEqual({ args, code: 78, out: '', error: `${error}\n` })
+    }),
+  )
+
+test('the command that sweeps a purse names its wrong arguments, and says why it sends nothing', async () => {
+  const usage = 'usage: bun run purse:sweep PROJECT ADDRESS, the address with its checksum'
+  await runAll('sql/purse/sweepMain.ts', [
+    [[], usage],
+    [['prj_1'], usage],
+    [['prj_1', `${ADDRESS.slice(0, -2)}CC`.replace('3c', '3C')], usage],
+    [['prj_1', ADDRESS, 'more'], usage],
+    [['', ADDRESS], usage],
+    [['prj_1', ADDRESS], 'the project has no purse'],
+  ])
+})
+
+test('the command that rotates the key of a purse names its wrong arguments, and needs a purse', async () => {
+  const usage = 'usage: bun run purse:rotate PROJECT'
+  await runAll('sql/purse/rotateKeyMain.ts', [
+    [[], usage],
+    [[''], usage],
+    [['prj_1', 'more'], usage],
+    [['prj_1'], 'the project has no purse'],
+  ])
+})
+
+test('the command that makes keys names a wrong or reserved project, and keeps the limit of platform keys', async () => {
+  const form = '--project: must be the name of an inbox: letters, digits, ., _ and -'
+  for (let n = 0; n < PLATFORM_KEYS_MAX; n++) await createPlatformKey(database.pool, 'key')
+  await runAll('sql/account/keys/newKeyMain.ts', [
+    [['--project', 'a b'], form],
+    [['--project', '.dot'], form],
+    [
+      ['--project', 'Postmaster'],
+      '--project: must be another name: postmaster@mail.test is kept for the operator',
+    ],
+    [
+      ['--platform', 'more'],
+      `an organization must have at most ${PLATFORM_KEYS_MAX} platform keys`,
+    ],
+  ])
+})
+
+test('a command refuses a database that lacks migrations', async () => {
+  await using empty = await createTestDatabase('template0')
+  const env = { DATABASE_URL: empty.url }
+  const { code, error } = await run('sql/purse/rotateKeyMain.ts', ['prj_1'], env)
+  expect([code, error]).toEqual([
+    78,
+    expect.stringMatching(/^the database lacks \d+ migrations: bun run migrate\n$/),
+  ])
+})
