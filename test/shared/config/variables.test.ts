@@ -160,7 +160,22 @@ describe('the service reads a setting that is a URL', () => {
     'the setting %s is a URL that names a bucket',
     (name) => {
       expect(rule(name, 's3://mails/prefix')).toBeNull()
-      expect(rule(name, 'https://mails.example')).toStartWith('must be s3://bucket')
+      expect(rule(name, 's3://mails/a/b?endpoint=http://127.0.0.1:9000&style=host')).toBeNull()
+      for (const wrong of [
+        'https://mails.example',
+        's3://mails?region=a&region=b',
+        's3://mails?zone=a',
+        's3://mails?style=dots',
+        's3://mails?endpoint=nowhere',
+        's3://mails?endpoint=ftp://s3.example',
+        's3://mails?endpoint=https://key:secret@s3.example',
+        's3://mails?endpoint=https://s3.example%3Fa=b',
+      ]) {
+        expect([wrong, rule(name, wrong)]).toEqual([
+          wrong,
+          expect.stringMatching(/^must be s3:\/\/bucket/),
+        ])
+      }
     },
   )
 })

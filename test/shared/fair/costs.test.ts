@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Costs } from '../../../shared/fair/costs.ts'
+import { Costs, mayShare } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
 test('the cost of an inbox or network fades with time, and the cost of a task is the sum over its inboxes and networks', () => {
@@ -12,6 +12,10 @@ test('the cost of an inbox or network fades with time, and the cost of a task is
   expect([costs.priorityOf(['inbox', 'network']), costs.priorityOf(['other'])]).toEqual([3, 0])
   nowMs = 60_000
   expect(costs.of(['inbox'])).toBe(100)
+})
+
+test('a job shares a batch with a job that costs at most twice as much and a tenth of a second more', () => {
+  expect([mayShare(100, 300), mayShare(100, 301), mayShare(0, 100)]).toEqual([true, false, true])
 })
 
 test('the most expensive inbox or network is remembered, even after ten times more others than the memory can hold', () => {

@@ -16,6 +16,15 @@ test.each([
   expect(judge(text)).toBe(want),
 )
 
+test('the authentication reads a header of 256 KB and a line of 64 KB, and not one byte more', () => {
+  const header = (bytes: number) => `${HEAD}X: ${'a'.repeat(bytes - HEAD.length - 5)}\r\n`
+  expect(judge(`${header(262_144)}\r\nbody`)).toBe('whole')
+  expect(judge(`${header(262_145)}\r\nbody`)).toBe('no')
+  const line = (bytes: number) => `${'x'.repeat(bytes - 2)}\r\n`
+  expect(judge(`${HEAD}\r\n${line(65_536)}`)).toBe('whole')
+  expect(judge(`${HEAD}\r\n${line(65_537)}`)).toBe('unsigned')
+})
+
 test.each([
   ['millions of lines', 'ab\r\n'.repeat(1_100_000)],
   ['one endless line', 'x'.repeat(100_000)],
