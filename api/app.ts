@@ -1,4 +1,5 @@
 import { Elysia, ValidationError } from 'elysia'
+import { errorCode } from '../shared/errorCode.ts'
 import { newRequestId } from '../shared/ids.ts'
 import type { Span } from '../shared/process/span.ts'
 import { traced } from '../shared/process/tracing.ts'
@@ -358,10 +359,9 @@ function unwrap(thrown: unknown): unknown {
       describeValidationError(source, first as Parameters<typeof describeValidationError>[1]),
     )
   }
-  if (thrown instanceof Error && 'code' in thrown && thrown.code === 'PARSE') {
-    return thrown.cause instanceof ApiError
-      ? thrown.cause
-      : badRequest('The body must be valid JSON')
+  if (errorCode(thrown) === 'PARSE') {
+    const { cause } = thrown as Error
+    return cause instanceof ApiError ? cause : badRequest('The body must be valid JSON')
   }
   return thrown
 }

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { errorCode } from '../shared/errorCode.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { databaseOutage } from '../shared/process/outage.ts'
 import { connectionTo } from './connectionTo.ts'
@@ -106,20 +107,20 @@ async function within<Result>(
   }
 }
 
+/** Lists the SQLSTATE codes of a deadlock and of a serialisation failure. */
+const ROLLED_BACK = new Set(['40P01', '40001'])
+
 /**
  * Tells whether PostgreSQL rolled back a transaction so that another transaction could continue (deadlock,
  * serialisation). The caller may run a transaction again after PostgreSQL rolled it back.
  */
-export const isDeadlock = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')
+export const isDeadlock = (error: unknown): boolean => ROLLED_BACK.has(errorCode(error))
 
 /** Tells whether a transaction waited too long for a lock. */
-export const isLockTimeout = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === '55P03'
+export const isLockTimeout = (error: unknown): boolean => errorCode(error) === '55P03'
 
 /** Tells whether PostgreSQL ended an SQL statement at the statement's timeout. */
-export const isStatementTimeout = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === '57014'
+export const isStatementTimeout = (error: unknown): boolean => errorCode(error) === '57014'
 
 /**
  * Tells whether PostgreSQL cancelled an SQL statement, either so that other work could continue, or because the

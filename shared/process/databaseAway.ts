@@ -1,3 +1,5 @@
+import { errorCode } from '../errorCode.ts'
+
 /** Lists Node's error codes for a failed or broken network connection. */
 const NETWORK_CODES = new Set([
   'ECONNREFUSED',
@@ -24,7 +26,7 @@ const UNAVAILABLE_MESSAGE =
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  const code = errorCode(error)
   return (
     NETWORK_CODES.has(code) ||
     UNAVAILABLE_STATE.test(code) ||
@@ -38,8 +40,4 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 const REFUSED_STATE = /^(22|23|54)/
 
 /** Tells whether PostgreSQL refused the values of a row, so that the same values would be refused again. */
-export const isRefusedRow = (error: unknown): boolean =>
-  error instanceof Error &&
-  'code' in error &&
-  typeof error.code === 'string' &&
-  REFUSED_STATE.test(error.code)
+export const isRefusedRow = (error: unknown): boolean => REFUSED_STATE.test(errorCode(error))

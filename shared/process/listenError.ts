@@ -1,4 +1,5 @@
 import { ConfigError } from '../config/config.ts'
+import { errorCode } from '../errorCode.ts'
 
 /**
  * Describes the address on which a process listens, with the names of the settings for the port and the host: `{
@@ -17,8 +18,7 @@ export type ListenAddress = {
  */
 export function listenError(error: unknown, address: ListenAddress): unknown {
   const { portVariable, port, hostVariable, host } = address
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  switch (code) {
+  switch (errorCode(error)) {
     case 'EADDRINUSE':
       return new ConfigError(
         `${portVariable}: port ${port} of ${host} is taken by another program; stop it, or name another port`,

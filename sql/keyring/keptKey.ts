@@ -1,5 +1,6 @@
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { errorCode } from '../../shared/errorCode.ts'
 
 const KEY_BYTES = 32
 
@@ -30,7 +31,7 @@ export function keptKey(
       // of the hard link, two processes that start at the same time read the same key.
       linkSync(draft, file)
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+      if (errorCode(error) !== 'EEXIST') throw error
     } finally {
       rmSync(draft)
     }

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { type Config, ConfigError, parseMasterKey } from '../../shared/config/config.ts'
+import { errorCode } from '../../shared/errorCode.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { Keyring, type MasterKey, masterKeyCheck } from '../../shared/vault/envelope.ts'
 import { createPool, type Queryable } from '../db.ts'
@@ -46,8 +47,7 @@ const UNMIGRATED = new Set(['42P01', '42703'])
 
 /** Tells whether an error means that the database is unavailable or not migrated. */
 export const isNotReady = (error: unknown): boolean =>
-  isDatabaseUnavailable(error) ||
-  (error instanceof Error && 'code' in error && UNMIGRATED.has(String(error.code)))
+  isDatabaseUnavailable(error) || UNMIGRATED.has(errorCode(error))
 
 /**
  * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the process checks

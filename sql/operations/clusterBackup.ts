@@ -3,9 +3,11 @@
  * that makes these files consistent (PostgreSQL 18 documentation, §25.3.4). The service makes the backup itself,
  * because the npm package of PostgreSQL contains neither pg_basebackup nor pg_dump.
  */
+
 import { constants, existsSync } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { errorCode } from '../../shared/errorCode.ts'
 import { singleConnection } from '../connectionTo.ts'
 
 /**
@@ -117,7 +119,7 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
       try {
         await copyFile(join(from, path), join(to, path), constants.COPYFILE_FICLONE)
       } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+        if (errorCode(error) !== 'ENOENT') throw error
         // A backup without its folder would lack this file without notice.
         if (!existsSync(dirname(join(to, path)))) throw error
         continue

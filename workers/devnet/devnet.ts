@@ -7,11 +7,13 @@
  * module fetches the chain state over RPC at most a second after each block. The renaming of a new file replaces the
  * old state file atomically.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import type { Hex } from 'viem'
+import { errorCode } from '../../shared/errorCode.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import { type DevnetClient, deployDevnetContracts, devnetClient } from './contracts.ts'
 import { endOrphan, recordProcess } from './process.ts'
@@ -226,7 +228,7 @@ async function readState(stateFile: string): Promise<Hex | null> {
   try {
     return (await readFile(stateFile, 'utf8')) as Hex
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    if (errorCode(error) === 'ENOENT') return null
     throw error
   }
 }

@@ -1,7 +1,9 @@
 /** Finds the devnet process that still serves a state file although the service that owned the devnet was killed. */
+
 import { spawnSync } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
+import { errorCode } from '../../shared/errorCode.ts'
 
 const recordSchema = z.object({
   pid: z.number().int().positive(),
@@ -82,7 +84,7 @@ function isAlive(pid: number): boolean {
     return true
   } catch (error) {
     // The error EPERM means that the process exists and belongs to another user.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+    return errorCode(error) === 'EPERM'
   }
 }
 

@@ -7,6 +7,7 @@
  * node:http does not inflate bodies and ignores HTTP_PROXY. The lookup hook of node:http can check the address to which
  * node:http connects.
  */
+
 import type { LookupAddress } from 'node:dns'
 import {
   type ClientRequest,
@@ -16,6 +17,7 @@ import {
 } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
+import { errorCode } from '../../shared/errorCode.ts'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { isPublicAddress } from '../../shared/http/publicAddress.ts'
 import { traced } from '../../shared/process/tracing.ts'
@@ -312,7 +314,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     if (error instanceof BlockedError) {
       return { ok: false, kind: 'blocked', detail: error.message, ms: ms() }
     }
-    return { ok: false, kind: 'network', detail: errorCode(error), ms: ms(), ...secured }
+    return { ok: false, kind: 'network', detail: faultOf(error), ms: ms(), ...secured }
   } finally {
     clearTimeout(timer)
     // The call of `destroy` ends the HTTP connection if the service has read only a part of the response, or got no
@@ -345,7 +347,6 @@ export async function guardedRequest(
  * Returns the code of a network error, such as ECONNREFUSED. The message of a network error is not returned, because
  * the message could name the address to which the service connected.
  */
-function errorCode(error: unknown): string {
-  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
-  return 'connection failed'
+function faultOf(error: unknown): string {
+  return errorCode(error) || 'connection failed'
 }

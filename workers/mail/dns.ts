@@ -1,5 +1,6 @@
 import { getServers } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
+import { errorCode } from '../../shared/errorCode.ts'
 import { queryTxt } from './queryTxt.ts'
 
 /**
@@ -29,7 +30,7 @@ export function createDns(servers?: readonly string[]): Dns {
     try {
       return await asked
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? error.code : ''
+      const code = errorCode(error)
       if (code === 'ENOTFOUND' || code === 'ENODATA') return []
       throw error
     }

@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
+import { errorCode } from '../../shared/errorCode.ts'
 import type { Dns } from './dns.ts'
 
 /**
@@ -75,10 +76,8 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
 const errorOf = (message: string, code: string): Error =>
   Object.assign(new Error(message), { code })
 
-const isNone = (error: unknown): error is Error =>
-  error instanceof Error &&
-  'code' in error &&
-  (error.code === 'ENOTFOUND' || error.code === 'ENODATA')
+const NONE_CODES = new Set(['ENOTFOUND', 'ENODATA'])
 
-const isSilence = (error: unknown): error is Error =>
-  error instanceof Error && 'code' in error && error.code === 'ETIMEOUT'
+const isNone = (error: unknown): error is Error => NONE_CODES.has(errorCode(error))
+
+const isSilence = (error: unknown): error is Error => errorCode(error) === 'ETIMEOUT'

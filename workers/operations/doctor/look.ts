@@ -1,5 +1,6 @@
 import type { Config } from '../../../shared/config/config.ts'
 import { type Area, type Finding, findingsIn } from '../../../shared/doctor/finding.ts'
+import { errorCode } from '../../../shared/errorCode.ts'
 import { isVersioned } from '../../../shared/mail/versionedText.ts'
 import type { Pool } from '../../../sql/db.ts'
 import type { Resolve } from '../../http/guardedRequest.ts'
@@ -90,7 +91,7 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
  */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message
-  return error instanceof Error && 'code' in error ? String(error.code) : 'an error of the look'
+  return errorCode(error) || 'an error of the look'
 }
 
 /**
@@ -101,7 +102,7 @@ export async function recordsAt(lookUp: LookUp, name: string, type: string): Pro
   try {
     return (await inTime(Promise.resolve(lookUp(name, type)))) as unknown[]
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : ''
+    const code = errorCode(error)
     if (code === 'ENOTFOUND' || code === 'ENODATA') return []
     throw error
   }

@@ -2,10 +2,12 @@
  * Describes the findings about an SMTP server: whether the server answers, its extensions, and its certificate after
  * STARTTLS.
  */
+
 import { connect, isIP, type Socket } from 'node:net'
 import { checkServerIdentity, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { SeenCertificate } from '../../../shared/doctor/certificateFindings.ts'
 import type { Reached } from '../../../shared/doctor/mailInFindings.ts'
+import { errorCode } from '../../../shared/errorCode.ts'
 import { LOOK_MS } from './look.ts'
 
 export type SmtpLook =
@@ -50,7 +52,7 @@ export async function lookAtSmtp(asked: Asked): Promise<SmtpLook> {
     await opened(socket)
     return await talk(socket, asked)
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : ''
+    const code = errorCode(error)
     if (code === 'ECONNREFUSED') return { reached: 'refused' }
     return { reached: isLate || code === 'ETIMEDOUT' ? 'silent' : 'unreachable' }
   } finally {

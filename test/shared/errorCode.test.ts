@@ -1,0 +1,13 @@
+import { expect, test } from 'bun:test'
+import { errorCode } from '../../shared/errorCode.ts'
+
+test('only an error with a text as its code has an error code', () => {
+  expect(errorCode(Object.assign(new Error('no'), { code: 'ENOENT' }))).toBe('ENOENT')
+  for (const error of [
+    new Error('no'),
+    Object.assign(new Error('no'), { code: 404 }),
+    { code: 'ENOENT' },
+    null,
+  ])
+    expect(errorCode(error)).toBe('')
+})
