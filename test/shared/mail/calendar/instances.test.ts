@@ -96,6 +96,15 @@ describe('the service finds the instances of an event with a recurrence rule', (
     expect(locals(daily, { max: 3 })).toEqual(['03-02T10', '03-03T10', '03-04T10'])
   })
 
+  test('two local times that summer time makes one instant count as one instance', () => {
+    const rule = 'RRULE:FREQ=DAILY;BYHOUR=2,3;COUNT=3'
+    expect(locals(['DTSTART;TZID=Europe/Berlin:20260329T020000', rule])).toEqual([
+      '03-29T03',
+      '03-30T02',
+      '03-30T03',
+    ])
+  })
+
   test('a recurring event lacks the instances that EXDATE excludes', () => {
     expect(locals([...daily, 'EXDATE:20260303T100000Z,20260304T100000Z'])).toEqual([
       '03-02T10',
@@ -326,6 +335,8 @@ describe('the service stores the lines that define the instances of an event', (
     expect(found.filter((startMs) => startMs >= nowMs)).toHaveLength(75)
     expect(found).toContain(ms('2026-07-01T08:00:00'))
     expect(found).toEqual(found.toSorted((one, other) => one - other))
+    const begun = expand(often, { ...WINDOW, nowMs: ms('2026-07-01T08:00:00') })
+    expect(begun.map(({ startMs }) => startMs)).toContain(ms('2026-07-01T08:00:00'))
     const short = expand(often, { ...WINDOW, nowMs: ms('2026-01-02T09:00:00') })
     expect([short.length, short[0]!.startMs]).toEqual([100, ms('2026-01-01T08:00:00')])
   })
