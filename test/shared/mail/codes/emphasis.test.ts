@@ -15,6 +15,8 @@ describe('the service finds the large text of an HTML mail', () => {
     ['if the shorthand `font` says so', '<p style="font:bold 28px Arial">482913</p>'],
     ['if its letters have spaces between', '<p style="letter-spacing:6px">482913</p>'],
     ['in a heading', '<h1>482913</h1>'],
+    ['if its font is called x-large', '<p style="font-size:x-large">482913</p>'],
+    ['if its font is called xxx-large', '<p style="font-size:xxx-large">482913</p>'],
     ['in an old font element', '<font size="5">482913</font>'],
   ])('%s', (_, html) => {
     expect(large(`<p>Your code is</p>${html}<p>Bye</p>`)).toEqual(['482913'])
@@ -28,6 +30,7 @@ describe('the service finds the large text of an HTML mail', () => {
 test('HTML text of usual size does not count as large', () => {
   expect(large('<p style="font-size:14px;letter-spacing:0.5px">482913</p>')).toEqual([])
   expect(large('<h1 style="font-size:12px">482913</h1>')).toEqual([])
+  expect(large('<p style="font-size:large;letter-spacing:0px">482913</p>')).toEqual([])
 })
 
 test('the cells of an HTML table are on separate lines', () => {
