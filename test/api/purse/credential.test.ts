@@ -93,6 +93,20 @@ test('a purchase with a credential needs the scope vault:use, and the credential
   expect(seller.asked).toEqual([])
 })
 
+test('a repeated purchase with a credential finds the first purchase, and reads the credential only once', async () => {
+  await store(seller.host)
+  const uses = async () => (await buyer.get('/v0/logs?action=vault.use')).body.count
+  const before = await uses()
+  const first = await buyer.pay(seller.url, { ...request, key: 'repeated' })
+  expect(first.body.state).toBe('answered')
+  await buyer.delete('/v0/vault/weather')
+  const again = await buyer.pay(seller.url, { ...request, key: 'repeated' })
+  expect([again.status, again.body.purchaseId]).toEqual([200, first.body.purchaseId])
+  const other = await buyer.pay(seller.url, { ...request, key: 'repeated', maxAmount: '0.5' })
+  expect(other.status).toBe(409)
+  expect([seller.received.length, (await uses()) - before]).toEqual([1, 1])
+})
+
 test('if a credential is deleted during a purchase, the purchase does not send the credential again', async () => {
   await store(seller.host)
   seller.serve = async () => {
