@@ -26,8 +26,8 @@ type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string 
 export const createUseSecret = (
   { pool, lanes, outcomes }: PoolContext,
   { keyring: source, policy }: Options,
+  masker = createAnswerMasker(),
 ): Task<'use_secret'> => {
-  const masker = createAnswerMasker()
   const finish = async (id: string, end: UseEnd) => {
     await outcomes.record(async () => endUse(pool, { id, keyring: await source(pool), end }))
   }
