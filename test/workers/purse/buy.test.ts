@@ -19,6 +19,7 @@ import {
   type Shop,
   startBuyScene,
 } from '../../support/purse/buyScene.ts'
+import { whileHeld } from '../../support/till/tillRows.ts'
 
 let scene: BuyScene
 let shop: Shop
@@ -164,6 +165,24 @@ describe('a buyer handles a seller that demands no payment', () => {
     const purchase = await bought({ projectId, credential: 'weather', request: USE })
     expect(purchase).toMatchObject({ state: 'refused', reason: 'credential' })
     expect(purchase.detail).toStartWith('the credential ')
+    expect(shop.heard).toEqual([])
+  })
+
+  test('a purchase sends no request to the seller if the credential has no value for a placeholder', async () => {
+    const projectId = await scene.newProject()
+    await scene.store(projectId, shop.host)
+    const request = { headers: { authorization: '{{password}}' } }
+    const purchase = await bought({ projectId, credential: 'weather', request })
+    expect(purchase).toMatchObject({ state: 'refused', reason: 'credential' })
+    expect(purchase.detail).toBe('{{password}} has no value in this credential')
+    expect(shop.heard).toEqual([])
+  })
+
+  test('a purchase sends no request to the seller if the purchase ends before its job begins to ask', async () => {
+    const id = await scene.accept()
+    const end = `update purchases set state = 'refused' where id = $1`
+    await whileHeld(scene.pool, end, [id], () => [scene.run(id)])
+    expect(await scene.purchase(id)).toMatchObject({ state: 'refused', reason: null })
     expect(shop.heard).toEqual([])
   })
 })

@@ -481,6 +481,26 @@ describe('the service follows a refund that a seller paid by hand', () => {
     },
   )
 
+  test.each([
+    ['in the block of the payment', 850n, 1, { state: 'spent', reason: null }],
+    [
+      'before the payment',
+      849n,
+      1,
+      { state: 'expected', reason: 'the transaction is older than the payment' },
+    ],
+    ['that reverted', 850n, 0, { state: 'expected', reason: 'the transaction was reverted' }],
+  ])('the service judges a claimed refund transaction %s', async (_when, block, success, end) => {
+    const made = await newRefund(block)
+    await checkAnew(pool, [made.id])
+    await pool.query('update payments set block_number = 850')
+    const { asset, payer, pay_to: recipient } = await refund(made)
+    const transfer = { asset, payer, recipient, amountAtomic: 500n, nonce: newHash() }
+    hand.mine(made.txHash, blockAt(block), [transfer], success)
+    await look()
+    expect(await refund(made)).toMatchObject(end)
+  })
+
   test('if a refund by hand moved to another block, the new block is recorded, and a refund that disappeared is checked again', async () => {
     const [moved, gone] = [await newRefund(850n), await newRefund(850n)]
     await mine(moved, 851n)
