@@ -7,7 +7,7 @@ import {
 import { createReadClientDocument } from '../../../workers/account/readClientDocument.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
 
-test('if too many documents of strangers are being fetched, the service fetches a document later', async () => {
+test('if too many documents of strangers are being fetched, the service fetches a wanted document later', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const url = 'https://app.example/oauth.json'
@@ -21,6 +21,7 @@ test('if too many documents of strangers are being fetched, the service fetches 
   const read = createReadClientDocument({ pool, lanes: { enter } } as never, {
     allowPrivate: false,
   })
+  await read({ documentId: 'ocd_none' }, { attempt: 1 })
   await read({ documentId: id }, { attempt: 1 })
   expect(lanes).toEqual([['client document:app.example', 'client documents']])
   expect((await findDocument(pool, id))?.state).toBe('wanted')

@@ -250,3 +250,46 @@ test('after a receiver has recovered, a refused job asks again soon, and not aft
   expect(returns.length).toBeGreaterThan(0)
   expect(Math.max(...returns)).toBeLessThan(5_000)
 })
+
+test('a lane counts as slow only if its requests take longer than the limit', async () => {
+  for (const [ms, places] of [
+    [500, 32],
+    [501, SLOW_CAP],
+  ] as const) {
+    const lanes = createLanes(200)
+    const turn = await lanes.enter('a', 'p')
+    clockMs += ms
+    leave(turn)
+    const turns = await Promise.all(Array.from({ length: 32 }, () => lanes.enter('a', 'p')))
+    expect([ms, granted(turns).length]).toEqual([ms, places])
+  }
+})
+
+test('a project with open requests leaves the last tenth of the slots to other projects', async () => {
+  const lanes = createLanes(40)
+  const turns: Turn[] = []
+  for (let n = 0; n < 40; n++) turns.push(await lanes.enter(`lane ${n}`, 'p'))
+  // Four slots are reserved for work without a receiver, and four for projects without an open request.
+  expect(granted(turns)).toHaveLength(32)
+  const others = Array.from({ length: 5 }, (_, n) => lanes.enter(`other ${n}`, `q${n}`))
+  expect(granted(await Promise.all(others))).toHaveLength(4)
+})
+
+test('a process forgets the speed of idle lanes when it knows ten thousand, but not of lanes with requests', async () => {
+  const lanes = createLanes(200)
+  await makeSlow(lanes, 'idle', 'p')
+  await makeSlow(lanes, 'busy', 'p')
+  const open = await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('busy', 'p')))
+  expect(granted(open)).toHaveLength(SLOW_CAP)
+  for (let n = 2; n < 10_000; n++) leave(await lanes.enter(`lane ${n}`, 'q'))
+  const places = async (name: string) => {
+    const turns = await Promise.all(
+      Array.from({ length: SLOW_CAP + 1 }, () => lanes.enter(name, 'q')),
+    )
+    for (const turn of turns) leave(turn)
+    return granted(turns).length
+  }
+  expect([await places('idle'), await places('busy')]).toEqual([SLOW_CAP, 0])
+  leave(await lanes.enter('one more', 'q'))
+  expect([await places('idle'), await places('busy')]).toEqual([SLOW_CAP + 1, 0])
+})

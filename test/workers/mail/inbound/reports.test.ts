@@ -4,9 +4,11 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import nodemailer from 'nodemailer'
+import { createReadReport } from '../../../../workers/mail/inbound/readReport.ts'
 import { dmarcXml, gzipped, tlsJson, zipped } from '../../../shared/mail/reports/reports.ts'
+import { noBlobs } from '../../../support/database/blobs.ts'
 import { dnsError } from '../../../support/mail/fakeLookUp.ts'
-import { startTestService, type TestService } from '../../../support/service.ts'
+import { silentLog, startTestService, type TestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 const D = 'mail.test'
@@ -152,4 +154,13 @@ test('a project cannot read aggregate reports, and the operator can read the rep
   expect((await agent.get(PATH)).status).toBe(403)
   const { status, body } = await service.platform.get(`${PATH}?days=91`)
   expect([status, body.message]).toEqual([400, expect.stringContaining('days')])
+})
+
+test('the job that reads the reports of a deleted message does nothing', async () => {
+  const { pool } = service.database
+  const context = { pool, log: silentLog } as never
+  const read = createReadReport(context, { blobs: noBlobs, mailDomain: D })
+  const before = await stored()
+  await read({ messageRow: '999999999' }, { attempt: 1 })
+  expect(await stored()).toEqual(before)
 })

@@ -481,7 +481,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     },
   )
 
-  test.each([
+  test.each<[string, bigint, 0 | 1, object]>([
     ['in the block of the payment', 850n, 1, { state: 'spent', reason: null }],
     [
       'before the payment',

@@ -1,0 +1,133 @@
+/** Runs the jobs of approval requests alone on a test database, with a smarthost on this machine. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { findApproval, findApprovalOf } from '../../../sql/account/approvals.ts'
+import {
+  createAnnounceApproval,
+  createExpireApproval,
+} from '../../../workers/mail/announceApproval.ts'
+import { createRelayTransport } from '../../../workers/mail/outbound/relay/relayTransport.ts'
+import { noBlobs } from '../../support/database/blobs.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { eventsOf, newSent } from '../../support/mail/mailRows.ts'
+import { type Sink, startSink } from '../../support/mail/sink.ts'
+import { newKeyring } from '../../support/purse/purseRows.ts'
+import { silentLog } from '../../support/service.ts'
+import { dropJobs, newProject } from '../../support/till/tillRows.ts'
+
+const ADA = 'ada@owner.example'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let sink: Sink
+let transport: ReturnType<typeof createRelayTransport>
+let announce: (approvalId: string) => Promise<void>
+let expire: (approvalId: string) => Promise<void>
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  sink = await startSink()
+  transport = createRelayTransport(
+    { relayUrl: sink.url, relayTls: 'opportunistic', relayCaFile: undefined },
+    { ownName: 'mail.test', log: silentLog },
+  )
+  const keyring = await newKeyring(pool)
+  const context = { pool, outcomes: { record: (work: () => unknown) => work() } } as never
+  const announcing = createAnnounceApproval(context, {
+    ...{ mailDomain: 'mail.test', baseUrl: 'https://purser.example', transport, blobs: noBlobs },
+    keyring: async () => keyring,
+    approvalTokens: (id, address) => `${id}${address}`,
+  })
+  announce = (approvalId) => announcing({ approvalId }, { attempt: 1 })
+  const expiring = createExpireApproval(context)
+  expire = (approvalId) => expiring({ approvalId }, { attempt: 1 })
+})
+afterAll(async () => {
+  transport.close()
+  await sink[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+beforeEach(() => {
+  sink.mails.length = 0
+  sink.refuseRecipient = () => null
+})
+
+/** Stores a mail that waits for the approval of its project's approver. */
+async function hold() {
+  const { projectId, messageId } = await newSent(pool, { held: true })
+  await pool.query('update projects set approver_email = $2 where id = $1', [projectId, ADA])
+  await dropJobs(pool)
+  return (await findApprovalOf(pool, { projectId, kind: 'mail', subject: messageId }))!
+}
+const change = (id: string, set: string) =>
+  pool.query(`update approvals set ${set} where id = $1`, [id])
+
+/** Returns the seconds until the job that announces an approval request runs, or null if there is no such job. */
+async function announcedInS(id: string): Promise<number | null> {
+  const { rows } = await pool.query(
+    `select extract(epoch from run_at - clock_timestamp())::float8 as s from graphile_worker.jobs where key = $1`,
+    [`announce_approval:${id}`],
+  )
+  return rows[0]?.s ?? null
+}
+const isNotified = async (id: string) => {
+  const { rows } = await pool.query('select notified_at from approvals where id = $1', [id])
+  return rows[0].notified_at !== null
+}
+
+test('the approver of a held mail gets one notice with a link', async () => {
+  const { id, projectId } = await hold()
+  await announce(id)
+  await announce(id)
+  expect(sink.mails.map(({ to }) => to)).toEqual([[ADA]])
+  expect(sink.mails[0]!.email.text).toContain(`https://purser.example/approve/${id}${ADA}`)
+  expect([await isNotified(id), await announcedInS(id)]).toEqual([true, null])
+  expect(await eventsOf(pool, projectId)).toEqual(['message.held'])
+})
+
+test('a notice that the smarthost defers is sent again after a pause that grows', async () => {
+  const { id } = await hold()
+  sink.refuseRecipient = () => ({ code: 450, message: '4.2.1 later' })
+  await announce(id)
+  expect(await announcedInS(id)).toBeWithin(5, 15.1)
+  await announce(id)
+  expect(await announcedInS(id)).toBeWithin(50, 60.1)
+  expect(await isNotified(id)).toBe(false)
+})
+
+test('a notice that the smarthost still defers after a day is given up', async () => {
+  const { id } = await hold()
+  await change(id, `requested_at = requested_at - interval '1 day'`)
+  sink.refuseRecipient = () => ({ code: 450, message: '4.2.1 later' })
+  await announce(id)
+  expect([await isNotified(id), await announcedInS(id)]).toEqual([true, null])
+})
+
+test('nobody gets a notice about an approval request that is unknown or decided', async () => {
+  const { id } = await hold()
+  await change(id, `state = 'rejected'`)
+  await announce(id)
+  await announce('apr_none')
+  expect(sink.mails).toEqual([])
+})
+
+test('nobody gets a notice about a payment whose purchase no longer exists', async () => {
+  const projectId = await newProject(pool)
+  await pool.query('update projects set approver_email = $2 where id = $1', [projectId, ADA])
+  await pool.query(
+    `insert into approvals (id, project_id, kind, subject, expires_at)
+     values ('apr_gone', $1, 'payment', 'pur_none', now() + interval '1 hour')`,
+    [projectId],
+  )
+  await announce('apr_gone')
+  expect([sink.mails, await isNotified('apr_gone')]).toEqual([[], false])
+})
+
+test('the expiry of an approval request ends it, unless it is unknown or decided', async () => {
+  const [waiting, decided] = [await hold(), await hold()]
+  for (const { id } of [waiting, decided]) await change(id, 'expires_at = now()')
+  await change(decided.id, `state = 'approved'`)
+  for (const id of [waiting.id, decided.id, 'apr_none']) await expire(id)
+  const states = [waiting, decided].map(async ({ id }) => (await findApproval(pool, id))?.state)
+  expect(await Promise.all(states)).toEqual(['expired', 'approved'])
+})
