@@ -101,4 +101,18 @@ test('the vault functions inside the program check scopes, names and content the
   const metadata = { note: 'half \ud800, null \0' }
   await storeCredential(vault, caller, 'odd', { ...body, data: metadata, metadata })
   expect(await readCredential(vault, caller, 'odd')).toMatchObject({ data: metadata, metadata })
+  const allowedHosts = Array.from({ length: 21 }, (_, n) => `h${n}.example.com`)
+  expect(await refusal(storeCredential(vault, caller, 'many', { ...body, allowedHosts }))).toEqual([
+    400,
+    'allowedHosts must hold at most 20 entries',
+  ])
+})
+
+test('a credential cannot be stored in a project that was deleted after the check of the API key', async () => {
+  const { vault, caller } = await setUp('vault:write')
+  await service.database.pool.query('update projects set deleted_at = now() where id = $1', [
+    caller.projectId,
+  ])
+  const late = storeCredential(vault, caller, 'late', { type: 'CUSTOM', data: { a: 1 } })
+  expect(await refusal(late)).toEqual([401, 'Invalid API key'])
 })

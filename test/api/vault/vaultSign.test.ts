@@ -132,10 +132,35 @@ test('an invalid signature request gets status 400 with the field name, and adds
       'algorithm must be one of "hmac-sha256", "ed25519", "aws-sigv4"',
     ],
   ]
+  await store('halves', 'CUSTOM', { accessKeyId: 'AKIDEXAMPLE', secretKey: 's' })
+  await store('aws', 'AWS', { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 's'.repeat(40) })
+  const url = 'https://b.s3.amazonaws.com/k'
+  const aws = { algorithm: 'aws-sigv4', region: 'us-east-1', service: 's3', request: { url } }
+  const word = 'must be 1 to 64 lower-case letters, digits and hyphens'
+  const { region, ...homeless } = aws
+  cases.push(
+    ['aws', homeless, `region ${word}`],
+    ['aws', { ...aws, region: 'us_east' }, `region ${word}`],
+    ['aws', { ...aws, service: 'S3' }, `service ${word}`],
+    ['halves', aws, 'The credential must hold data.accessKeyId and data.secretAccessKey'],
+    [
+      'aws',
+      { ...aws, request: { url, body: { a: 1 } } },
+      'request.body must be a string: its bytes are signed',
+    ],
+    [
+      'aws',
+      { ...aws, request: { url, headers: { 'x-note': '{{secretAccessKey}}' } } },
+      'request must hold no placeholder: its bytes are signed',
+    ],
+  )
   for (const [name, input, message] of cases) {
     const { status, body } = await sign(name, input)
     expect([status, body.message]).toEqual([400, message])
   }
+  expect((await sign('absent', text)).status).toBe(404)
+  await store('shortest', 'API_KEY', { secret: 'x'.repeat(16) })
+  expect((await sign('shortest', text)).status).toBe(200)
   const { logs } = (await agent.get('/v0/logs?action=vault.sign&outcome=refused&subject=short'))
     .body
   expect(logs.map(({ description }: any) => description)).toEqual([
