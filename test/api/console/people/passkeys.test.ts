@@ -1,11 +1,13 @@
-/** Tests passkeys with the virtual authenticator of Chromium. */
+/** Tests passkeys with the virtual authenticator of Chromium, and with responses that no honest device sends. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { createSignInLink } from '../../../../sql/account/people/consoleSessions.ts'
 import { hasBrowser, startBrowser } from '../../../support/console/browser.ts'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
+import { newDevicePasskey } from '../../../support/console/devicePasskey.ts'
 import { freePort } from '../../../support/process/process.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import { blocked } from '../../../support/till/tillRows.ts'
 
 let service: TestService
 let browser: Browser
@@ -134,6 +136,111 @@ describe.skipIf(!hasBrowser)('a person signs in with a passkey', () => {
   })
 })
 
+const withCookies = (...cookies: string[]) => consoleClient(service.url, cookies.join('; '))
+const STALE = 'this browser did not ask for it within five minutes'
+const NO_CHALLENGE = 'its clientDataJSON holds no challenge'
+
+/** Asks for a passkey challenge. @returns the challenge, and the cookie of the browser that asked for it. */
+async function challengeFrom(path: string, cookie = '') {
+  const { headers, body } = await withCookies(cookie).post(path, {}, { origin: home })
+  return {
+    challenge: body.challenge as string,
+    cookie: headers.get('set-cookie')!.split(';')[0]!,
+  }
+}
+/** Adds the passkey of a new device to a new person. */
+async function personWithPasskey() {
+  const person = await signInAs(service, 'operator')
+  const device = newDevicePasskey(home)
+  const { challenge, cookie } = await challengeFrom('/passkeys/options', person.cookie)
+  const send = (response: object, browser = cookie) =>
+    withCookies(person.cookie, browser).post(
+      '/passkeys',
+      { name: 'phone', response },
+      { origin: home },
+    )
+  const added = await send(device.created(challenge))
+  expect(added.status).toBe(201)
+  return { person, device, send }
+}
+/** Signs in with the response that `respond` makes to a new challenge. */
+async function signInWith(respond: (challenge: string) => object) {
+  const { challenge, cookie } = await challengeFrom('/passkey-sessions/options')
+  const response = respond(challenge)
+  return await withCookies(cookie).post('/passkey-sessions', { response }, { origin: home })
+}
+
+test('a person cannot add a passkey whose challenge, signature or id is wrong', async () => {
+  const { person, device, send } = await personWithPasskey()
+  const { challenge, cookie } = await challengeFrom('/passkeys/options', person.cookie)
+  const other = newDevicePasskey(home)
+  const tries: [response: object, browser: string, message: string][] = [
+    [other.created(challenge), '', 'This browser has not asked for a passkey'],
+    [other.created(challenge), `purser_browser=${'A'.repeat(43)}`, STALE],
+    [other.created('x'.repeat(200)), cookie, STALE],
+    [other.created('x'.repeat(201)), cookie, NO_CHALLENGE],
+    [other.created(7), cookie, NO_CHALLENGE],
+    [other.created(challenge, { isForged: true }), cookie, 'its signature is wrong'],
+  ]
+  for (const [response, browser, message] of tries) {
+    const { status, body } = await send(response, browser)
+    expect([status, body.message]).toEqual([400, expect.stringContaining(message)])
+  }
+  const again = await challengeFrom('/passkeys/options', person.cookie)
+  const known = await send(device.created(again.challenge), again.cookie)
+  expect([known.status, known.body.message]).toEqual([
+    400,
+    'The passkey is refused: it is known already, or you have too many',
+  ])
+  expect((await person.get('/passkeys')).body.passkeys).toHaveLength(1)
+})
+
+test('a passkey signs in its owner alone, with a right signature for a challenge of the same browser', async () => {
+  const { person, device } = await personWithPasskey()
+  const stranger = await signInAs(service, 'operator')
+  const tries: [respond: (challenge: string) => object, message: string][] = [
+    [(text) => device.signed(text, { owner: stranger.personId }), 'it is somebody else’s'],
+    [(text) => device.signed(text, { isForged: true }), 'its signature is wrong'],
+    [() => device.signed('x'.repeat(43)), STALE],
+  ]
+  for (const [respond, message] of tries) {
+    const { status, body } = await signInWith(respond)
+    expect([status, body.message]).toEqual([401, `The passkey is refused: ${message}`])
+  }
+  const { challenge } = await challengeFrom('/passkey-sessions/options')
+  const bare = await withCookies().post(
+    '/passkey-sessions',
+    { response: device.signed(challenge) },
+    { origin: home },
+  )
+  expect([bare.status, bare.body.message]).toEqual([
+    401,
+    'The passkey is refused: this browser has not asked for one',
+  ])
+  const own = await signInWith((text) => device.signed(text, { owner: person.personId }))
+  expect(own.status).toBe(201)
+})
+
+test('a copy of a passkey that signs in at the same time as the passkey is refused', async () => {
+  const { person, device } = await personWithPasskey()
+  const { pool } = service.database
+  const other = await pool.connect()
+  try {
+    await other.query('begin')
+    await other.query('update passkeys set counter = 1 where person_id = $1', [person.personId])
+    const copied = signInWith((text) => device.signed(text, { counter: 1 }))
+    await blocked(pool, 1)
+    await other.query('commit')
+    const { status, body } = await copied
+    expect([status, body.message]).toEqual([
+      401,
+      'The passkey is refused: it was used at the same time',
+    ])
+  } finally {
+    other.release()
+  }
+})
+
 test('the service refuses a malformed passkey with a clear error', async () => {
   const client = consoleClient(service.url, '')
   const { headers } = await client.post('/passkey-sessions/options', {}, { origin: home })
@@ -166,9 +273,15 @@ test('a service whose URL has an IP address offers no passkeys, and says why', a
   await using numbered = await startTestService({ smtp: false, workers: false })
   const client = consoleClient(numbered.url, '')
   expect((await client.get('/sign-in-ways')).body.passkeys).toBe(false)
-  const refused = await client.post('/passkey-sessions/options', {})
-  expect([refused.status, refused.body.message]).toEqual([
-    409,
-    'BASE_URL must hold a name: passkeys need one',
-  ])
+  const browser = `purser_browser=${'A'.repeat(43)}`
+  const response = newDevicePasskey(numbered.url).signed('AAAA')
+  for (const refused of [
+    await client.post('/passkey-sessions/options', {}),
+    await consoleClient(numbered.url, browser).post('/passkey-sessions', { response }),
+  ]) {
+    expect([refused.status, refused.body.message]).toEqual([
+      409,
+      'BASE_URL must hold a name: passkeys need one',
+    ])
+  }
 })
