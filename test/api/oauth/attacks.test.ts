@@ -251,6 +251,20 @@ describe('the service protects the consent that a person gives to an app', () =>
 
 test('a flood of app registrations is refused, and an unused app is deleted after a day', async () => {
   await using own = await startOAuthService()
+  const { pool } = own.database
+  await pool.query(
+    `insert into oauth_clients (id, name, redirect_uris, network)
+     select 'flood' || n, 'Flood', '{https://flood.example/cb}', 'net' || n from generate_series(1, 10000) n`,
+  )
+  const full = await register(own.url)
+  expect([full.status, full.body]).toEqual([
+    429,
+    {
+      error: 'temporarily_unavailable',
+      error_description: 'too many apps wait for their first use',
+    },
+  ])
+  await pool.query('delete from oauth_clients')
   let refused = 0
   await withinOneMinute()
   for (let n = 0; n < 65; n++) {

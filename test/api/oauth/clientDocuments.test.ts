@@ -158,6 +158,20 @@ test('a client metadata document inside the private network is never fetched', a
   expect(fetches).toEqual([])
 })
 
+test('if 5,000 young metadata documents of other networks are stored, a new document is not fetched', async () => {
+  const url = publish('/crowded')
+  const { pool } = service.database
+  await pool.query(
+    `insert into oauth_client_documents (id, url, network, state)
+     select 'flood' || n, 'https://flood.example/' || n, 'net' || n, 'wanted' from generate_series(1, 5000) n`,
+  )
+  await pool.query('update oauth_client_documents set network = id')
+  const { status, body } = await ask(url)
+  await pool.query(`delete from oauth_client_documents where id like 'flood%'`)
+  expect(status).toBe(429)
+  expect(body).toContain('document cannot be read now: try again')
+})
+
 test('concurrent requests for one client metadata document cause only one fetch, and too many different documents are refused', async () => {
   fetches = []
   const url = publish('/together')

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { answerOAuth } from '../../../api/oauth/oauthError.ts'
 import {
   callMcp,
   codeFor,
@@ -71,6 +72,11 @@ test('the token endpoint reads fields of at most 1000 characters', async () => {
   expect(await refused({ ...CODE, client_id: 'x'.repeat(1_001) })).toEqual(
     fault('client_id must have at most 1000 characters'),
   )
+})
+
+test('an unexpected error of the token endpoint is not shown as an OAuth error', async () => {
+  const broken = answerOAuth(() => Promise.reject(new Error('a fault of the service')))
+  expect(await broken.catch(String)).toBe('Error: a fault of the service')
 })
 
 test('an app with an unknown client id is told to register again, unless its client id is the URL of a metadata document', async () => {

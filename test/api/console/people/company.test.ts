@@ -1,5 +1,6 @@
 /** Tests company sign-in (OpenID Connect) with a real identity provider. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { hashSecret } from '../../../../shared/secretHash.ts'
 import { answerSignIn } from '../../../../sql/account/people/companySignIns.ts'
 import {
   type ConsoleClient,
@@ -10,6 +11,7 @@ import {
 import { signInAt, startIdentityProvider } from '../../../support/identityProvider.ts'
 import { freePort } from '../../../support/process/process.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import { whileHeld } from '../../../support/till/tillRows.ts'
 
 let service: TestService
 let provider: Awaited<ReturnType<typeof startIdentityProvider>>
@@ -153,6 +155,40 @@ test('a forged response of the identity provider is refused with a protocol erro
       expect.stringContaining('The identity provider refused: '),
     ])
   }
+})
+
+test('if a browser uses a sign-in that another request takes first, it is told that the sign-in is over', async () => {
+  const { pool } = service.database
+  const browser = 'B'.repeat(43)
+  await pool.query(
+    `insert into company_sign_ins (id, browser_hash, state, issuer, subject, expires_at)
+     values ('raced', $1, 'done', 'https://idp.example', 'x', now() + interval '1 minute')`,
+    [hashSecret(browser)],
+  )
+  const client = withCookies(`purser_browser=${browser}`)
+  const [late] = await whileHeld(
+    pool,
+    `delete from company_sign_ins where id = 'raced'`,
+    [],
+    () => [client.post('/company-sign-ins/answer', { query: 'state=raced' })],
+  )
+  expect([late!.status, late!.body.message]).toEqual([409, 'This sign-in is over: begin again'])
+})
+
+test('a stranger cannot begin a sign-in while 5,000 sign-ins are under way, but a person still connects an account', async () => {
+  const person = await signInAs(service, 'operator')
+  const { pool } = service.database
+  // The sign-ins of the tests above would reach the limit of their network.
+  await pool.query('delete from rate_windows')
+  await pool.query(
+    `insert into company_sign_ins (id, browser_hash, expires_at)
+     select 'flood' || n, 'x', now() + interval '1 minute' from generate_series(1, 5000) n`,
+  )
+  const { status, headers } = await withCookies().post('/company-sign-ins', {})
+  const connecting = await person.post('/company-account')
+  await pool.query(`delete from company_sign_ins where id like 'flood%'`)
+  expect([status, headers.get('retry-after')]).toEqual([503, '2'])
+  expect(connecting.status).toBe(200)
 })
 
 test('neither the database nor a log contains a secret that the service and the identity provider exchange at sign-in', async () => {

@@ -9,6 +9,7 @@ import { addPerson } from '../../../../sql/account/people/people.ts'
 import { recordEvents } from '../../../../sql/events/events.ts'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import { whileHeld } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let service: TestService
@@ -300,6 +301,11 @@ test('the service refuses an invalid person and names the wrong field', async ()
   const cases: [object, number, string][] = [
     [{ ...good, email: 'b' }, 400, 'email must be one email address'],
     [
+      { ...good, email: 'no address' },
+      400,
+      'email must be one email address, such as ada@example.com',
+    ],
+    [
       { ...good, email: 'Bo@Agents.Example.Com' },
       400,
       'email must be outside of this service: agents read the mail of its domains',
@@ -327,6 +333,31 @@ test('the service refuses an invalid person and names the wrong field', async ()
   expect((await operator.post('/people', good)).status).toBe(201)
   const again = await operator.post('/people', { ...good, email: 'BO@people.example' })
   expect([again.status, again.body.message]).toEqual([409, 'email must be free: somebody has it'])
+})
+
+test('an operator cannot add a person to a service that has 1,000 people', async () => {
+  const operator = await signIn(service)
+  const { pool } = service.database
+  await pool.query(
+    `insert into people (id, email, name, role) select 'per_' || n, n || '@many.example', 'One of many', 'viewer'
+     from generate_series(1, 1000) n`,
+  )
+  const late = { email: 'late@people.example', name: 'Late', role: 'viewer', projectIds: [] }
+  const { status, body } = await operator.post('/people', late)
+  await pool.query(`delete from people where email like '%@many.example'`)
+  expect([status, body.message]).toEqual([400, 'A service must have at most 1000 people'])
+})
+
+test('if an operator changes a person while another operator removes them, the change is answered with 404', async () => {
+  const operator = await signIn(service)
+  const { personId } = await signInAs(service, 'viewer')
+  const [late] = await whileHeld(
+    service.database.pool,
+    'delete from people where id = $1',
+    [personId],
+    () => [operator.patch(`/people/${personId}`, { name: 'Late' })],
+  )
+  expect([late!.status, late!.body.message]).toEqual([404, 'Person not found'])
 })
 
 test('nobody can remove the first operator, and nobody can change their own role', async () => {

@@ -89,6 +89,16 @@ test('a sign-in request for an unknown email address gets the same response, and
   expect(mailed).not.toContain('nobody@people.example')
 })
 
+test('a sign-in request without a valid email address is refused', async () => {
+  const { status, body } = await consoleClient(service.url, '').post('/sign-in-mails', {
+    email: 'no address',
+  })
+  expect([status, body.message]).toEqual([
+    400,
+    'email must be one email address, such as ada@example.com',
+  ])
+})
+
 test('an email address gets at most ten sign-in links an hour', async () => {
   const person = await signInAs(service, 'operator')
   await withinOneMinute()
