@@ -10,6 +10,7 @@ import {
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
+import { whileHeld } from '../../support/till/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService
@@ -200,6 +201,37 @@ test('the API lists webhooks without their secrets, changes them, and deletes th
   const replay = await agent.post(`/v0/webhooks/deliveries/${body.deliveries[0].deliveryId}/replay`)
   expect(replay.status).toBe(409)
   expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
+})
+
+test('if a webhook is deleted while other requests change it, these requests get status 404', async () => {
+  await using receiver = await startReceiver()
+  const agent = await service.newAgent()
+  const { webhookId } = await register(agent, receiver, ['message.received'])
+  const path = `/v0/webhooks/${webhookId}`
+  const late = await whileHeld(
+    service.database.pool,
+    'update project_webhooks set deleted_at = now() where id = $1',
+    [webhookId],
+    () => [
+      agent.patch(path, { events: ['message.sent'] }),
+      agent.post(`${path}/rotate-secret`),
+      agent.delete(path),
+    ],
+  )
+  expect(late.map(({ status, body }) => [status, body.message])).toEqual(
+    late.map(() => [404, 'Webhook not found']),
+  )
+})
+
+test('if a project is deleted while it registers a webhook, its API key is no longer valid', async () => {
+  const agent = await service.newAgent()
+  const [late] = await whileHeld(
+    service.database.pool,
+    'update projects set deleted_at = now() where id = $1',
+    [agent.project.id],
+    () => [agent.post('/v0/webhooks', { url: 'https://a.example/', events: ['message.received'] })],
+  )
+  expect([late!.status, late!.body.message]).toEqual([401, 'Invalid API key'])
 })
 
 test('an API key can register webhooks, and list and replay deliveries, only for event types that its scopes allow', async () => {

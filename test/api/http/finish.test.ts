@@ -40,3 +40,15 @@ test('a large response that is not JSON is passed on unchanged to the client', a
   const lines = new Response('{}\n', { headers: { 'content-type': 'application/jsonl' } })
   expect(await sendLargeAtOnce(lines)).toBe(lines)
 })
+
+test('only a JSON response of more than 256 KB counts its memory until the client has read it', async () => {
+  const counted: number[] = []
+  for (const size of [256 * 1024, 256 * 1024 + 1]) {
+    const response = Response.json('x'.repeat(size - 2))
+    await sendLargeAtOnce(response, async (bytes) => {
+      counted.push(bytes.length)
+      return new Uint8Array(bytes)
+    })
+  }
+  expect(counted).toEqual([256 * 1024 + 1])
+})

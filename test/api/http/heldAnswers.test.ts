@@ -15,6 +15,30 @@ test('a content keeps its share of the memory until it is read to the end or can
   await answers.body('a', MB, read)
 })
 
+test('a content of at most 256 KB is returned whole, also if others hold the memory', async () => {
+  const answers = new HeldAnswers({ totalBytes: 2 * MB })
+  await answers.body('a', MB, read)
+  const small = async (bytes: number) => {
+    const body = await answers.body('a', bytes, async () => Buffer.alloc(bytes))
+    return body instanceof Uint8Array ? body.length : 'a stream'
+  }
+  expect(await small(256 * 1024)).toBe(256 * 1024)
+  expect((await failure(small(256 * 1024 + 1)))?.message).toMatch(/Too many large contents/)
+  await answers.body('b', MB / 2, async () => Buffer.alloc(MB / 2))
+  expect(await answers.body('b', 1, read)).toBeInstanceOf(ReadableStream)
+})
+
+test('large work waits for a share of the memory, and small work does not', async () => {
+  const answers = new HeldAnswers()
+  const work = (bytes: number) => answers.during('a', bytes, async () => 'done')
+  const half = 64 * MB
+  await answers.during('a', half, async () => {
+    expect((await failure(work(256 * 1024 + 1)))?.message).toMatch(/Too many large contents/)
+    expect(await work(256 * 1024)).toBe('done')
+  })
+  expect(await work(half)).toBe('done')
+})
+
 test('a content that cannot be read gives its share of the memory back', async () => {
   const answers = new HeldAnswers({ totalBytes: 2 * MB })
   for (let n = 0; n < 5; n++) {

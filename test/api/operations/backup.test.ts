@@ -24,8 +24,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const backUp = async (target: string): Promise<{ code: number | string; error: string }> => {
-  await using backup = startProcess('api/operations/backupMain.ts', { DATA_DIR: dataDir }, [target])
+const backUp = async (
+  target?: string,
+  env: Record<string, string> = {},
+): Promise<{ code: number | string; error: string }> => {
+  await using backup = startProcess(
+    'api/operations/backupMain.ts',
+    { DATA_DIR: dataDir, ...env },
+    target === undefined ? [] : [target],
+  )
   return { code: await backup.exited, error: backup.stderr() }
 }
 
@@ -62,4 +69,23 @@ test('a backup deletes incomplete backups of its name that are older than a day,
   }
   expect((await backUp(join(backups, 'a'))).code).toBe(0)
   expect(readdirSync(backups).toSorted()).toEqual(['a', ...kept].toSorted())
+})
+
+test('a backup needs a new folder and data to copy, and otherwise leaves nothing behind', async () => {
+  const used = join(folder, 'used')
+  mkdirSync(used)
+  const target = join(folder, 'refused')
+  const elsewhere = { DATABASE_URL: 'postgres://purser@127.0.0.1:1/purser', DATA_DIR: used }
+  const cases: [target: string | undefined, env: Record<string, string>, error: string][] = [
+    [undefined, {}, 'usage: bun run backup FOLDER'],
+    ['--help', {}, 'usage: bun run backup FOLDER'],
+    [used, {}, `${used} exists; name a new folder`],
+    [target, { DATA_DIR: used }, 'no embedded database runs on DATA_DIR'],
+    [target, elsewhere, 'DATA_DIR holds no spool'],
+  ]
+  const ends = await Promise.all(cases.map(([given, env]) => backUp(given, env)))
+  expect(ends).toEqual(
+    cases.map(([, , error]) => ({ code: 78, error: expect.stringContaining(error) })),
+  )
+  expect(readdirSync(folder).filter((name) => name.startsWith('refused'))).toEqual([])
 })

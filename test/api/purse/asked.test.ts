@@ -141,6 +141,8 @@ test('an approval request for a payment expires if the owner does not decide', a
     `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
     [asked.approvalId],
   )
+  const late = await approve(asked.approvalId, asked.sha256)
+  expect([late.status, late.body.message]).toEqual([410, 'The request has expired'])
   await pool.query(
     `update graphile_worker._private_jobs set run_at = now() where key = 'expire_approval:' || $1`,
     [asked.approvalId],

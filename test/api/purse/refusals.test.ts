@@ -240,6 +240,38 @@ test('a mandate may have any name without control characters', async () => {
   for (const name of ['a\nb', 'a\u0085b', '']) expect([name, await give(name)]).toEqual([name, 400])
 })
 
+test('a mandate or a purchase that does not exist gets status 404', async () => {
+  const { platform } = till.service
+  const base = '/v0/platform/projects'
+  const given = { name: 'Data', hosts: [seller.host], maxPerPayment: '1', maxTotal: '1' }
+  for (const { status, body } of [
+    await platform.get(`${base}/${buyer.project.id}/mandates/man_000000000000000000000000`),
+    await platform.post(`${base}/prj_000000000000000000000000/mandates`, given),
+    await buyer.get('/v0/purse/payments/pur_000000000000000000000000'),
+  ]) {
+    expect([status, body.message]).toEqual([404, expect.stringMatching(/ not found$/)])
+  }
+})
+
+test('a project has at most 100 live mandates', async () => {
+  const { pool } = till.service.database
+  const full = (await newBuyer(till)).project.id
+  await pool.query(
+    `insert into mandates (id, project_id, name, network, hosts, resources, per_payment_atomic, total_atomic,
+       payments_per_minute, rise_percent, valid_from, created_by)
+     select 'man_' || n, $2, name, network, hosts, resources, per_payment_atomic, 1, payments_per_minute, rise_percent,
+       valid_from, created_by
+     from mandates, generate_series(2, 100) n where id = $1`,
+    [mandateId, full],
+  )
+  const given = { name: 'Data', hosts: [seller.host], maxPerPayment: '1', maxTotal: '1' }
+  const give = () =>
+    till.service.platform.post(`/v0/platform/projects/${full}/mandates`, given)
+  expect((await give()).status).toBe(201)
+  const { status, body } = await give()
+  expect([status, body.message]).toEqual([409, 'A project has at most 100 live mandates'])
+})
+
 test('an invalid purchase request is refused with the name of the field', async () => {
   const cases: [object, string][] = [
     [{ url: 'ftp://a.example', maxAmount: '1' }, 'url must be'],
@@ -254,6 +286,10 @@ test('an invalid purchase request is refused with the name of the field', async 
       { url: seller.url, maxAmount: '1', tool: { name: 't', arguments: { id: 2 ** 53 } } },
       'tool.arguments must hold numbers beyond',
     ],
+    ...[{ method: 'POST' }, { body: 'x' }].map((more): [object, string] => [
+      { url: seller.url, maxAmount: '1', tool: { name: 't' }, ...more },
+      'method and body must be absent where tool is there',
+    ]),
   ]
   for (const [body, message] of cases) {
     const answer = await buyer.post('/v0/purse/pay', body, { 'idempotency-key': 'bad' })
