@@ -305,6 +305,15 @@ test('the console overview counts messages of the current minute, and counts mes
     expect([range, history.range, mailOut]).toEqual([range, range, total(after)])
   }
   expect((await operator.get('/overview?range=year')).status).toBe(400)
+  for (const [minutes, status] of [
+    [840, 200],
+    [-840, 200],
+    [855, 400],
+    [-855, 400],
+  ]) {
+    const answer = await operator.get(`/overview?zoneMinutes=${minutes}`)
+    expect([minutes, answer.status]).toEqual([minutes, status])
+  }
   expect((await operator.get('/overview?zoneMinutes=7')).body.message).toBe(
     'zoneMinutes must be a multiple of 15, from -840 to 840',
   )

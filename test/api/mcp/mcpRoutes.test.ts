@@ -54,6 +54,7 @@ test('an MCP request body that is not a JSON object is refused', async () => {
   for (const body of [7, 'text', true, null]) {
     const { status } = await post(body)
     expect([body, status]).toEqual([body, 400])
+    expect([body, (await post([body])).status]).toEqual([body, 400])
   }
 })
 

@@ -95,6 +95,22 @@ const HOSTS: Record<string, { agent: string; steps: Step[] }> = {
   },
 }
 
+test('an MCP host cannot open a stream of changes of the tool list, which never changes', async () => {
+  const { headers, body } = modern('subscriptions/listen')
+  const answer = await fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      ...{ 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      ...{ authorization: `Bearer ${agent.key}`, ...headers },
+    },
+    body: JSON.stringify(body),
+  })
+  expect([answer.status, await answer.json()]).toEqual([
+    404,
+    { jsonrpc: '2.0', id: 1, error: { code: -32601, message: 'Method not found' } },
+  ])
+})
+
 test.each(Object.entries(HOSTS))(
   '%s connects with a configured API key, and gets no 401',
   async (_name, { agent: userAgent, steps }) => {

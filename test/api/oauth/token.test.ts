@@ -15,7 +15,7 @@ let service: TestService
 let agent: Agent
 let clientId: string
 beforeAll(async () => {
-  service = await startOAuthService()
+  service = await startOAuthService({ env: { RATE_LIMIT_REQUESTS: '200' } })
   agent = await service.newAgent()
   clientId = (await register(service.url)).body.client_id
 })
@@ -72,6 +72,20 @@ test('the token endpoint reads fields of at most 1000 characters', async () => {
   expect(await refused({ ...CODE, client_id: 'x'.repeat(1_001) })).toEqual(
     fault('client_id must have at most 1000 characters'),
   )
+})
+
+test('requests with OAuth tokens count against the rate limit of their project', async () => {
+  const agent = await service.newAgent()
+  const { access } = await connect(service, agent)
+  // The counted minute lies ahead, so that it cannot end between two requests.
+  await service.database.pool.query(
+    `insert into rate_windows (subject, window_start, used)
+     values ($1, date_trunc('minute', clock_timestamp()) + interval '1 minute', 199)
+     on conflict (subject) do update set window_start = excluded.window_start, used = excluded.used`,
+    [agent.project.id],
+  )
+  expect((await callMcp(service.url, access)).status).toBe(200)
+  expect((await callMcp(service.url, access)).status).toBe(429)
 })
 
 test('an unexpected error of the token endpoint is not shown as an OAuth error', async () => {

@@ -105,6 +105,11 @@ test('a refund needs an owner, a payment that the purse received, and enough fre
     payTo: payer.address.toLowerCase(),
   })
   expect((await refund('pay_000000000000000000000000', '0.01')).status).toBe(404)
+  const keyless = await till.service.platform.post(path, { amount: '0.01' })
+  expect([keyless.status, keyless.body.message]).toEqual([
+    400,
+    'Idempotency-Key must be there: a repeated request must not pay back twice',
+  ])
 })
 
 test('a sweep (emptying of a purse) leaves the amount of open payments, and a project whose purse holds money cannot be deleted', async () => {

@@ -265,8 +265,7 @@ test('a project has at most 100 live mandates', async () => {
     [mandateId, full],
   )
   const given = { name: 'Data', hosts: [seller.host], maxPerPayment: '1', maxTotal: '1' }
-  const give = () =>
-    till.service.platform.post(`/v0/platform/projects/${full}/mandates`, given)
+  const give = () => till.service.platform.post(`/v0/platform/projects/${full}/mandates`, given)
   expect((await give()).status).toBe(201)
   const { status, body } = await give()
   expect([status, body.message]).toEqual([409, 'A project has at most 100 live mandates'])

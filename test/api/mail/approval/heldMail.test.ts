@@ -299,6 +299,11 @@ test('an owner edits a held mail, and both the agent and the recipient get the e
   const held = await requestOf(service, agent, messageId)
   const path = heldPath(agent, held.approvalId)
   const change = { sha256: held.sha256, text: 'New words', subject: 'New subject' }
+  const empty = await service.platform.patch(path, { sha256: held.sha256 })
+  expect([empty.status, empty.body.message]).toEqual([
+    400,
+    'subject, text or html must be there to be changed',
+  ])
   const ends = await Promise.all([
     service.platform.patch(path, change),
     service.platform.patch(path, { ...change, text: 'Newer words' }),
@@ -445,6 +450,9 @@ test('a platform key finds an approval request only under its own project, and a
   expect((await service.platform.get(heldPath(other, held.approvalId))).status).toBe(404)
   expect((await approve(other, held)).status).toBe(404)
   expect((await reject(other, held)).status).toBe(404)
+  const change = { sha256: held.sha256, subject: 'New subject' }
+  const edited = await service.platform.patch(heldPath(other, held.approvalId), change)
+  expect([edited.status, edited.body.message]).toEqual([404, 'Request not found'])
   expect((await agent.get(heldPath(agent))).status).toBe(403)
   expect((await service.platform.get(`${heldPath(agent)}?state=gone`)).status).toBe(400)
   expect((await service.platform.get('/v0/platform/projects/prj_0/held')).status).toBe(404)

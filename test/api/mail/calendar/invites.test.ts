@@ -435,6 +435,24 @@ test('an answer needs an invitation, and an invalid answer gets an error that na
   expect(
     (await rsvp(agent, { messageId: '<none@example.com>' }, { answer: 'accepted' })).status,
   ).toBe(404)
+  const two = calendarFile({ uid: 'one@example.com' }).replace(
+    'END:VCALENDAR',
+    `${/BEGIN:VEVENT.*END:VEVENT/s.exec(calendarFile({ uid: 'two@example.com' }))![0]}\r\nEND:VCALENDAR`,
+  )
+  const both = await invite(agent, {}, { file: two })
+  expect((await rsvp(agent, both, { answer: 'accepted' })).body.message).toBe(
+    'uid must name the event: the message invites to several',
+  )
+  const other = await rsvp(agent, both, { answer: 'accepted', uid: 'three@example.com' })
+  expect([other.status, other.body.message]).toEqual([
+    400,
+    'uid must be that of an invitation of the message',
+  ])
+  expect((await rsvp(agent, both, { answer: 'accepted', uid: 'two@example.com' })).status).toBe(201)
+  const lines = ['STATUS:CANCELLED']
+  const dropped = await invite(agent, { uid: 'dropped@example.com', lines })
+  const late = await rsvp(agent, dropped, { answer: 'accepted' })
+  expect([late.status, late.body.message]).toEqual([409, 'The event is cancelled'])
   const wrong = [
     '/v0/calendar',
     '/v0/calendar?from=2030-03-01&to=2030-03-01',

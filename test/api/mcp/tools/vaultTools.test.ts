@@ -195,6 +195,13 @@ test('the tool vault.use returns the response of the remote server without the s
       },
     },
   })
+  const closed = { metadata: { uri: 'https://bank.example:1' } }
+  await callTool(mcp, 'vault.store', { name: 'closed', ...LOGIN, ...closed })
+  const failed = await mcp.callTool({
+    name: 'vault.use',
+    arguments: { name: 'closed', request: { url: 'https://bank.example:1/' } },
+  })
+  expect(textOf(failed)).toMatch(/^failed: /)
   const [before, inside, after] = textOf(answer).split(/^.*UNTRUSTED SERVER.*$/m)
   expect([before, inside!.includes('you said [masked]'), after]).toEqual(['', true, ''])
   expect(JSON.stringify(answer)).not.toContain('correct horse')

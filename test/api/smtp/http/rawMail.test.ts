@@ -102,6 +102,11 @@ test('an HTTP delivery without a valid secret is refused', async () => {
     ],
     ['the body of another request', { ...signed, body: other.body! }, 400],
   ]
+  const long = (chars: number) => changed({ 'purser-signature': 'a'.repeat(chars) })
+  attempts.push(
+    ['a wrong signature of 300 characters', long(300), 401],
+    ['a signature of 301 characters', long(301), 400],
+  )
   for (const [what, request, status] of attempts) {
     const answer = await handOver(port, request)
     expect([what, answer.status]).toEqual([what, status])

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createSign } from 'node:crypto'
+import { createAskSns } from '../../../../api/smtp/http/ses.ts'
 import { type Bucket, startBucket } from '../../../support/database/bucket.ts'
 import { copiesAt, sendMail, untilStatus } from '../../../support/mail/outbound.ts'
 import { handOver, INBOUND_ENV } from '../../../support/mail/signedMail.ts'
@@ -257,6 +258,17 @@ test('if the URL of an SNS certificate returns something else, the service does 
   expect((await post(body)).status).toBe(401)
   answers.set(SigningCertURL, own.ca)
   expect((await post(body)).status).toBe(200)
+})
+
+test('a notification of another kind than mail and bounces is taken without effect', async () => {
+  const { status, body } = await post(sns({ notificationType: 'Delivery', mail: { source: 'a' } }))
+  expect([status, body]).toEqual([200, { recorded: false }])
+})
+
+test('an error page of SNS is not read as a certificate', async () => {
+  const page = async () => new Response('a page', { status: 502 })
+  const asked = createAskSns(page as unknown as typeof fetch)('https://sns.test/x.pem', 100)
+  expect(await asked.catch(String)).toBe('Error: SNS answers 502')
 })
 
 test('an SES notification is refused if its SES rule does not encode mail in Base64, because other encodings change bytes', async () => {

@@ -1,0 +1,21 @@
+import { expect, test } from 'bun:test'
+import { attachmentText, cut } from '../../../../api/mcp/tools/mailText.ts'
+
+test('a text is cut only if it is longer than its limit, and never within a surrogate pair', () => {
+  expect(cut('four', 4)).toBe('four')
+  expect(cut('fives', 4)).toBe('five… [cut]')
+  expect(cut('abc\u{1f600}', 4)).toBe('abc… [cut]')
+})
+
+test.each([
+  [
+    'pending',
+    null,
+    'a.pdf (application/pdf): its text is still to be read. Ask again after some seconds.',
+  ],
+  ['none', null, 'a.pdf (application/pdf): no text.\nLeft out: images'],
+  ['failed', 'encrypted', 'a.pdf (application/pdf): no text (encrypted).'],
+])('the result for an attachment whose text is %s says so', (state, reason, text) => {
+  const page = { filename: 'a.pdf', contentType: 'application/pdf', state, reason }
+  expect(attachmentText({ ...page, chars: 0, omitted: ['images'], text: null } as never)).toBe(text)
+})
