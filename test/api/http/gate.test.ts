@@ -1,6 +1,13 @@
 /** Tests that rate limits admit the last allowed request, and that a limit of 0 admits all requests. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { countFailedSignIn, countFurther, GateRefusal } from '../../../api/http/gate.ts'
+import {
+  attachState,
+  identityOf,
+  newRequestState,
+  projectOf,
+  stateOf,
+} from '../../../api/http/requestState.ts'
 import type { Services } from '../../../api/http/services.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 
@@ -55,4 +62,24 @@ test('no further call is counted if there is no rate limit, or if an HTTP reques
     `select from rate_windows where subject in ('prj_c', 'ip:192.0.2.3')`,
   )
   expect(rowCount).toBe(0)
+})
+
+const request = (identity: object | null) => {
+  const made = new Request('http://purser.example/')
+  attachState(made, { ...newRequestState('req_1'), identity: identity as never })
+  return made
+}
+
+test('a request that came past the gate has no state, identity or project', () => {
+  expect(() => stateOf(new Request('http://purser.example/'))).toThrow('the request has no state')
+  expect(() => identityOf(request(null))).toThrow('this route asks for no key')
+  for (const identity of [
+    { projectId: null, inboxAddress: null },
+    { projectId: 'prj_1', inboxAddress: null },
+    { projectId: null, inboxAddress: 'a@mail.test' },
+  ]) {
+    expect(() => projectOf(request(identity))).toThrow('this route admits platform keys')
+  }
+  const identity = { projectId: 'prj_1', inboxAddress: 'a@mail.test' }
+  expect(projectOf(request(identity))).toEqual(identity)
 })

@@ -91,6 +91,15 @@ test('an encoded spelling of an expensive path is refused, because a server may 
   }
 })
 
+test('a price file has at most 1,000 prices', () => {
+  const file = (count: number) =>
+    JSON.stringify(
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`/path${n}`, '0.01'])),
+    )
+  expect(readPrices(file(1_000)).all).toHaveLength(1_000)
+  expect(() => readPrices(file(1_001))).toThrow()
+})
+
 test('if only the path /Weather is for sale, the path /weather is not for sale', () => {
   expect(readPrices('{"/Weather": "0.03"}').of('/weather')).toBeNull()
 })

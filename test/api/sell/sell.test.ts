@@ -342,6 +342,7 @@ test('the command bun run sell needs only one URL and one price, and an error na
     [[origin.url, '--prices', wrong], /"\/weather": must be decimal USDC/],
     [[origin.url, '1', '--public', 'example.com'], /--public must be an origin/],
     [[origin.url, '0.01', '--public', 'http://'], /--public must be an origin/],
+    [[origin.url, '0.01', '--port', 'https'], /--port must be a number/],
     [[origin.url, '0.01', '--timeout', '0'], /--timeout must be a whole number/],
     [[origin.url, '0.01', '--timeout', '241'], /--timeout must be a whole number/],
   ]
