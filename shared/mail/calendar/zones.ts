@@ -15,6 +15,8 @@ const UTC_NAMES = /^(?:utc|gmt|z|etc\/utc|etc\/gmt|zulu|tzone:\/\/microsoft\/utc
 /** Matches an IANA zone name at the end of longer identifiers, such as `/freeassociation.example/Europe/Berlin`. */
 const IANA_END = /(?:^|\/)([A-Z][A-Za-z_]+(?:\/[A-Z][A-Za-z0-9_+-]+){1,2})$/
 
+const DAY_S = 86_400
+
 /** Matches old zone names of the IANA time zone database, such as CET and EST5EDT. */
 const SHORT_NAME = /^[A-Z]{3}(?:\d[A-Z]{3})?$/
 
@@ -71,8 +73,26 @@ const ianaZone = (name: string): Zone => ({
 
 const definedZone = (definition: ICAL.Timezone): Zone => ({
   name: null,
-  instantOf: (local) => utcOf(local) - definition.utcOffset(local) * 1_000,
+  instantOf: (local) => utcOf(local) - offsetOf(definition, local) * 1_000,
 })
+
+/**
+ * Returns the offset from UTC in seconds. A local time that a change to summer time skips has the offset before the
+ * change (RFC 5545 §3.3.5).
+ */
+function offsetOf(definition: ICAL.Timezone, local: ICAL.Time): number {
+  const offset = definition.utcOffset(local)
+  const before = definition.utcOffset(earlier(local, DAY_S))
+  const isSkipped =
+    offset > before && definition.utcOffset(earlier(local, offset - before)) === before
+  return isSkipped ? before : offset
+}
+
+function earlier(local: ICAL.Time, seconds: number): ICAL.Time {
+  const time = local.clone()
+  time.adjust(0, 0, 0, -seconds)
+  return time
+}
 
 function utcOf(local: ICAL.Time): number {
   return plainOf(local).toZonedDateTime('UTC').epochMilliseconds

@@ -83,6 +83,48 @@ describe('the service finds the time zone for a TZID', () => {
     expect(zoneOf('CET', definition('CET')).name).toBeNull()
   })
 
+  test.each([
+    [
+      'an hour',
+      '+0100',
+      '+0200',
+      ['01:59', '02:00', '02:59', '03:00'],
+      ['00:59', '01:00', '01:59', '01:00'],
+    ],
+    [
+      'half an hour',
+      '+1030',
+      '+1100',
+      ['01:59', '02:00', '02:29', '02:30', '02:59'],
+      ['15:29', '15:30', '15:59', '15:30', '15:59'],
+    ],
+  ])(
+    'a local time that a change by %s skips has the offset before the change',
+    (_, from, to, times, utc) => {
+      const change = (kind: string, start: string, [before, after]: string[]) => [
+        `BEGIN:${kind}`,
+        `DTSTART:${start}T020000`,
+        `TZOFFSETFROM:${before}`,
+        `TZOFFSETTO:${after}`,
+        `END:${kind}`,
+      ]
+      const lines = [
+        'BEGIN:VTIMEZONE',
+        'TZID:Our office',
+        ...change('STANDARD', '20251026', [to, from]),
+        ...change('DAYLIGHT', '20260329', [from, to]),
+        'END:VTIMEZONE',
+      ]
+      const component = new ICAL.Component(ICAL.parse(lines.join('\r\n')))
+      const zone = zoneOf('Our office', new ICAL.Timezone({ component, tzid: 'Our office' }))
+      const found = times.map((time) => {
+        const atMs = zone.instantOf(ICAL.Time.fromDateTimeString(`2026-03-29T${time}:00`))
+        return new Date(atMs).toISOString().slice(11, 16)
+      })
+      expect(found).toEqual(utc)
+    },
+  )
+
   test('a TZID may be an old short name such as EST5EDT if the calendar file does not define this zone', () => {
     expect(hourIn(zoneOf('CET', undefined))).toBe('09:00')
     expect(hourIn(zoneOf('EST5EDT', undefined))).toBe('15:00')
