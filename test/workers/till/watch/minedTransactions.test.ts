@@ -161,6 +161,22 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([coded!])
   })
 
+  test('if the node does not tell the contract code at the newest block, a reverted group is recorded at a later look', async () => {
+    const { ids, open } = await stored(3)
+    const [, coded] = await payersOf(ids)
+    const { number } = hand.chain.head
+    let code: Hex | { error: { code: number; message: string } } = {
+      error: { code: -32000, message: 'the node sleeps' },
+    }
+    hand.codes.set(coded!, () => code as Hex)
+    hand.mine(open.hash, blockAt(number), [], 0)
+    await expect(resolve([open])).rejects.toThrow('the node sleeps')
+    expect(await stateOf(open.hash)).toEqual(['open', null])
+    code = '0x60'
+    expect(await resolve([open])).toBe(true)
+    expect(await loners()).toEqual([coded!])
+  })
+
   test('if a group without contract code reverts, all its payers also get separate transactions for later payments', async () => {
     const { ids, open } = await stored(2)
     await mine(open, [], 0)
