@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { HeldAnswers } from '../../../api/http/limits/heldAnswers.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 const MB = 1024 * 1024
 const read = async () => Buffer.alloc(MB, 'x')
@@ -51,8 +52,10 @@ test('a client that reads too slowly loses its response, and its share of the me
   const answers = new HeldAnswers({ totalBytes: 2 * MB, readMaxMs: 20 })
   const slow = (await answers.body('a', MB, read)) as ReadableStream<Uint8Array>
   const reader = slow.getReader()
-  await reader.read()
-  await Bun.sleep(60)
+  await waitFor('the end of the time to read', async () => {
+    const free = await answers.body('a', MB, async () => Buffer.alloc(1)).catch(() => null)
+    return free !== null
+  })
   expect((await failure(reader.read()))?.message).toMatch(/too slowly/)
   await answers.body('a', MB, read)
 })
