@@ -37,6 +37,8 @@ const FACILITATOR_FACTOR = 6
  * console sends several requests, and repeats some of them every few seconds.
  */
 const CONSOLE_FACTOR = 10
+/** Sets the lowest limit on console requests of one person, so that the console works if agents have a low limit. */
+const CONSOLE_LEAST = 600
 
 /** Writes `host:port`. An IPv6 address has brackets: `[::1]:3000`. */
 const hostPort = (host: string, portNumber: number) =>
@@ -159,7 +161,10 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,
       facilitatorRequestsPerMinute:
         values.RATE_LIMIT_FACILITATOR ?? values.RATE_LIMIT_REQUESTS * FACILITATOR_FACTOR,
-      consoleRequestsPerMinute: values.RATE_LIMIT_REQUESTS * CONSOLE_FACTOR,
+      consoleRequestsPerMinute:
+        values.RATE_LIMIT_REQUESTS === 0
+          ? 0
+          : Math.max(CONSOLE_LEAST, values.RATE_LIMIT_REQUESTS * CONSOLE_FACTOR),
       recipientsPerDay: values.DAILY_SEND_LIMIT === 0 ? null : values.DAILY_SEND_LIMIT,
       storageBytes: values.STORAGE_MB === 0 ? null : values.STORAGE_MB * 1024 * 1024,
       dailySettlements: values.DAILY_SETTLEMENT_LIMIT === 0 ? null : values.DAILY_SETTLEMENT_LIMIT,

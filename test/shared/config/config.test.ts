@@ -251,6 +251,12 @@ test.each([
   },
 )
 
+test('the limit for console requests of a person is ten times the general limit, and at least 600', () => {
+  const of = (limit: string) =>
+    parseConfig({ RATE_LIMIT_REQUESTS: limit }).limits.consoleRequestsPerMinute
+  expect(['0', '1', '60', '61'].map(of)).toEqual([0, 600, 600, 610])
+})
+
 test('the rate limit for x402 facilitator calls is six times the general limit, unless RATE_LIMIT_FACILITATOR is set', () => {
   const of = (env: Record<string, string>) => parseConfig(env).limits.facilitatorRequestsPerMinute
   expect(of({ RATE_LIMIT_REQUESTS: '10' })).toBe(60)
