@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runMigrations } from 'graphile-worker'
 import type pg from 'pg'
+import { errorCode } from '../shared/errorCode.ts'
 import { connectionTo, singleConnection } from './connectionTo.ts'
 import { createPool, type Queryable } from './db.ts'
 
@@ -151,7 +152,7 @@ async function applyAtOnce(client: pg.Client, text: string, name: string): Promi
       return
     } catch (error) {
       await client.query('rollback')
-      const isLocked = (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE
+      const isLocked = errorCode(error) === LOCK_NOT_AVAILABLE
       if (!isLocked || tried === LOCK_TRIES_MAX) throw error
       await Bun.sleep(LOCK_PAUSE_MS)
     }

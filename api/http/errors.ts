@@ -1,4 +1,5 @@
 import { BlobsAwayError } from '../../shared/blobs/objectStore.ts'
+import { errorCode } from '../../shared/errorCode.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { ProjectGoneError } from '../../sql/account/projects/holdProject.ts'
 import { LostObjectError } from '../../sql/blobs/sealedBlob.ts'
@@ -100,7 +101,7 @@ export const isUnavailable = (error: unknown): boolean =>
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error
   if (isUnavailable(error) || isGivenUp(error)) {
-    if ((error as { code?: unknown }).code === DISK_FULL) diskFullMs = performance.now()
+    if (errorCode(error) === DISK_FULL) diskFullMs = performance.now()
     return new ApiError(503, 'unavailable', 'The service is temporarily unavailable', {
       'retry-after': String(UNAVAILABLE_RETRY_S),
     })

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { errorCode } from '../../shared/errorCode.ts'
 import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import type { Pace } from '../../shared/fair/pace.ts'
 import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
@@ -199,6 +200,6 @@ function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    return (error as { code?: string }).code === 'EPERM'
+    return errorCode(error) === 'EPERM'
   }
 }

@@ -4,6 +4,7 @@ import {
   type SMTPServerDataStream,
   type SMTPServerSession,
 } from 'smtp-server'
+import { errorCode } from '../../shared/errorCode.ts'
 import { traced } from '../../shared/process/tracing.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 import {
@@ -191,7 +192,7 @@ export function createListener(
  * file. If a client leaves while it sends a message, the error is not a fault of this service.
  */
 function unexpected({ log }: Parts, error: Error): SmtpReply {
-  if ((error as NodeJS.ErrnoException).code !== 'ECONNECTION') {
+  if (errorCode(error) !== 'ECONNECTION') {
     log.error({ err: error }, 'mail over SMTP failed')
   }
   return new SmtpReply(451, '4.3.0 Something went wrong, try again later')

@@ -22,6 +22,7 @@ import {
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { errorCode } from '../../shared/errorCode.ts'
 import { singleConnection } from '../connectionTo.ts'
 import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
 import { guard } from './guard.ts'
@@ -248,7 +249,7 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
     } catch (error) {
       // After a crash or from a backup, PostgreSQL first replays its WAL, which can take minutes. If the recovery is
       // stopped, it begins again from its start when PostgreSQL starts the next time.
-      const isRecovering = (error as { code?: unknown }).code === CANNOT_CONNECT_NOW
+      const isRecovering = errorCode(error) === CANNOT_CONNECT_NOW
       if (isRecovering) deadline = Date.now() + START_TIMEOUT_MS
       if (Date.now() > deadline) throw error
       await Bun.sleep(50)

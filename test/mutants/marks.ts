@@ -5,9 +5,10 @@
 import type { Candidate, Range } from './candidates.ts'
 
 /**
- * Holds the code that is inserted at the beginning of a marked source file. The file for the marks stands in the
- * environment. Some processes of the service have an empty environment, so that the code asks their parents. Each process and global object records a
- * mark only once. The inserted code is a single line, so that the line numbers of the file stay the same.
+ * Holds the code that is inserted at the beginning of a marked source file. An environment variable names the file to
+ * which the code appends the marks. Some processes of the service have no environment, so the code then reads the
+ * environments of their parents. Each process and global object records a mark only once. The inserted code is a single
+ * line, so that the line numbers of the source file stay the same.
  */
 const PREFIX = `globalThis.__mark ??= (() => {
   const seen = new Set();
@@ -57,7 +58,7 @@ export function markOf({ file, start, end, kind, isExpression, within }: Candida
   return isExpression ? `${file}:${start}-${end} ${kind}` : `${file}{${within ?? 'loaded'}`
 }
 
-/** Inserts the marks of all candidates of a source file. */
+/** Inserts the marks of all candidates of a source file. The file must have at least one candidate. */
 export function markSource(source: string, candidates: readonly Candidate[]): string {
   const edits: Edit[] = []
   const wrap = ({ start, end }: Range, call: string) => {
@@ -88,7 +89,7 @@ export function markSource(source: string, candidates: readonly Candidate[]): st
     const text = ` globalThis.__mark.reach(${mark});`
     edits.push({ at: within + 1, length: 0, order: -source.length * 3, text })
   }
-  const loaded = candidates.length === 0 ? '' : JSON.stringify(`${candidates[0]!.file}{loaded`)
+  const loaded = JSON.stringify(`${candidates[0]!.file}{loaded`)
   return `${PREFIX}globalThis.__mark.reach(${loaded});${apply(source, edits)}`
 }
 

@@ -17,6 +17,7 @@ export type Reach = { ms: number; places: string[] }
  * fault.
  */
 const FILE_MAX_MS = 180_000
+
 /**
  * Runs each test file alone on marked code, so that each place records that the test has reached it. The parameter
  * `copy` is the folder of a checkout of the repository. The files of this checkout are changed and later restored.

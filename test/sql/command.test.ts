@@ -24,7 +24,7 @@ const runAll = (file: string, errors: [args: string[], error: string][]) =>
     }),
   )
 
-test('the command that sweeps a purse names its wrong arguments, and says why it sends nothing', async () => {
+test('the command purse:sweep prints its usage for wrong arguments, and prints the reason if it sends no money', async () => {
   const usage = 'usage: bun run purse:sweep PROJECT ADDRESS, the address with its checksum'
   await runAll('sql/purse/sweepMain.ts', [
     [[], usage],
@@ -36,7 +36,7 @@ test('the command that sweeps a purse names its wrong arguments, and says why it
   ])
 })
 
-test('the command that rotates the key of a purse names its wrong arguments, and needs a purse', async () => {
+test('the command purse:rotate prints its usage for wrong arguments, and refuses a project without a purse', async () => {
   const usage = 'usage: bun run purse:rotate PROJECT'
   await runAll('sql/purse/rotateKeyMain.ts', [
     [[], usage],
@@ -46,7 +46,7 @@ test('the command that rotates the key of a purse names its wrong arguments, and
   ])
 })
 
-test('the command that makes keys names a wrong or reserved project, and keeps the limit of platform keys', async () => {
+test('the command keys:new refuses a wrong or reserved project name, and a platform key above the limit', async () => {
   const form = '--project: must be the name of an inbox: letters, digits, ., _ and -'
   for (let n = 0; n < PLATFORM_KEYS_MAX; n++) await createPlatformKey(database.pool, 'key')
   await runAll('sql/account/keys/newKeyMain.ts', [

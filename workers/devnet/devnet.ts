@@ -7,7 +7,6 @@
  * module fetches the chain state over RPC at most a second after each block. The renaming of a new file replaces the
  * old state file atomically.
  */
-
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'

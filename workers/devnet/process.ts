@@ -1,5 +1,4 @@
 /** Finds the devnet process that still serves a state file although the service that owned the devnet was killed. */
-
 import { spawnSync } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { z } from 'zod'

@@ -7,7 +7,6 @@
  * node:http does not inflate bodies and ignores HTTP_PROXY. The lookup hook of node:http can check the address to which
  * node:http connects.
  */
-
 import type { LookupAddress } from 'node:dns'
 import {
   type ClientRequest,

@@ -19,6 +19,10 @@ export type Dns = {
 const TIMEOUT_MS = 5_000
 const TRIES = 2
 
+/** Tells whether an error of a DNS query means that the name has no such record. */
+export const isNoRecord = (error: unknown): error is Error =>
+  ['ENOTFOUND', 'ENODATA'].includes(errorCode(error))
+
 /**
  * Creates DNS lookups at the resolvers of the operating system, or at `servers` (`address:port`). The DNS lookups for
  * mail ignore /etc/hosts.
@@ -30,8 +34,7 @@ export function createDns(servers?: readonly string[]): Dns {
     try {
       return await asked
     } catch (error) {
-      const code = errorCode(error)
-      if (code === 'ENOTFOUND' || code === 'ENODATA') return []
+      if (isNoRecord(error)) return []
       throw error
     }
   }

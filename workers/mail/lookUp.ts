@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
 import { errorCode } from '../../shared/errorCode.ts'
-import type { Dns } from './dns.ts'
+import { type Dns, isNoRecord } from './dns.ts'
 
 /**
  * Looks up DNS records. A failed DNS lookup throws an error of node:dns, and each error has a `code`. The `code` of the
@@ -50,7 +50,7 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
       if (texts.length > 0) return { records: texts.map((text) => [text]) }
       return { none: errorOf(`no TXT record: ${name}`, 'ENOTFOUND') }
     } catch (error) {
-      if (isNone(error)) return { none: error }
+      if (isNoRecord(error)) return { none: error }
       if (isSilence(error)) silent.set(`${type} ${name.toLowerCase()}`, error)
       throw error
     }
@@ -75,9 +75,5 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
 
 const errorOf = (message: string, code: string): Error =>
   Object.assign(new Error(message), { code })
-
-const NONE_CODES = new Set(['ENOTFOUND', 'ENODATA'])
-
-const isNone = (error: unknown): error is Error => NONE_CODES.has(errorCode(error))
 
 const isSilence = (error: unknown): error is Error => errorCode(error) === 'ETIMEOUT'

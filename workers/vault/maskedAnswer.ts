@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
+import { errorCode } from '../../shared/errorCode.ts'
 import { Masker, TooManyLayersError } from '../../shared/vault/maskSecrets.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 
@@ -91,8 +92,7 @@ async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body>
   return { body: masker.text(text), bodyOmitted: null }
 }
 
-const isTooLarge = (error: unknown): boolean =>
-  (error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE'
+const isTooLarge = (error: unknown): boolean => errorCode(error) === 'ERR_BUFFER_TOO_LARGE'
 
 const LIMIT = { maxOutputLength: ANSWER_BYTES_MAX }
 const unzip: Record<string, (bytes: Uint8Array) => Promise<Buffer>> = {

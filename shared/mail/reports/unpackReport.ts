@@ -1,4 +1,5 @@
 import { gunzipSync, inflateRawSync } from 'node:zlib'
+import { errorCode } from '../../errorCode.ts'
 import { ReportError } from './aggregateReport.ts'
 
 /**
@@ -27,7 +28,7 @@ function unpack(bytes: Uint8Array): Uint8Array {
     return bytes
   } catch (error) {
     if (error instanceof ReportError) throw error
-    const isLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+    const isLarge = errorCode(error) === 'ERR_BUFFER_TOO_LARGE'
     throw new ReportError(isLarge ? 'it is too large' : 'its archive is damaged')
   }
 }

@@ -49,14 +49,8 @@ export async function countRequests(
 }
 
 /** Counts one failed authentication from `address` (an IPv4 address or an IPv6 /64 prefix). */
-export async function countAuthFailure(db: Queryable, address: string): Promise<Usage> {
-  const { rows } = await db.query<{ used: number; resets_at: Date }>({
-    name: 'count-auth-failure',
-    text: rateWindowUpsert('select $1::text as subject'),
-    values: [`ip:${address}`],
-  })
-  return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
-}
+export const countAuthFailure = (db: Queryable, address: string): Promise<Usage> =>
+  countRequests(db, `ip:${address}`, 1)
 
 /** Removes rate windows that ended over an hour ago. */
 export async function deleteStaleRateWindows(db: Queryable): Promise<void> {

@@ -76,7 +76,7 @@ export type HandChain = Disposable & {
   /** Puts a transaction into a block of the fake chain. */
   mine(txHash: Hex, block: Place, transfers: readonly Moved[], status?: 0 | 1): void
   /** Lets the node refuse to send the receipt of a transaction, because the receipt is too large. */
-  refuse(txHash: Hex): void
+  withholdReceipt(txHash: Hex): void
   /** Removes a transaction from the fake chain. */
   drop(txHash: Hex): void
   /** Removes all blocks, transactions and events of the fake chain. */
@@ -101,7 +101,7 @@ export function startHandChain(pool: Pool): HandChain {
         logs: logsOf(transfers),
       })
     },
-    refuse: (txHash) =>
+    withholdReceipt: (txHash) =>
       void receipts.set(txHash, { error: { code: -32003, message: 'response too large' } }),
     drop: (txHash) => void receipts.delete(txHash),
     reset() {

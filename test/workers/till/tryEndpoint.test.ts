@@ -91,7 +91,7 @@ test('a trial of an endpoint that gets no turn runs later', async () => {
   expect([rows, server.requests]).toEqual([[{ is_later: true }], []])
 })
 
-test('a trial shows a challenge up to its greatest length, and refuses a longer one', async () => {
+test('a trial shows a challenge of the greatest length, and refuses a longer challenge', async () => {
   // JSON writes the number 1e20 with 21 digits, so that the stored challenge is longer than the received one.
   const numbers = Array.from({ length: 1_500 }, () => 1e20)
   const { length } = JSON.stringify(challenged({ extra: { numbers, pad: '' } }))

@@ -4,7 +4,7 @@ import { errorCode } from '../../../shared/errorCode.ts'
 import { isVersioned } from '../../../shared/mail/versionedText.ts'
 import type { Pool } from '../../../sql/db.ts'
 import type { Resolve } from '../../http/guardedRequest.ts'
-import { createDns, type Dns } from '../../mail/dns.ts'
+import { createDns, type Dns, isNoRecord } from '../../mail/dns.ts'
 import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
 
 /** Holds the settings and connections that all checks of the doctor (the self-check) share. */
@@ -102,8 +102,7 @@ export async function recordsAt(lookUp: LookUp, name: string, type: string): Pro
   try {
     return (await inTime(Promise.resolve(lookUp(name, type)))) as unknown[]
   } catch (error) {
-    const code = errorCode(error)
-    if (code === 'ENOTFOUND' || code === 'ENODATA') return []
+    if (isNoRecord(error)) return []
     throw error
   }
 }

@@ -2,7 +2,6 @@
  * Describes the findings about an SMTP server: whether the server answers, its extensions, and its certificate after
  * STARTTLS.
  */
-
 import { connect, isIP, type Socket } from 'node:net'
 import { checkServerIdentity, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { SeenCertificate } from '../../../shared/doctor/certificateFindings.ts'

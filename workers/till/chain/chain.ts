@@ -109,10 +109,10 @@ export async function compareBlocks(
 }
 
 /**
- * Finds the stored blocks that the chain still has. The hash of a block covers its transactions and their results, so
- * this proves a result whose receipt the node does not send.
+ * Finds the stored transactions whose block the chain still has. The hash of a block covers its transactions and their
+ * results, so this proves a result whose receipt the node does not send.
  */
-export async function findStillIn<Stored extends BlockRef>(
+export async function findInSameBlock<Stored extends BlockRef>(
   rpc: Rpc,
   stored: readonly Stored[],
 ): Promise<Set<Stored>> {

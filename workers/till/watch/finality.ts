@@ -8,7 +8,7 @@ import {
   recordReorganised,
   type UnfinalizedPayment,
 } from '../../../sql/till/watch/finality.ts'
-import { type Block, compareBlocks, findStillIn, readBlock } from '../chain/chain.ts'
+import { type Block, compareBlocks, findInSameBlock, readBlock } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { type Receipt, readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
@@ -93,7 +93,7 @@ async function examineAll(
     await recordMoved(chain.pool, moved)
     allGone.push(...gone)
     const unread = part.filter((_, n) => receipts[n] === undefined)
-    isUnclear ||= (await findStillIn(chain.rpc, unread)).size < unread.length
+    isUnclear ||= (await findInSameBlock(chain.rpc, unread)).size < unread.length
     last = part.at(-1) ?? null
     if (part.length < PART_MAX) return { gone: allGone, isUnclear }
   }
@@ -175,7 +175,7 @@ async function finalizeDue(
     chain.rpc,
     due.map((one) => one.txHash),
   )
-  const stillIn = await findStillIn(
+  const stillIn = await findInSameBlock(
     chain.rpc,
     due.filter((_, n) => receipts[n] === undefined),
   )

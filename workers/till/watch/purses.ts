@@ -33,7 +33,7 @@ import {
   type Block,
   compareBlocks,
   findAuthorizationEvents,
-  findStillIn,
+  findInSameBlock,
   readBalances,
   readBlock,
 } from '../chain/chain.ts'
@@ -257,7 +257,7 @@ async function sortInPlace(
     chain.rpc,
     seen.map(({ txHash }) => txHash),
   )
-  const unread = await findStillIn(
+  const stillIn = await findInSameBlock(
     chain.rpc,
     seen.filter((_, n) => receipts[n] === undefined),
   )
@@ -266,7 +266,7 @@ async function sortInPlace(
   const idsOf = (isWanted: (n: number) => boolean) =>
     seen.filter((_, n) => isWanted(n)).map(({ id }) => id)
   return {
-    inPlace: idsOf((n) => isIn(n) || unread.has(seen[n]!)),
+    inPlace: idsOf((n) => isIn(n) || stillIn.has(seen[n]!)),
     replaced: idsOf((n) => receipts[n] !== undefined && !isIn(n)),
   }
 }

@@ -1,4 +1,5 @@
 import { inflateRawSync } from 'node:zlib'
+import { errorCode } from '../../../errorCode.ts'
 import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 
 /** Sets the maximum number of files of one zip archive that the reader indexes by name. */
@@ -116,7 +117,7 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
   try {
     return inflateRawSync(packed, { maxOutputLength: Math.max(1, maxBytes) })
   } catch (error) {
-    const isLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+    const isLarge = errorCode(error) === 'ERR_BUFFER_TOO_LARGE'
     throw new DocumentError(isLarge ? 'too_large' : 'malformed')
   }
 }

@@ -96,7 +96,7 @@ describe('the service finds the instances of an event with a recurrence rule', (
     expect(locals(daily, { max: 3 })).toEqual(['03-02T10', '03-03T10', '03-04T10'])
   })
 
-  test('two local times that summer time makes one instant count as one instance', () => {
+  test('if summer time moves two local times to the same instant, the event has one instance at this instant', () => {
     const rule = 'RRULE:FREQ=DAILY;BYHOUR=2,3;COUNT=3'
     expect(locals(['DTSTART;TZID=Europe/Berlin:20260329T020000', rule])).toEqual([
       '03-29T03',

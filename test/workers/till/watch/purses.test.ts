@@ -293,7 +293,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
   })
 
   test('a transfer from a purse becomes final by the hash of its block if the chain node cannot send the receipt', async () => {
-    hand.refuse(txHash)
+    hand.withholdReceipt(txHash)
     replaceBlock()
     setFinal(851n)
     await look()
@@ -430,7 +430,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
 
   test('a refund that the seller paid by hand becomes final by the hash of its block if the chain node cannot send the receipt', async () => {
     const made = await newRefund(850n)
-    hand.refuse(made.txHash)
+    hand.withholdReceipt(made.txHash)
     hand.blocks.set(850n, blockAt(850n))
     setFinal(850n)
     await look()
