@@ -111,9 +111,9 @@ function isAttribution(joined: string, following: Following): boolean {
  * ---- On … <…> wrote ----`.
  */
 function isDashedBehindText(joined: string): boolean {
-  const rule = joined.search(MIDLINE_RULE)
-  if (rule <= 0) return false
-  const tail = joined.slice(rule)
+  const rule = MIDLINE_RULE.exec(joined)
+  if (rule === null) return false
+  const tail = joined.slice(rule.index)
   return DATE.test(tail) && TIME.test(tail) && EMAIL.test(tail)
 }
 
@@ -144,32 +144,31 @@ export function attributionEndingAt(
   if (last.startsWith('>') && !splitByBlanks) return undefined
   if (!/[:：\u2024\-*_]$/.test(last) && following === 'other') return undefined
   let joined = splitByBlanks ? last.slice(1).trim() : last
-  let best = -1
-  for (let start = end; start >= from && end - start < MAX_ATTRIBUTION_LINES; start--) {
+  const first = Math.max(from, end + 1 - MAX_ATTRIBUTION_LINES)
+  let best: number | undefined
+  for (let start = end; start >= first; start--) {
     const view = views[start]!
     if (start < end) {
       if (view === '' && splitByBlanks) continue
       if (view === '' || view.startsWith('>') || endsSentence(view)) break
       joined = join(view, joined)
-      if (joined.length > MAX_MARKER_LENGTH * 1.5) break
     }
     if (splitByBlanks && start === end) continue
-    const complete = joined.indexOf('>') < 0 || joined.indexOf('<') < joined.indexOf('>')
+    const [head = '', address] = joined.split('<', 2)
+    const complete = address === undefined || !head.includes('>')
     const dated = LEAD_IN.test(view) && (TIME.test(view) || DATE.test(view))
-    if (best >= 0 && !dated) {
-      continue
-    }
+    if (best !== undefined && !dated) continue
     if (!isAttribution(joined, following)) continue
-    if (dated) return attributionAt(views, start, end, from)
-    if (!splitByBlanks && (complete || best < 0)) best = start
+    if (dated) return attributionAt(views, start, first)
+    if (!splitByBlanks && (complete || best === undefined)) best = start
   }
-  return best < 0 ? undefined : attributionAt(views, best, end, from)
+  return best === undefined ? undefined : attributionAt(views, best, first)
 }
 
 /** Finds the first line of an attribution that is wrapped over several lines: `On Wed, Oct 8,` and `2014 at …`. */
-function attributionAt(views: readonly string[], start: number, end: number, from: number) {
+function attributionAt(views: readonly string[], start: number, first: number) {
   let top = start
-  while (top > from && end - top < MAX_ATTRIBUTION_LINES && READS_ON.test(views[top]!)) {
+  while (top > first && READS_ON.test(views[top]!)) {
     const above = views[top - 1]!
     if (above === '' || above.length > 80 || above.startsWith('>') || endsSentence(above)) break
     if (!LEAD_IN.test(above) && !EMAIL.test(above)) break
@@ -184,10 +183,8 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
  * holds no text before the attribution.
  */
 export function attributionStart(text: string): number {
-  const leadIn = text.search(MIDLINE_LEAD_IN)
-  if (leadIn > 0) return leadIn
-  const rule = text.search(MIDLINE_RULE)
-  if (rule > 0) return rule
+  const begin = MIDLINE_LEAD_IN.exec(text) ?? MIDLINE_RULE.exec(text)
+  if (begin) return begin.index
   let start = 0
   for (const { index, 0: end } of text.matchAll(SENTENCE_END).take(MAX_SENTENCES)) {
     const at = index + end.length
@@ -222,8 +219,8 @@ const MAX_DEVICE_LENGTH = 60
  * stop stands before the device line (`Sent from my …`), the device line must begin with a capital letter.
  */
 function withoutDevice(text: string): string {
-  const end = text.search(/(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u)
-  if (end > 0 && isDeviceLine(text.slice(end).trim())) return text.slice(0, end)
+  const end = /(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u.exec(text)
+  if (end && isDeviceLine(end[0].trim())) return text.slice(0, end.index)
   const from = Math.max(0, text.length - MAX_DEVICE_LENGTH)
   for (const { index } of text.slice(from).matchAll(/(?<=\p{L}\s)\p{Lu}\p{Ll}+\s/gu))
     if (isDeviceLine(text.slice(from + index).trim())) return text.slice(0, from + index)

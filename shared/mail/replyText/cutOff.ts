@@ -99,7 +99,7 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
 export function beforeCutOff(views: readonly string[], index: number): string | undefined {
   if (views.length - index > MAX_CUT_LINES || views[index]!.startsWith('>')) return undefined
   const text = views.slice(index).join('\n').trimEnd().replaceAll('\n', ' ')
-  if (text.length > MAX_MARKER_LENGTH || views.indexOf('', index) >= 0) return undefined
+  if (text.length > MAX_MARKER_LENGTH || views.includes('', index)) return undefined
   if (TITLE.test(text) && isOriginalTitle(trimDecoration(text))) return ''
   const above = views.findLast((view, at) => at < index && view !== '') ?? ''
   if (isCutAttribution(text, above, views[index - 1] === '')) return ''

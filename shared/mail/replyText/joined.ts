@@ -70,6 +70,6 @@ function ruleWithin(
 /** Removes a drawn rule such as `-----` that follows the text of a line. */
 export function withoutRule(line: string): string {
   const index = line.search(/[-_=*]{5,}$/)
-  const own = index > 0 ? line.slice(0, index).trimEnd() : ''
+  const own = line.slice(0, Math.max(0, index)).trimEnd()
   return /[\p{L}\p{N}]/u.test(own) && isRule(line.slice(index)) ? own : line
 }

@@ -17,6 +17,11 @@ import {
  * ordinary prose. An attribution with a mailto link has up to about 300 characters.
  */
 export const MAX_MARKER_LENGTH = 400
+/**
+ * Stands for a line that is too long to be a marker. The stand-in is too long itself, so that no rule takes a paragraph
+ * for a short line of a signature.
+ */
+const TOO_LONG = '…'.repeat(MAX_MARKER_LENGTH + 1)
 
 const RULE = /^(?:[-_=*~#—–―─━]\s?){2,}$/
 export const EMAIL = /[^\s<>@]@[^\s<>@]/
@@ -42,10 +47,9 @@ const IS_UNSEEN = new RegExp(`^(?:\\s|${UNSEEN})$`, 'u')
 export function trimUnseen(text: string): string {
   let end = text.length
   while (end > 0) {
-    const low = text.charCodeAt(end - 1)
-    const size = end > 1 && low >= 0xdc00 && low <= 0xdfff ? 2 : 1
-    if (!IS_UNSEEN.test(text.slice(end - size, end))) break
-    end -= size
+    const last = /.$/su.exec(text.slice(Math.max(0, end - 2), end))![0]
+    if (!IS_UNSEEN.test(last)) break
+    end -= last.length
   }
   return text.slice(0, end).trim()
 }
@@ -58,11 +62,11 @@ export function isRule(view: string): boolean {
 /**
  * Normalises a line before the tests for markers such as attributions. The function trims the line, removes direction
  * marks, and replaces unusual spaces and the escaped angle brackets of Zoho by plain characters. A line that is too
- * long to be a marker becomes `>` or `…`.
+ * long to be a marker becomes `>` or `TOO_LONG`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
-  if (trimmed.length > MAX_MARKER_LENGTH) return trimmed.startsWith('>') ? '>' : '…'
+  if (trimmed.length > MAX_MARKER_LENGTH) return trimmed.startsWith('>') ? '>' : TOO_LONG
   if (!/[^\x20-\x7e]|=E2=80=AF|&[lg]t;/.test(trimmed)) return trimmed
   return (
     trimmed
@@ -144,7 +148,7 @@ export function isForwardSubject(view: string): boolean {
  */
 export function isVendorSeparator(view: string): boolean {
   if (/^original message processed by |^\[quoted text hidden\]$/i.test(view)) return true
-  if (view.startsWith('>>>')) return view.endsWith('>>>') && TIME.test(view) && view.length > 12
+  if (view.startsWith('>>>')) return view.endsWith('>>>') && TIME.test(view)
   return ABOVE_THIS_LINE.test(view) || isReplyLine(view)
 }
 

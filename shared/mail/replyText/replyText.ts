@@ -251,15 +251,20 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
   let runs = 0
   let lastOwn = -1
   let lastQuote = -1
+  let quoting = false
   for (let i = 0; i < end; i++) {
-    if (kinds[i] === Kind.own) lastOwn = i
+    if (kinds[i] === Kind.own) {
+      lastOwn = i
+      quoting = false
+    }
     if (kinds[i] !== Kind.quote) continue
-    if (lastQuote < 0 || lastOwn > lastQuote) runs++
+    if (!quoting) runs++
     lastQuote = i
+    quoting = true
   }
   if (lastOwn < 0) return ''
-  const answers = runs > 1 || (!attributed && runs === 1 && lastQuote < lastOwn)
-  const shown = !attributed && (answers || isExample(views, lastOwn, lastQuote))
+  const answers = runs > 1 || (!attributed && runs === 1 && !quoting)
+  const shown = !attributed && (answers || (quoting && isExample(views, lastOwn, lastQuote)))
   const last = shown ? Math.max(lastOwn, lastQuote) : lastOwn
   const kept: string[] = []
   if (!answers) keepCitations(kinds, views, lastOwn)
@@ -275,14 +280,13 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
     LONE_MARK.test(view) ||
     (end < lines.length && isOriginalTitle(view))
   while (kept.length > 1 && trails(lineView(kept.at(-1)!))) kept.pop()
-  if ((end < lines.length || lastQuote > lastOwn) && kept.length > 0)
-    kept.push(withoutRule(kept.pop()!))
+  if (end < lines.length || quoting) kept.push(withoutRule(kept.pop()!))
   return kept.join('\n')
 }
 
 /**
  * Treats the `>` lines of a citation as a part of the sender's own text, so that the citation stays. A citation
- * consists of a few `>` lines that stand between a line such as `The rule says:` and the sender's own text. A line with
+ * consists of `>` lines that stand between a line such as `The rule says:` and the sender's own text. A line with
  * a date or an address is an attribution, so this line introduces no citation.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
@@ -294,7 +298,7 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
     let end = i
     while (end < lastOwn && kinds[end] !== Kind.own && kinds[end] !== Kind.attribution) end++
     const cites = /\p{L}[:：]$/u.test(intro) && !/[\p{Nd}@]/u.test(intro)
-    if (cites && kinds[end] === Kind.own && end - i <= 6) kinds.fill(Kind.own, i, end)
+    if (cites && kinds[end] === Kind.own) kinds.fill(Kind.own, i, end)
     intro = ''
     i = end - 1
   }
@@ -305,6 +309,5 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
  * are command prompts or a citation, but no quoted history.
  */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
-  const lines = lastQuote - lastOwn
-  return lines > 0 && lines <= 4 && /[:：]$/.test(views[lastOwn]!)
+  return lastQuote - lastOwn <= 4 && /[:：]$/.test(views[lastOwn]!)
 }

@@ -107,9 +107,9 @@ function isFooter(lines: readonly string[], index: number): boolean {
 
 /** Returns the lines that stand above the line `index`, without the blank lines and the drawn lines at their end. */
 function above(lines: readonly string[], index: number): string {
-  let end = index
-  while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--
-  return lines.slice(0, end).join('\n')
+  const kept = lines.slice(0, index)
+  const last = kept.findLastIndex((line) => line.trim() !== '' && !isRule(line.trim()))
+  return kept.slice(0, last + 1).join('\n')
 }
 
 /**
