@@ -34,7 +34,7 @@ const JUNK = Buffer.from([1, 2, 3])
  * only over TCP, in pieces.
  *
  * The beginning of a name chooses the answer:
- * - `broken` fails, `shaky` fails for the first query, and `half` fails for AAAA;
+ * - `broken`, also after labels such as `_dmarc`, fails, `shaky` fails for the first query, and `half` fails for AAAA;
  * - the name server never answers queries for `silent`, and does not answer the first query for `lost`;
  * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
  *
@@ -143,7 +143,7 @@ function answerTo(query: Packet, records: readonly Answer[], isFirst: boolean): 
   const known = records.some((record) => record.name === name)
   const isFailure =
     (query.flags! & RECURSION_DESIRED) === 0 ||
-    name.startsWith('broken') ||
+    /^(?:_[\w-]+\.)*broken/.test(name) ||
     (isFirst && name.startsWith('shaky')) ||
     (name.startsWith('half') && type === 'AAAA')
   const code = isFailure ? CODES.failure : known ? 0 : CODES.none

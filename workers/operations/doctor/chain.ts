@@ -1,4 +1,4 @@
-import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from 'viem'
+import { type Address, decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import {
   judgeFees,
@@ -130,10 +130,9 @@ async function readToken(rpc: Rpc, { usdcAddress: to }: UsdcNetwork): Promise<To
   )
   const [name, version, decimals] = names.map((functionName, n) => {
     const answer = answers[n]
-    const data = hex.safeParse(answer?.ok ? answer.result : null)
-    if (!data.success || data.data === '0x') return null
     try {
-      return decodeFunctionResult({ abi: TOKEN_ABI, functionName, data: data.data as Hex })
+      const data = hex.parse(answer?.ok ? answer.result : null)
+      return decodeFunctionResult({ abi: TOKEN_ABI, functionName, data })
     } catch {
       return null
     }

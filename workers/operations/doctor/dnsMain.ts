@@ -9,9 +9,7 @@ import {
   type ZoneSettings,
   zoneLine,
 } from '../../../shared/doctor/zone.ts'
-import { checkDatabase } from '../../../sql/checkDatabase.ts'
-import { databaseUrl } from '../../../sql/databaseUrl.ts'
-import { createPool } from '../../../sql/db.ts'
+import { onDatabase } from '../../../sql/command.ts'
 import { servedDomains, stsIdOf, zoneSettings } from './served.ts'
 
 const USAGE =
@@ -27,10 +25,7 @@ async function print(): Promise<void> {
   const { isBind, addresses } = readArguments()
   const config = parseConfig(process.env, [])
   const settings = zoneSettings(config)
-  const url = databaseUrl(config)
-  await checkDatabase(url)
-  const pool = createPool({ url, size: 1, name: 'purser dns' })
-  try {
+  await onDatabase(config, { name: 'purser dns' }, async (pool) => {
     const states = { states: ['pending', 'verified', 'failed'], limit: DOMAINS_MAX } as const
     const served = await servedDomains(config, pool, states)
     const stsId = stsIdOf(config)
@@ -46,9 +41,7 @@ async function print(): Promise<void> {
       ? [`$TTL ${TTL_S}`, ...host, ...own]
       : [...host, ...own, ...advice(settings, addresses)]
     process.stdout.write(lines.map((line) => `${line}\n`).join(''))
-  } finally {
-    await pool.end()
-  }
+  })
 }
 
 function readArguments(): { isBind: boolean; addresses: string[] } {

@@ -74,9 +74,14 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
   const tools = { config, database, ...freshDns(config), ports: PUBLIC_PORTS }
   const own = (section: Section) => examine(section, tools)
   const { pool } = database
-  // If the database does not have the tables of this service, no workers run.
-  if (pool === null || (await pendingMigrations(pool)).length > 0) {
-    return (await Promise.all(SECTIONS.map(own))).flat()
+  if (pool === null) return (await Promise.all(SECTIONS.map(own))).flat()
+  // If the database does not have the tables of this service, no workers run. Only the section `service` examines such a
+  // database.
+  if ((await pendingMigrations(pool)).length > 0) {
+    const reason = 'the database lacks migrations'
+    const without = { ...tools, database: { pool: null, reason } }
+    const found = SECTIONS.map((one) => examine(one, one === 'service' ? tools : without))
+    return (await Promise.all(found)).flat()
   }
   const living = await livingSections(pool)
   const id = await requestReport(pool, { sections: living })

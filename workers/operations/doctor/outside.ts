@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { GuardedOutcome } from '../../../shared/doctor/webFindings.ts'
 import { isPublicAddress } from '../../../shared/http/publicAddress.ts'
-import { guardedExchange } from '../../http/guardedRequest.ts'
+import { guardedExchange, headerOf } from '../../http/guardedRequest.ts'
 import { type DoctorTools, LOOK_MS } from './look.ts'
 
 /**
@@ -50,8 +50,7 @@ export async function askOutside({ config, resolve, ca }: DoctorTools): Promise<
 const HEADER_CUT_MS = 500
 
 function aheadOf(headers: readonly string[]): number | null {
-  const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === 'date')
-  const told = at === -1 ? Number.NaN : Date.parse(headers[at + 1]!)
+  const told = Date.parse(headerOf(headers, 'date') ?? '')
   return Number.isNaN(told) ? null : Date.now() - told - HEADER_CUT_MS
 }
 

@@ -82,3 +82,9 @@ test('the doctor judges the age of the newest block of a chain, but not of the d
   ])
   expect(foundOf(await lookAt(rpcUrls, { chain: devnet }), 'head')).toEqual([])
 })
+
+test('without a database, the doctor examines the chain, but not the key of the receipts', async () => {
+  const findings = await lookAt([node()])
+  expect(foundOf(findings, 'head')).toHaveLength(1)
+  expect(foundOf(findings, 'receipt key')).toEqual([])
+})

@@ -23,6 +23,8 @@ const TENANT = 'tenant.test'
 const certificate = newCertificate(MX, `mta-sts.${D}`, `mta-sts.${TENANT}`)
 const POLICY = `version: STSv1\r\nmode: enforce\r\nmx: ${MX}\r\nmax_age: 604800\r\n`
 
+const AWAY = { pool: null, reason: 'away' } as const
+
 const records: Answer[] = []
 let policy = POLICY
 let server: NameServer
@@ -357,16 +359,38 @@ test('if the SMTP listener does not use port 25, `bun run doctor` names the sett
 })
 
 test('a name server that fails gives a warning of `bun run doctor` without a verdict, and hides no other finding', async () => {
-  const findings = await lookAt({ mailDomain: 'broken.example' })
+  const findings = await lookAt({ mailDomain: 'broken.example', mailHostname: 'broken.host' })
   const failed = findings.filter(({ found }) => found === 'the name servers did not answer')
   expect(failed.map(({ check }) => check)).toEqual([
     'MX of broken.example',
+    'address of broken.host',
     'SPF of broken.example',
+    'DMARC of broken.example',
+    'MTA-STS of broken.example',
+    'TLS-RPT of broken.example',
+    'CAA of broken.host',
   ])
   for (const { verdict, fix } of failed)
     expect([verdict, fix]).toEqual(['warning', 'DNS_SERVERS=1.1.1.1,9.9.9.9'])
-  expect(of(findings, `MX of ${TENANT}`).verdict).toBe('ok')
+  expect(of(findings, `DMARC of ${TENANT}`).verdict).toBe('ok')
   expect(of(findings, 'DKIM of broken.example').fix).toBe('bun run dkim:new broken.example')
+})
+
+test('without a database, `bun run doctor` examines only what the settings and the DNS tell', async () => {
+  const checks = (await lookAt({ postmaster: undefined }, { database: AWAY })).map(
+    ({ check }) => check,
+  )
+  expect(checks).toEqual(expect.arrayContaining([`MX of ${D}`, `SPF of ${D}`, `DMARC of ${D}`]))
+  for (const check of ['reports', 'kept names', `DKIM of ${D}`, `MX of ${TENANT}`]) {
+    expect(checks).not.toContain(check)
+  }
+})
+
+test('if OUTSIDE_URL tells no IP address, the addresses of the mail host count as the sending addresses', async () => {
+  const outside = await serve((_request, response) => response.end('ip=nonsense\n'))
+  const findings = await lookAt({ outsideUrl: `http://127.0.0.1:${outside}/` })
+  expect(of(findings, 'reverse name of 127.0.0.1').verdict).toBe('ok')
+  expect(of(findings, 'reverse name of nonsense')).toBeUndefined()
 })
 
 test('`bun run doctor` tries the login to the mail relay, and no finding contains the relay password', async () => {
@@ -386,7 +410,22 @@ test('`bun run doctor` tries the login to the mail relay, and no finding contain
     verdict: 'broken',
     found: 'nothing answers there',
   })
-  expect(JSON.stringify([right, untrusted, away])).not.toContain('hunter22')
+  const refused = await lookAt({ relayUrl, relayTls: 'off' })
+  expect(of(refused, 'relay 127.0.0.1').found).toBe('it refuses the login')
+  expect(JSON.stringify([right, untrusted, away, refused])).not.toContain('hunter22')
+})
+
+test('`bun run doctor` compares the size limit that the mail relay tells with the limit of the API', async () => {
+  for (const [bytesMax, verdict, found] of [
+    [undefined, 'ok', 'no limit is told'],
+    [0, 'ok', 'no limit is told'],
+    [5 * 1024 * 1024, 'warning', expect.stringMatching(/^it takes 5 MB, and the API \d+ MB$/)],
+  ] as const) {
+    await using relay = await startSink(bytesMax === undefined ? {} : { bytesMax })
+    const relayUrl = `smtp://127.0.0.1:${relay.port}`
+    const findings = await lookAt({ relayUrl, relayTls: 'off' })
+    expect(of(findings, 'size of the relay')).toMatchObject({ verdict, found })
+  }
 })
 
 test('`bun run doctor` reports a project whose inbox name is reserved', async () => {

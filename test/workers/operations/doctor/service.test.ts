@@ -97,6 +97,7 @@ test('`bun run doctor` still makes the other checks if the database is unreachab
 
 test('`bun run doctor` reports a wrong clock, a certificate for another name and a blocked outbound connection', async () => {
   const late = await serve((_request, response) => {
+    response.setHeader('x-next', 'date')
     response.setHeader('date', new Date(Date.now() - 60_000).toUTCString()).end('x')
   })
   const clock = await lookAt('service', { outsideUrl: `http://127.0.0.1:${late}/` })
@@ -142,6 +143,10 @@ test('the chain section of `bun run doctor` checks the token contract, the fees,
   })
   expect(receiptSeeds).toBeUndefined()
   expect(of(broken, 'receipt key').verdict).toBe('broken')
+  // In production, the findings about the settings report the missing key.
+  expect(of(await lookAt('chain', { production: true }), 'receipt key')).toBeUndefined()
+  const production = { production: true, receiptSeeds: [{ id: 'new', seed: new Uint8Array(32) }] }
+  expect(of(await lookAt('chain', production), 'receipt key').verdict).toBe('broken')
 })
 
 test('`bun run doctor` reports an RPC node that is unreachable, busy or on another chain, and hides the node’s API key', async () => {
@@ -172,4 +177,19 @@ test('`bun run doctor` writes, reads and deletes a test object in the object sto
     verdict: 'broken',
     found: expect.stringMatching(/^an object could not be written: /),
   })
+  const answers = [
+    [404, '<Code>NoSuchKey</Code>'],
+    [200, 'other bytes'],
+  ] as const
+  for (const [code, body] of answers) {
+    const port = await serve((request, response) =>
+      response.writeHead(request.method === 'GET' ? code : 200).end(body),
+    )
+    const endpoint = `http://127.0.0.1:${port}`
+    const forgetful = await lookAt('mail', { blobStore: { ...blobStore!, endpoint } })
+    expect(of(forgetful, 'BLOB_STORE')).toMatchObject({
+      verdict: 'broken',
+      found: 'an object could not be read: other bytes came back',
+    })
+  }
 })

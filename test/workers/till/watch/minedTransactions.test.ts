@@ -161,21 +161,26 @@ describe('a transaction of a group', () => {
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if the node does not tell the contract code at the newest block, a reverted group is recorded at a later look', async () => {
-    const { ids, open } = await stored(3)
-    const [, coded] = await payersOf(ids)
-    const { number } = hand.chain.head
-    let code: Hex | { error: { code: number; message: string } } = {
-      error: { code: -32000, message: 'the node sleeps' },
-    }
-    hand.codes.set(coded!, () => code as Hex)
-    hand.mine(open.hash, blockAt(number), [], 0)
-    await expect(resolve([open])).rejects.toThrow('the node sleeps')
-    expect(await stateOf(open.hash)).toEqual(['open', null])
-    code = '0x60'
-    expect(await resolve([open])).toBe(true)
-    expect(await loners()).toEqual([coded!])
-  })
+  for (const [place, ahead] of [
+    ['at the newest block', 0n],
+    ['at a block that the watcher has not read yet', 1n],
+  ] as const) {
+    test(`if the node does not tell the contract code ${place}, a reverted group is recorded at a later look`, async () => {
+      const { ids, open } = await stored(3)
+      const [, coded] = await payersOf(ids)
+      const number = hand.chain.head.number + ahead
+      let code: Hex | { error: { code: number; message: string } } = {
+        error: { code: -32000, message: 'the node sleeps' },
+      }
+      hand.codes.set(coded!, (block) => (block < number ? '0x' : code))
+      hand.mine(open.hash, blockAt(number), [], 0)
+      await expect(resolve([open])).rejects.toThrow('the node sleeps')
+      expect(await stateOf(open.hash)).toEqual(['open', null])
+      code = '0x60'
+      expect(await resolve([open])).toBe(true)
+      expect(await loners()).toEqual([coded!])
+    })
+  }
 
   test('if a group without contract code reverts, all its payers also get separate transactions for later payments', async () => {
     const { ids, open } = await stored(2)
