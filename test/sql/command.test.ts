@@ -1,6 +1,7 @@
 /** Tests the errors of commands that work on the database. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createPlatformKey, PLATFORM_KEYS_MAX } from '../../sql/account/keys/platformKeys.ts'
+import { createProject } from '../../sql/account/projects/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
 import { startProcess } from '../support/process/process.ts'
 
@@ -46,7 +47,11 @@ test('the command purse:rotate prints its usage for wrong arguments, and refuses
   ])
 })
 
-test('the command keys:new refuses a wrong or reserved project name, and a platform key above the limit', async () => {
+test('the command keys:new refuses a wrong, reserved or taken project name, and a platform key above the limit', async () => {
+  await createProject(database.pool, {
+    ...{ name: 'Taken', purpose: 'SELLER', emailAddress: 'taken@mail.test' },
+    scopes: ['mail:read'],
+  } as const)
   const form = '--project: must be the name of an inbox: letters, digits, ., _ and -'
   for (let n = 0; n < PLATFORM_KEYS_MAX; n++) await createPlatformKey(database.pool, 'key')
   await runAll('sql/account/keys/newKeyMain.ts', [
@@ -56,6 +61,7 @@ test('the command keys:new refuses a wrong or reserved project name, and a platf
       ['--project', 'Postmaster'],
       '--project: must be another name: postmaster@mail.test is kept for the operator',
     ],
+    [['--project', 'Taken'], '--project: taken@mail.test is taken'],
     [
       ['--platform', 'more'],
       `an organization must have at most ${PLATFORM_KEYS_MAX} platform keys`,

@@ -65,12 +65,13 @@ export function acceptPurchase<Refusal>(
   pool: Pool,
   purchase: NewPurchase<Refusal>,
 ): Promise<AcceptedPurchase<Refusal>> {
-  if (purchase.credential === null) return store(pool, purchase)
-  const { projectId } = purchase.actor
+  const { credential, actor } = purchase
+  if (credential === null) return store(pool, purchase)
+  const { projectId } = actor
   return transaction(pool, async (db) => {
     const before = await findByKey(db, projectId, purchase.key)
     if (before !== null) return found(before, purchase.requestHash)
-    return (await judgeCredential(db, purchase)) ?? (await store(db, purchase))
+    return (await judgeCredential(db, purchase, credential)) ?? (await store(db, purchase))
   })
 }
 
@@ -126,15 +127,14 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
 
 /**
  * Opens the credential that a purchase request uses, and writes an audit entry about the reading of the credential.
- * @returns the reason why the service refuses the purchase request. Null means that the purchase request uses no
- * credential, or that it may use the credential.
+ * @returns the reason why the service refuses the purchase request. Null means that the purchase request may use the
+ * credential.
  */
 async function judgeCredential<Refusal>(
   db: Queryable,
-  { actor, keyring, credential, target }: NewPurchase<Refusal>,
+  { actor, keyring, target }: NewPurchase<Refusal>,
+  { name, judge }: NewPurchase<Refusal>['credential'] & {},
 ): Promise<AcceptedPurchase<Refusal> | null> {
-  if (credential === null) return null
-  const { name, judge } = credential
   const detail = auditDetail(target)
   const action = 'vault.use'
   const opened = await openCredential(db, { actor, keyring, name, action, isOwner: false, detail })

@@ -35,3 +35,13 @@ test('a query of /readyz can exclude the check of the RPC node, but no other che
     expect(body.message).toContain('exclude must be rpc')
   }
 })
+
+test('an old report about the RPC node counts as no report', async () => {
+  const { pool } = service.database
+  await pool.query(
+    `update chain_status set rpc_error = null, checked_at = clock_timestamp() - interval '1 hour'`,
+  )
+  expect((await ask('')).body.checks.rpc).toBe('no worker reports')
+  await pool.query('update chain_status set checked_at = clock_timestamp()')
+  expect((await ask('')).body.checks.rpc).toBe('ok')
+})

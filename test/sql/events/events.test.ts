@@ -202,3 +202,17 @@ test('the row of a deleted webhook has no secret and no path of its URL, and is 
   await pool.query('delete from webhook_deliveries where webhook_id = $1', [id])
   expect(await remain()).toEqual([other])
 })
+
+test('the delivery log names the object of each event', async () => {
+  const projectId = await newProject(pool)
+  const types: EventType[] = ['message.received', 'purse.warned']
+  const webhookId = await newWebhook(pool, projectId, types)
+  const mandate = { mandateId: 'man_1', bound: 'day', percent: 80 } as const
+  const data = { ...mandate, usedUsdcRaw: '8', limitUsdcRaw: '10' }
+  await record(eventOf(projectId, 'a'), { projectId, type: 'purse.warned', data })
+  const { rows } = await pool.query(
+    'select subject_id from webhook_deliveries where webhook_id = $1 order by row',
+    [webhookId],
+  )
+  expect(rows.map((one) => one.subject_id)).toEqual(['<a@mail.test>', 'man_1'])
+})

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { keptKey } from '../../../sql/keyring/keptKey.ts'
+import { isNotReady } from '../../../sql/keyring/keyring.ts'
 
 const MODULE = join(import.meta.dir, '../../../sql/keyring/keptKey.ts')
 /** Holds a program that waits for the file `go`, and then prints the generated key of a folder. */
@@ -44,4 +45,15 @@ test('processes that generate a development key at the same time all use the sam
 test('production generates no key', () => {
   const generate = () => keptKey({ dataDir: tmpdir(), production: true }, 'key')
   expect(generate).toThrow('production has no generated key')
+})
+
+test('an error is about readiness if the database is away or lacks a table, and not otherwise', () => {
+  for (const [code, isReadiness] of [
+    ['ECONNREFUSED', true],
+    ['42P01', true],
+    ['42703', true],
+    ['23505', false],
+  ] as const) {
+    expect([code, isNotReady(Object.assign(new Error('x'), { code }))]).toEqual([code, isReadiness])
+  }
 })

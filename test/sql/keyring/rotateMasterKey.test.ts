@@ -6,6 +6,7 @@ import { progressBar } from '../../../shared/progressBar.ts'
 import { Keyring } from '../../../shared/vault/envelope.ts'
 import { openWebhookSecret, storedSecret } from '../../../sql/events/webhookSecrets.ts'
 import { checkMasterKeys } from '../../../sql/keyring/keyring.ts'
+import { BrokenRowsError } from '../../../sql/keyring/rotation.ts'
 import { sealData } from '../../../sql/vault/credentialVersions.ts'
 import { testWhole } from '../../support/database/extent.ts'
 import { printed, startProcess } from '../../support/process/process.ts'
@@ -293,6 +294,15 @@ test('a master key rotation names a damaged data key, and still encrypts all oth
   await client.delete(path('many 7'))
   await using rest = rotate(`${LAST},${NEXT}`)
   expect([await rest.exited, await underKey('next')]).toEqual([0, 0])
+})
+
+test('the error of a master key rotation names at most ten damaged data keys', () => {
+  const labels = Array.from({ length: 12 }, (_, n) => `key ${n}`)
+  const shown = labels.slice(0, 10).join(', ')
+  const text = 'damaged secrets; restore or delete them before you remove the old key:'
+  const messageOf = (count: number) => new BrokenRowsError(labels.slice(0, count)).message
+  expect(messageOf(10)).toBe(`${text} ${shown}`)
+  expect(messageOf(11)).toBe(`${text} ${shown} and 1 more`)
 })
 
 test('on a terminal the progress bar of the master key rotation overwrites its line, and elsewhere it prints every five percent', () => {

@@ -188,8 +188,7 @@ export async function readCode(
  */
 export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promise<Hex | null> {
   const [answer] = await rpc.batch([{ method: 'eth_call', params: [{ data }, tagOf(block)] }])
-  if (!answer?.ok) return null
-  const hash = hex.safeParse(answer.result)
+  const hash = hex.safeParse(answer?.ok ? answer.result : null)
   return hash.success && /^0x(?!0{64})[0-9a-f]{64}$/.test(hash.data) ? hash.data : null
 }
 

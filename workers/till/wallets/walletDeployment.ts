@@ -44,7 +44,6 @@ export function deployAndCharge(
  * did not respond.
  */
 export function readTrial(result: unknown): { deployed: boolean; charge: TrialResult } | null {
-  if (typeof result !== 'string') return null
   try {
     const [deployment, charge] = decodeFunctionResult({
       abi: multicall3Abi,

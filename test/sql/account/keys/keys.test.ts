@@ -14,6 +14,7 @@ import {
 import type { RateWindow } from '../../../../sql/account/keys/rateWindows.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { createProject, rotateProjectKey } from '../../../../sql/account/projects/projects.ts'
+import { findPlatformKeyUsage } from '../../../../sql/account/projects/usage.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 
 let database: TestDatabase
@@ -140,4 +141,9 @@ test('if concurrent batches contain the same API keys in different orders, each 
     const used = seen.map((found, batch) => found[batch % 2 === 0 ? n : 4 - n]!.usage.used)
     expect(used.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, at) => at + 2))
   }
+})
+
+test('an unknown key has no usage', async () => {
+  expect(await findPlatformKeyUsage(pool, '0')).toBeNull()
+  expect(await findPlatformKeyUsage(pool, '')).toBeNull()
 })

@@ -1,6 +1,10 @@
 /** Tests that strangers who begin sign-ins at the company's identity provider do not block the people of the company. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import { beginCompanySignIn } from '../../../../sql/account/people/companySignIns.ts'
+import {
+  beginCompanySignIn,
+  connectAccount,
+  takeSignIn,
+} from '../../../../sql/account/people/companySignIns.ts'
 import { addPerson } from '../../../../sql/account/people/people.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 
@@ -43,4 +47,14 @@ test('while 5,000 sign-ins are in progress, only a person who is signed in can b
 test('at most 50,000 sign-ins are stored, also if all of them have ended', async () => {
   await fill(50_000, 'done', '5 minutes')
   expect(await begin()).toBeNull()
+})
+
+test('the result of a sign-in is taken only once, and a sign-in that is not done has no result', async () => {
+  await fill(1, 'done', '5 minutes')
+  await fill(1, 'open', '5 minutes')
+  const take = (id: string) => takeSignIn(database.pool, id)
+  expect([await take('csi_done1'), await take('csi_done1')]).toEqual(['nobody', 'taken'])
+  expect([await take('csi_open1'), await take('csi_none')]).toEqual(['taken', 'taken'])
+  const connect = connectAccount(database.pool, 'csi_open1', 'per_none', async () => {})
+  expect(await connect).toBe('taken')
 })

@@ -13,7 +13,7 @@ import { cancelMail } from '../../../../sql/mail/outbound/cancelMail.ts'
 import type { SendIntent } from '../../../../sql/mail/outbound/sendIntents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { eventsOf, newSent, recipientsOf, type SentRow } from '../../../support/mail/mailRows.ts'
-import { newProject } from '../../../support/till/tillRows.ts'
+import { newProject, whileHeld } from '../../../support/till/tillRows.ts'
 
 const BYTES = Buffer.from('Subject: Offer\r\n\r\nText\r\n')
 const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest()
@@ -387,4 +387,12 @@ describe('an agent withdraws its held mail', () => {
     expect([await stateOf(stays), await stateOf(decided)]).toEqual(['waiting', 'approved'])
     expect(await kindOf(gone, APPROVE)).toBe('before')
   })
+})
+
+test('a decision about a held mail finds nothing if its request is deleted during the decision', async () => {
+  const held = await hold()
+  const decided = await whileHeld(pool, 'delete from approvals where id = $1', [held.id], () => [
+    decide(held, APPROVE),
+  ])
+  expect(decided).toEqual([null])
 })

@@ -8,7 +8,7 @@ import {
 } from '../../../../sql/purse/purchases/askedPayments.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newKeyring, newPurse } from '../../../support/purse/purseRows.ts'
-import { row } from '../../../support/till/tillRows.ts'
+import { row, whileHeld } from '../../../support/till/tillRows.ts'
 
 const HASH = Buffer.alloc(32, 7)
 const APPROVED: PaymentDecision = { state: 'approved', hash: HASH }
@@ -143,4 +143,15 @@ describe('a payment waits for the approval of its owner', () => {
     await expect(decide(APPROVED, { within })).rejects.toThrow('no passkey')
     expect((await purchase()).state).toBe('waiting')
   })
+})
+
+test('a decision finds nothing if the request for approval is deleted during the decision', async () => {
+  const asked = await newAsked()
+  const decided = await whileHeld(
+    pool,
+    'delete from approvals where id = $1',
+    [asked.approvalId],
+    () => [asked.decide(APPROVED)],
+  )
+  expect(decided).toEqual([null])
 })

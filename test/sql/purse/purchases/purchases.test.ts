@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { listMandates } from '../../../../sql/purse/mandates.ts'
+import { startSend } from '../../../../sql/purse/purchases/purchaseSteps.ts'
 import {
   findPurchase,
   listPurchases,
@@ -104,5 +105,45 @@ describe('the lookup of a purchase', () => {
       money: { state: 'spent', blockNumber: 9n, isFinal: true },
       refunds: [{ id: ids[2], amountAtomic: 10_000n, state: 'open' }],
     })
+  })
+})
+
+describe('the acceptance of a purchase', () => {
+  test('a purchase is refused as busy if 500 purchases of its project are open, and one more is accepted below this limit', async () => {
+    const purse = await newPurse(pool, keyring)
+    await purse.wanted(1n)
+    const copy = (count: number) =>
+      pool.query(
+        `insert into purchases (id, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, key_id,
+           wrapped_key, ciphertext)
+         select 'pur_' || gen_random_uuid(), project_id, kind, request_hash, method, host, path, max_atomic, asked_by,
+           key_id, wrapped_key, ciphertext
+         from (select * from purchases where project_id = $1 limit 1) p, generate_series(1, $2)`,
+        [purse.projectId, count],
+      )
+    await copy(498)
+    await purse.wanted(1n)
+    await expect(purse.wanted(1n)).rejects.toThrow('busy')
+  })
+
+  test('a project that is deleted during the request makes no purchase', async () => {
+    const purse = await newPurse(pool, keyring)
+    await pool.query('update projects set deleted_at = now() where id = $1', [purse.projectId])
+    await expect(purse.wanted(1n)).rejects.toThrow('no_project')
+  })
+})
+
+describe('the sending of a signed payment', () => {
+  test('a payment that is not signed, or whose content is deleted, is not sent', async () => {
+    const { ids } = await newPurchases(2)
+    const [signed, unsigned] = ids as [string, string]
+    expect(await startSend(pool, unsigned, keyring)).toBeNull()
+    // The signature of the payment counted the first sending.
+    expect(await startSend(pool, signed, keyring)).toMatchObject({ sends: 2 })
+    await pool.query(
+      'update purchases set key_id = null, wrapped_key = null, ciphertext = null where id = $1',
+      [signed],
+    )
+    expect(await startSend(pool, signed, keyring)).toBeNull()
   })
 })

@@ -124,3 +124,27 @@ test('a purchase is not signed if it belongs to another project or is already si
   expect((await findDuePurchase(database.pool, first.id))?.state).toBe('signed')
   expect(await others.reserved()).toEqual([0n, 0n])
 })
+
+test('a purchase whose project has no purse any more, or whose request is deleted, signs no payment', async () => {
+  const [gone, empty] = [await newPurse(), await newPurse()]
+  const { pool } = database
+  const first = await gone.wanted(1n)
+  await pool.query('delete from purses where project_id = $1', [gone.projectId])
+  expect(await gone.reserve([first, { ...first, id: 'pur_none' }])).toEqual([
+    'refused no_purse',
+    'not_due',
+  ])
+  const second = await empty.wanted(1n)
+  await pool.query(
+    'update purchases set key_id = null, wrapped_key = null, ciphertext = null where id = $1',
+    [second.id],
+  )
+  expect(await empty.reserve([second])).toEqual(['not_due'])
+})
+
+test('a purse whose key is missing signs nothing, and the error says so', async () => {
+  const purse = await newPurse()
+  const wanted = await purse.wanted(1n)
+  await database.pool.query('delete from purse_keys where project_id = $1', [purse.projectId])
+  await expect(purse.reserve([wanted])).rejects.toThrow('the key of the purse is not there')
+})

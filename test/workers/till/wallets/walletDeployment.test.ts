@@ -1,7 +1,7 @@
 /** Tests the transaction that deploys a payer's smart wallet and moves the payment out of this wallet. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { concat, encodeFunctionData, parseAbi } from 'viem'
-import { deployAndCharge } from '../../../../workers/till/wallets/walletDeployment.ts'
+import { concat, encodeFunctionData, encodeFunctionResult, multicall3Abi, parseAbi } from 'viem'
+import { deployAndCharge, readTrial } from '../../../../workers/till/wallets/walletDeployment.ts'
 import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
 import { futureWallet } from '../../../support/till/smartWallet.ts'
 import { payer, SEPOLIA } from '../../../support/till/till.ts'
@@ -46,4 +46,20 @@ test('if the deployment of the payer’s wallet fails, the payment transfer in t
     trial: false,
   })
   expect(await run(call)).toBe('success')
+})
+
+test('a simulated deployment counts only if Multicall3 tells the results of both calls', () => {
+  const results = [
+    { success: true, returnData: '0x' },
+    { success: false, returnData: '0x12' },
+  ] as const
+  const told = (count: number) =>
+    encodeFunctionResult({
+      ...{ abi: multicall3Abi, functionName: 'aggregate3' },
+      result: results.slice(0, count),
+    } as const)
+  expect(readTrial(told(2))).toEqual({ deployed: true, charge: results[1] })
+  for (const wrong of [told(1), told(0), '0x', 'nonsense', null, undefined, 7, { data: told(2) }]) {
+    expect([wrong, readTrial(wrong)]).toEqual([wrong, null])
+  }
 })
