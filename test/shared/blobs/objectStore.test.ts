@@ -5,7 +5,7 @@ import { BlobsAwayError, openObjectStore } from '../../../shared/blobs/objectSto
 import type { BlobStoreSettings } from '../../../shared/config/blobStoreSettings.ts'
 import { parseConfig } from '../../../shared/config/config.ts'
 import { createBlobs } from '../../../sql/blobs/blobs.ts'
-import { openBlob, sealBlob } from '../../../sql/blobs/sealedBlob.ts'
+import { openBlob, sealBlob, sha256 } from '../../../sql/blobs/sealedBlob.ts'
 import { type Bucket, startBucket } from '../../support/database/bucket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { silentLog } from '../../support/service.ts'
@@ -157,6 +157,13 @@ describe('the service encrypts a blob (a large content)', () => {
     expect(() => openBlob({ ...one, key: two.key })).toThrow()
     expect(() => openBlob({ ...one, bytes: two.bytes })).toThrow(/not the one/)
     expect(() => openBlob({ ...one, bytes: Buffer.alloc(3) })).toThrow(/not the one/)
+  })
+
+  test('an empty blob can be decrypted, and bytes that are too short for a nonce and a tag are no blob', () => {
+    const empty = sealBlob(Buffer.alloc(0))
+    expect(openBlob(empty)).toEqual(Buffer.alloc(0))
+    const bytes = empty.bytes.subarray(1)
+    expect(() => openBlob({ ...empty, hash: sha256(bytes), bytes })).toThrow(/not the one/)
   })
 })
 

@@ -3,6 +3,7 @@ import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
 import { findErasure } from '../../../sql/account/projects/erasure.ts'
 import { createProject } from '../../../sql/account/projects/projects.ts'
 import { purgeProject } from '../../../sql/account/projects/purgeProject.ts'
+import { readReplicaLag } from '../../../sql/operations/databaseFacts.ts'
 import { markWritten } from '../../../sql/operations/replica.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
 
@@ -23,4 +24,9 @@ test('a late request for an erased project leaves no row of the project', async 
   const { rows } = await pool.query('select project_id from project_writes')
   expect(rows).toEqual([{ project_id: live }])
   expect((await findErasure(pool, erased))?.left.other).toBe(0)
+})
+
+test('a database that is no replica counts as a primary', async () => {
+  await using database = await createTestDatabase()
+  expect(await readReplicaLag(database.pool, database.pool)).toBe('primary')
 })

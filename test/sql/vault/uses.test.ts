@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { Keyring, masterKey } from '../../../shared/vault/envelope.ts'
 import { keysInUse, masterKeys } from '../../../sql/keyring/keyring.ts'
 import { rotateMasterKey } from '../../../sql/keyring/rotation.ts'
-import { KEPT_BYTES_MAX } from '../../../sql/vault/acceptUse.ts'
+import { acceptUse, KEPT_BYTES_MAX } from '../../../sql/vault/acceptUse.ts'
 import {
   deleteExpiredUses,
   endUse,
@@ -137,4 +137,20 @@ test('the record of a secret’s use that a crash interrupted is kept beyond its
     [projectId],
   )
   expect(rows).toEqual([{ state: 'unknown' }])
+})
+
+test('a project that is deleted during the request stores no use of a secret', async () => {
+  const { pool } = service.database
+  const { projectId } = await newUse()
+  await pool.query('update projects set deleted_at = now() where id = $1', [projectId])
+  const accepted = await acceptUse<never>(pool, {
+    actor: { projectId, keyPrefix: 'test', requestId: 'r' },
+    keyring: new Keyring(masterKeys(service.config)),
+    name: 'n',
+    request: { method: 'GET', url: 'https://bank.example/a', headers: {}, body: null },
+    target: { method: 'GET', host: 'bank.example', path: '/a' },
+    idempotency: null,
+    judge: () => null,
+  })
+  expect(accepted).toEqual({ kind: 'no_project' })
 })

@@ -1,0 +1,19 @@
+/** Tests that only the browser which began a request for consent decides it, and only once. */
+import { expect, test } from 'bun:test'
+import { createRequest, decideRequest } from '../../../../sql/account/oauth/oauthRequests.ts'
+import { createTestDatabase } from '../../../support/database/database.ts'
+
+test('a request for consent is decided once, and by no other browser', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const id = await createRequest(pool, 'mine', {
+    ...{ clientId: 'https://app.example/a.json', clientName: 'App', clientHost: 'app.example' },
+    ...{ redirectUri: 'https://app.example/cb', state: null, challenge: 'c'.repeat(43) },
+    ...{ scopes: ['mail:read'], resource: 'https://api.example/mcp' },
+  })
+  const by = { actor: 'owner', personId: 'per_1', requestId: 'r', organization: 'org' }
+  const deny = (browser: string) => decideRequest(pool, { id, browser, consent: null }, by)
+  expect(await deny('other')).toBeNull()
+  expect(await deny('mine')).toMatchObject({ request: { id }, code: null })
+  expect(await deny('mine')).toBeNull()
+})
