@@ -58,6 +58,7 @@ const { values } = parseArgs({
 const git = (...args: string[]) =>
   spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' }).stdout.trim()
 const seed = Number(values.seed ?? Number.parseInt(git('rev-parse', 'HEAD').slice(0, 8), 16))
+if (!Number.isSafeInteger(seed)) throw new Error('--seed must be a whole number')
 const { next: random } = createRandom(seed, 'mutants')
 const say = (line: string) => process.stdout.write(`${line}\n`)
 

@@ -300,6 +300,7 @@ test('the console overview counts messages of the current minute, and counts mes
   await agent.post('/v0/messages/send', { to: ['a@b.example'], subject: 'Hi', text: 'Hi.' })
   const after = await now()
   expect([total(after) - before, after.minutes.length]).toEqual([1, 60])
+  expect(after.minutes.at(-1).jobs).toEqual(after.jobs)
   for (const range of ['hour', 'day', 'week', 'month']) {
     const { history } = (await operator.get(`/overview?range=${range}&zoneMinutes=-330`)).body
     // A part of the time range may end while the test runs, so the newest messages can lie in two parts.

@@ -57,3 +57,20 @@ for (const version of [1, 2] as const) {
     expect(me).toMatchObject({ purse: { address: buyer.address } })
   })
 }
+
+test('an agent pays with the scope purse:pay alone, and reads a purchase only with the scope purse:read', async () => {
+  const buyer = await newBuyer(till)
+  await buyer.giveMandate({ hosts: [seller.host] })
+  const change = (scopes: object) =>
+    till.service.platform.patch(`/v0/platform/projects/${buyer.project.id}`, scopes)
+  await change({ removeScopes: ['purse:read'] })
+  const { status, body } = await buyer.pay(seller.url, { key: 'scopes' })
+  expect([status, body.state]).toEqual([200, 'answered'])
+  const path = `/v0/purse/payments/${body.purchaseId}`
+  expect(await buyer.get(path)).toMatchObject({
+    status: 403,
+    body: { message: 'Missing required scope: purse:read' },
+  })
+  await change({ addScopes: ['purse:read'], removeScopes: ['purse:pay'] })
+  expect(await buyer.get(path)).toMatchObject({ status: 200 })
+})

@@ -99,3 +99,15 @@ test('a line without a quote mark between quoted lines is quoted if it holds onl
   expect(replyText(`${OWN}${history}https://x.test/a\n> end`)).toBe(OWN)
   expect(replyText(`${OWN}${history.replace('> see', '> sen=')}tence\n> end`)).toBe(OWN)
 })
+
+test('the reply text keeps an attribution that stands below the first ten thousand lines', () => {
+  const mail = (above: number) =>
+    `${times('line', above, '\n')}\nOn Wed, Oct 8, 2014 at 10:33 AM, Bob <b@x.test> wrote:\n> hi`
+  expect(replyText(mail(9_999))).toBe(times('line', 9_999, '\n'))
+  expect(replyText(mail(10_000))).toBe(mail(10_000))
+})
+
+test('a line of text is no quote, unless its first character is a quote mark, also if the line is long', () => {
+  const long = times('We should talk about it', 20, ' ')
+  expect(replyText(`${OWN}\n${long}\n> ${long}`)).toBe(`${OWN}\n${long}`)
+})
