@@ -22,6 +22,19 @@ describe('the service finds one-time codes in a mail', () => {
     expect(after('A1B2C-3D4E5-F6G7H-8J9K2M')).toEqual([])
   })
 
+  test.each([
+    'Mã đơn hàng: 583914',
+    'Kode pesanan: 583914',
+    'Bestillingskode: 583914',
+    'Kodi i porosisë: 583914',
+    'Код поръчки: 583914',
+    'Код на поръчката: 583914',
+    'کد سفارش: 583914',
+  ])('the code of an order is no one-time code: %s', (text) => {
+    expect(valuesOf(text)).toEqual([])
+    expect(valuesOf(text, 'Confirm your e-mail')).toEqual([])
+  })
+
   test('a number is a one-time code if its line says to enter the number, even without the word code', () => {
     expect(valuesOf('Enter 482913 to sign in.')).toEqual(['482913'])
     expect(valuesOf('We have 482913 members.')).toEqual([])
