@@ -152,6 +152,7 @@ export function attributionEndingAt(
       if (view === '' && splitByBlanks) continue
       if (view === '' || view.startsWith('>') || endsSentence(view)) break
       joined = join(view, joined)
+      if (joined.length > MAX_MARKER_LENGTH * 1.5) break
     }
     if (splitByBlanks && start === end) continue
     const [head = '', address] = joined.split('<', 2)

@@ -286,7 +286,7 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 
 /**
  * Treats the `>` lines of a citation as a part of the sender's own text, so that the citation stays. A citation
- * consists of `>` lines that stand between a line such as `The rule says:` and the sender's own text. A line with
+ * consists of up to six `>` lines that stand between a line such as `The rule says:` and the sender's own text. A line with
  * a date or an address is an attribution, so this line introduces no citation.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
@@ -298,7 +298,7 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
     let end = i
     while (end < lastOwn && kinds[end] !== Kind.own && kinds[end] !== Kind.attribution) end++
     const cites = /\p{L}[:：]$/u.test(intro) && !/[\p{Nd}@]/u.test(intro)
-    if (cites && kinds[end] === Kind.own) kinds.fill(Kind.own, i, end)
+    if (cites && kinds[end] === Kind.own && end - i <= 6) kinds.fill(Kind.own, i, end)
     intro = ''
     i = end - 1
   }

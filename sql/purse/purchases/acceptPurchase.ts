@@ -133,7 +133,7 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
 async function judgeCredential<Refusal>(
   db: Queryable,
   { actor, keyring, target }: NewPurchase<Refusal>,
-  { name, judge }: NewPurchase<Refusal>['credential'] & {},
+  { name, judge }: NonNullable<NewPurchase<Refusal>['credential']>,
 ): Promise<AcceptedPurchase<Refusal> | null> {
   const detail = auditDetail(target)
   const action = 'vault.use'

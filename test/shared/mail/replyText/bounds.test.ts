@@ -35,6 +35,12 @@ test.each<[name: string, most: number, (size: number) => string]>([
     (n) =>
       `On Wed, Oct 8, 2014 at 10:33 AM\n${times('Bob', n - 2, '\n')}\n<bob@x.test> wrote:\n\n> hi`,
   ],
+  [
+    'characters of an attribution on several lines',
+    600,
+    (n) =>
+      `On Wed, Oct 8, 2014 at 10:33 AM\n${filled('Bob ', n - 353)}\n${filled('', 300)}\n<bob@x.test> wrote:\n\n> hi`,
+  ],
   ['characters of a separator of GroupWise', 400, (n) => `>>>${'1:00>>>'.padStart(n - 3)}\nold`],
   ['words behind the name of a device', 10, (n) => `Sent from my Foo 12. ${times('typo', n, ' ')}`],
   ['characters of a device line', 120, (n) => filled('Sent from my ', n)],
@@ -107,7 +113,7 @@ test('the reply text keeps an attribution that stands below the first ten thousa
   expect(replyText(mail(10_000))).toBe(mail(10_000))
 })
 
-test('a line of text is no quote, unless its first character is a quote mark, also if the line is long', () => {
+test('a long line counts as quoted only if it begins with a quote mark', () => {
   const long = times('We should talk about it', 20, ' ')
   expect(replyText(`${OWN}\n${long}\n> ${long}`)).toBe(`${OWN}\n${long}`)
 })
