@@ -3,6 +3,11 @@
  * that the owner saw.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { approvalTokens } from '../../../shared/approvalLink.ts'
+import { addApprovalLink } from '../../../sql/account/approvalLinks.ts'
+import { masterKeys } from '../../../sql/keyring/keyring.ts'
+import { whileFailing } from '../../support/database/failingStatements.ts'
+import { decideByLink } from '../../support/mail/held.ts'
 import {
   type Buyer,
   newBuyer,
@@ -48,6 +53,19 @@ async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: strin
     ({ purchase }) => purchase.purchaseId === body.purchaseId,
   )!
   return { asked, purchaseId: body.purchaseId }
+}
+
+/** Returns the approval link that the owner of the buyer gets by mail. */
+async function linkOf(approvalId: string): Promise<string> {
+  const { config, database, url } = till.service
+  const address = 'owner@example.com'
+  await database.pool.query('update projects set approver_email = $2 where id = $1', [
+    buyer.project.id,
+    address,
+  ])
+  const token = approvalTokens(masterKeys(config))(approvalId, address)
+  await addApprovalLink(database.pool, { token, approvalId, address })
+  return `${url}/approve/${token}`
 }
 
 const approve = (approvalId: string, sha256: string) =>
@@ -156,23 +174,12 @@ test('an approval request for a payment expires if the owner does not decide', a
 })
 
 test('the link in a notification mail shows the payment, and can decide its approval request only once', async () => {
-  const { pool } = till.service.database
   const { asked, purchaseId } = await ask({
     url: `${seller.url}?sku=7`,
     method: 'POST',
     body: { to: 'Berlin\u202e' },
   })
-  const { approvalTokens } = await import('../../../shared/approvalLink.ts')
-  const { masterKeys } = await import('../../../sql/keyring/keyring.ts')
-  const { addApprovalLink } = await import('../../../sql/account/approvalLinks.ts')
-  const address = 'owner@example.com'
-  await pool.query('update projects set approver_email = $2 where id = $1', [
-    buyer.project.id,
-    address,
-  ])
-  const token = approvalTokens(masterKeys(till.service.config))(asked.approvalId, address)
-  await addApprovalLink(pool, { token, approvalId: asked.approvalId, address })
-  const url = `${till.service.url}/approve/${token}`
+  const url = await linkOf(asked.approvalId)
   const shown = await fetch(url)
   const html = await shown.text()
   expect(shown.status).toBe(200)
@@ -186,9 +193,42 @@ test('the link in a notification mail shows the payment, and can decide its appr
   ]) {
     expect(html).toContain(words)
   }
-  const form = new URLSearchParams({ decision: 'approve', sha256: asked.sha256 })
-  const decided = await fetch(url, { method: 'POST', body: form })
-  expect(await decided.text()).toContain('Approved')
+  const wrong = await decideByLink(url, { decision: 'approve', sha256: 'ab'.repeat(32) })
+  expect([wrong.status, (await wrong.text()).includes('has changed since')]).toEqual([409, true])
+  const form = { decision: 'approve', sha256: asked.sha256 }
+  const failed = await whileFailing('update approval_links', () => decideByLink(url, form))
+  expect([failed.status, (await failed.text()).includes('temporarily unavailable')]).toEqual([
+    503,
+    true,
+  ])
+  expect(await (await decideByLink(url, form)).text()).toContain('Approved')
   const { body } = await buyer.get(`/v0/purse/payments/${purchaseId}?timeout=40`)
   expect(body).toMatchObject({ state: 'answered' })
+})
+
+test('the link in a notification mail tells how the approval request of a payment ended', async () => {
+  const { asked: late } = await ask()
+  const lateLink = await linkOf(late.approvalId)
+  await till.service.database.pool.query(
+    `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+    [late.approvalId],
+  )
+  const { asked } = await ask()
+  const link = await linkOf(asked.approvalId)
+  const rejected = await decideByLink(link, { decision: 'reject', sha256: asked.sha256 })
+  expect(rejected.status).toBe(200)
+  for (const [url, heading] of [
+    [lateLink, 'Expired'],
+    [link, 'Rejected'],
+  ] as const) {
+    const form = { decision: 'approve', sha256: asked.sha256 }
+    for (const page of [await fetch(url), await decideByLink(url, form), await fetch(url)]) {
+      const html = await page.text()
+      expect([html.includes(`<h1>${heading}</h1>`), html.includes('value="approve"')]).toEqual([
+        true,
+        false,
+      ])
+    }
+  }
+  expect(seller.received).toEqual([])
 })

@@ -1,6 +1,7 @@
 import { expect } from 'bun:test'
 import type { Agent, TestService } from '../service.ts'
 import { waitFor } from '../waitFor.ts'
+import type { Sink } from './sink.ts'
 
 /** Returns the API path of the approval requests of a project. */
 export const heldPath = (agent: Agent, approvalId?: string): string =>
@@ -29,3 +30,38 @@ export const requestOf = (service: TestService, agent: Agent, messageId: string)
     }
     return null
   })
+
+/** Returns the notification mail about an approval request. */
+export const noticeOf = (sink: Sink, approvalId: string) =>
+  waitFor(`the notification about ${approvalId}`, () =>
+    sink.mails.find(({ email }) => email.messageId?.startsWith(`<${approvalId}.`)),
+  )
+
+/** Returns the approval link in the notification mail about an approval request. */
+export async function approvalLink(
+  service: TestService,
+  sink: Sink,
+  approvalId: string,
+): Promise<string> {
+  const { email } = await noticeOf(sink, approvalId)
+  return service.url + /\/approve\/[\w-]{43}/.exec(email.text!)![0]
+}
+
+/**
+ * Reads all approval pages behind an approval link, from the first page to the last page, as a person does.
+ * @returns the HTML of each page, and the seal (the value of the form field `seen`) of the last page.
+ */
+export async function readApprovalPages(link: string): Promise<{ pages: string[]; seen: string }> {
+  const pages: string[] = []
+  for (let path = ''; ; ) {
+    const html = await (await fetch(link + path)).text()
+    pages.push(html)
+    const next = /href="(\?page=\d+&amp;seen=[\w-]+)"/.exec(html)?.[1]
+    if (next === undefined) return { pages, seen: /name="seen" value="([\w-]+)"/.exec(html)![1]! }
+    path = next.replace('&amp;', '&')
+  }
+}
+
+/** Submits the form of an approval page. */
+export const decideByLink = (link: string, fields: Record<string, string>): Promise<Response> =>
+  fetch(link, { method: 'POST', body: new URLSearchParams(fields) })

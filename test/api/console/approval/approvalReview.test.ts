@@ -5,11 +5,17 @@
 import { afterAll, beforeAll, describe, expect, setSystemTime, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
-import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
+import {
+  approvalLink,
+  decideByLink,
+  heldAgent,
+  heldPath,
+  readApprovalPages,
+  requestOf,
+} from '../../../support/mail/held.ts'
 import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
-import { waitFor } from '../../../support/waitFor.ts'
 
 const OWNER = 'owner@elsewhere.example'
 const SECRET = 'transfer 9000 to mallory'
@@ -33,15 +39,12 @@ afterAll(async () => {
 async function held(letter: Record<string, unknown>) {
   const { messageId } = await sendMail(agent, { to: ['ada@example.com'], ...letter })
   const { approvalId, sha256 } = await requestOf(service, agent, messageId)
-  const notice = await waitFor('the notification', () =>
-    sink.mails.find((mail) => mail.email.messageId?.startsWith(`<${approvalId}.`)),
-  )
-  const link = service.url + /\/approve\/[\w-]{43}/.exec(notice.email.text!)![0]
+  const link = await approvalLink(service, sink, approvalId)
   return { messageId, approvalId, sha256: sha256 as string, link }
 }
 
 const decideBy = (link: string, fields: Record<string, string>) =>
-  fetch(link, { method: 'POST', body: new URLSearchParams({ decision: 'approve', ...fields }) })
+  decideByLink(link, { decision: 'approve', ...fields })
 
 const plain = (html: string) =>
   html
@@ -60,16 +63,8 @@ const textOf = async (path: string) => (await fetch(path)).text()
  * the mail.
  */
 async function readAll(link: string) {
-  const pages: string[] = []
-  for (let path = ''; ; ) {
-    const html = await textOf(link + path)
-    pages.push(html)
-    const next = /href="(\?page=\d+&amp;seen=[\w-]+)"/.exec(html)?.[1]
-    if (next === undefined) break
-    path = next.replace('&amp;', '&')
-  }
+  const { pages, seen } = await readApprovalPages(link)
   const canApprove = pages.map((html) => html.includes('value="approve"'))
-  const seen = /name="seen" value="([\w-]+)"/.exec(pages.at(-1)!)![1]!
   return { text: plain(pages.join('')), pages, canApprove, seen }
 }
 

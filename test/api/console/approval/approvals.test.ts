@@ -1,19 +1,13 @@
-/** Tests the console screens for approvals, and the approval page behind the link in a notification mail. */
+/** Tests the console screens for approvals and the approval page in a browser. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
 import { judge } from '../../../support/console/axe.ts'
 import { hasBrowser, openConsole, settled, startBrowser } from '../../../support/console/browser.ts'
-import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
+import { approvalLink, heldAgent, requestOf } from '../../../support/mail/held.ts'
 import { sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
-import {
-  type Agent,
-  messagePath,
-  startTestService,
-  type TestService,
-} from '../../../support/service.ts'
-import { waitFor } from '../../../support/waitFor.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
 import '../../../support/whole.ts'
 
 const WIDTHS = [360, 1440] as const
@@ -174,211 +168,28 @@ describe.skipIf(!hasBrowser)('an operator opens the console screen Outgoing', ()
   })
 })
 
-/** Returns the approval link in the notification mail about a held message. */
-async function linkOf(agent: Agent, messageId: string): Promise<string> {
-  const { approvalId } = await requestOf(service, agent, messageId)
-  const notice = await waitFor('the notification', () =>
-    sink.mails.find((mail) => mail.email.messageId?.startsWith(`<${approvalId}.`)),
-  )
-  expect([notice.from, notice.to]).toEqual(['', [OWNER]])
-  const [path] = /\/approve\/[\w-]{43}/.exec(notice.email.text!)!
-  return service.url + path
-}
-
-const noticed = (policy = 'approve') =>
-  heldAgent(service, { sendPolicy: policy, approverEmail: OWNER })
-/**
- * Reads all approval pages, beginning at an approval link. @returns the seal (the value of the form field `seen`) of
- * the last page.
- */
-async function sealOf(link: string): Promise<string> {
-  for (let path = ''; ; ) {
-    const html = await (await fetch(link + path)).text()
-    const next = /href="(\?page=\d+&amp;seen=[\w-]+)"/.exec(html)?.[1]
-    if (next === undefined) return /name="seen" value="([\w-]+)"/.exec(html)![1]!
-    path = next.replace('&amp;', '&')
-  }
-}
-
-const decideBy = (link: string, fields: Record<string, string>) =>
-  fetch(link, { method: 'POST', body: new URLSearchParams(fields) })
-
-describe('the link in a notification mail opens the approval page', () => {
-  test('mail scanners may open an approval link any number of times, but its form decides about the mail only once', async () => {
-    const agent = await noticed()
-    const { messageId } = await sendMail(agent, letter('Scanned'))
-    const link = await linkOf(agent, messageId)
-    for (const method of ['GET', 'HEAD', 'GET', 'OPTIONS'] as const) {
-      const { status } = await fetch(link, { method })
-      expect(status).toBe(method === 'OPTIONS' ? 405 : 200)
-    }
-    const page = await fetch(link)
-    const html = await page.text()
-    expect(html.replace(/<\/?mark[^>]*>/g, '')).toContain(
-      'Shall I order? &lt;img src=x onerror=alert(1)&gt;',
-    )
-    expect(html).not.toContain('<img src=x')
-    expect(html).not.toContain('<script')
-    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
-    expect(page.headers.get('referrer-policy')).toBe('no-referrer')
-    const held = await requestOf(service, agent, messageId)
-    expect(held.state).toBe('waiting')
-    expect(html).toContain(held.sha256)
-
-    const seen = await sealOf(link)
-    const other = await decideBy(link, { decision: 'approve', sha256: '0'.repeat(64) })
-    expect([other.status, (await other.text()).includes('has changed since')]).toEqual([409, true])
-    const ends = await Promise.all([
-      decideBy(link, { decision: 'approve', sha256: held.sha256, seen }),
-      decideBy(link, { decision: 'reject', sha256: held.sha256 }),
-    ])
-    expect(ends.map(({ status }) => status)).toEqual([200, 200])
-    const decided = await requestOf(service, agent, messageId)
-    expect([decided.decidedBy, ['approved', 'rejected'].includes(decided.state)]).toEqual([
-      `link:${OWNER}`,
-      true,
-    ])
-    const said = decided.state === 'approved' ? '<h1>Approved</h1>' : '<h1>Rejected</h1>'
-    for (const end of ends) expect(await end.text()).toContain(said)
-    expect(await (await fetch(link)).text()).toContain(said)
-    await untilStatus(agent, messageId, decided.state === 'approved' ? 'sent' : 'rejected')
-  })
-
-  test('the approval form asks whether later mail to the same recipients needs an approval, and the choice holds', async () => {
-    for (const trusted of [true, false]) {
-      const agent = await noticed('approve-new')
-      const to = `${trusted ? 'known' : 'new'}@example.com`
-      const { messageId } = await sendMail(agent, { ...letter('First'), to: [to] })
-      const link = await linkOf(agent, messageId)
-      const html = await (await fetch(link)).text()
-      expect(html).toContain('name="trust" value="recipients" checked')
-      const { sha256 } = await requestOf(service, agent, messageId)
-      const fields = { decision: 'approve', sha256, seen: await sealOf(link) }
-      await decideBy(link, trusted ? { ...fields, trust: 'recipients' } : fields)
+test.skipIf(!hasBrowser)(
+  'the approval page is accessible, and can be used with the keyboard only',
+  async () => {
+    for (const width of WIDTHS) {
+      const agent = await heldAgent(service, { sendPolicy: 'approve', approverEmail: OWNER })
+      const { messageId } = await sendMail(agent, letter('By link'))
+      const { approvalId } = await requestOf(service, agent, messageId)
+      const link = await approvalLink(service, sink, approvalId)
+      const context = await browser.newContext({
+        viewport: { width, height: 780 },
+        bypassCSP: true,
+        reducedMotion: 'reduce',
+      })
+      await context.addInitScript(axe.source)
+      const page = await context.newPage()
+      await page.goto(link)
+      await judge({ page }, `approval-link-${width}`)
+      await reach(page, 'button', 'Approve and send')
+      await page.getByRole('heading', { name: 'Approved' }).waitFor()
+      await judge({ page }, `approval-link-done-${width}`)
       await untilStatus(agent, messageId, 'sent')
-      const later = await sendMail(agent, { ...letter('Later'), to: [to] })
-      await untilStatus(agent, later.messageId, trusted ? 'sent' : 'held')
+      await context.close()
     }
-  })
-
-  test('the approval form rejects a mail with a reason, and an expired, withdrawn or wrong approval link decides nothing', async () => {
-    const agent = await noticed()
-    const [first, second, third] = [
-      await sendMail(agent, letter('One')),
-      await sendMail(agent, letter('Two')),
-      await sendMail(agent, letter('Three')),
-    ]
-    const form = { decision: 'reject', sha256: '0'.repeat(64), reason: 'Too dear' }
-    await decideBy(await linkOf(agent, first.messageId), form)
-    const done = await untilStatus(agent, first.messageId, 'rejected')
-    expect(done.deliveryError).toBe('rejected by the owner: Too dear')
-
-    const link = await linkOf(agent, second.messageId)
-    const held = await requestOf(service, agent, second.messageId)
-    await service.database.pool.query(
-      `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
-      [held.approvalId],
-    )
-    // The request is late, although the job that ends it has not run yet.
-    expect(await (await fetch(link)).text()).toContain('<h1>Expired</h1>')
-    const late = await decideBy(link, { decision: 'approve', sha256: held.sha256 })
-    expect(await late.text()).toContain('<h1>Expired</h1>')
-    await untilStatus(agent, second.messageId, 'expired')
-
-    const withdrawn = await linkOf(agent, third.messageId)
-    await agent.post(`${messagePath(third.messageId)}/cancel`)
-    expect(await (await decideBy(withdrawn, form)).text()).toContain('<h1>Withdrawn</h1>')
-
-    const wrong = `${service.url}/approve/${'A'.repeat(43)}`
-    expect((await fetch(wrong)).status).toBe(404)
-    expect((await decideBy(wrong, form)).status).toBe(404)
-    expect((await decideBy(withdrawn, { decision: 'maybe', sha256: '' })).status).toBe(400)
-    const json = await fetch(withdrawn, { method: 'POST', body: JSON.stringify(form) })
-    expect(json.status).toBe(415)
-  })
-
-  test('the database does not contain the token of an approval link, and the audit log names the link', async () => {
-    const agent = await noticed()
-    const { messageId } = await sendMail(agent, letter('Secret'))
-    const link = await linkOf(agent, messageId)
-    const token = link.slice(-43)
-    const { pool } = service.database
-    const { rows: tables } = await pool.query(
-      `select table_schema || '.' || table_name as name from information_schema.tables
-       where table_schema in ('public', 'graphile_worker') and table_type = 'BASE TABLE'`,
-    )
-    for (const { name } of tables) {
-      const { rows } = await pool.query(
-        `select count(*)::int as n from ${name} t where t::text like '%' || $1 || '%'`,
-        [token],
-      )
-      expect([name, rows[0].n]).toEqual([name, 0])
-    }
-    const { sha256 } = await requestOf(service, agent, messageId)
-    await decideBy(link, { decision: 'approve', sha256, seen: await sealOf(link) })
-    const { rows } = await pool.query(
-      `select actor, detail from audit_log where project_id = $1 and action = 'approval.approve'`,
-      [agent.project.id],
-    )
-    expect(rows).toEqual([{ actor: `link:${OWNER}`, detail: `sha256:${sha256}` }])
-  })
-
-  test('a notification mail waits while the mail host is unreachable, and is sent once', async () => {
-    const agent = await noticed()
-    const { messageId } = await sendMail(agent, letter('Patience'))
-    await linkOf(agent, messageId)
-    const { approvalId } = await requestOf(service, agent, messageId)
-    const { pool } = service.database
-    await waitFor('the record', async () => {
-      const { rows } = await pool.query('select notified_at from approvals where id = $1', [
-        approvalId,
-      ])
-      return rows[0].notified_at !== null
-    })
-    await pool.query(
-      `select graphile_worker.add_job('announce_approval', json_build_object('approvalId', $1::text),
-         job_key := 'announce_approval:' || $1)`,
-      [approvalId],
-    )
-    await waitFor('the second run', async () => {
-      const { rowCount } = await pool.query(
-        `select from graphile_worker.jobs where key = 'announce_approval:' || $1`,
-        [approvalId],
-      )
-      return rowCount === 0
-    })
-    const notices = sink.mails.filter(({ email }) => email.messageId?.startsWith(`<${approvalId}.`))
-    expect(notices).toHaveLength(1)
-    const { rows } = await pool.query(
-      `select count(*)::int as n from events where project_id = $1 and type = 'message.held'`,
-      [agent.project.id],
-    )
-    expect(rows[0].n).toBe(1)
-    expect((await service.platform.get(heldPath(agent, approvalId))).body.state).toBe('waiting')
-  })
-
-  test.skipIf(!hasBrowser)(
-    'the approval page is accessible, and can be used with the keyboard only',
-    async () => {
-      for (const width of WIDTHS) {
-        const agent = await noticed()
-        const { messageId } = await sendMail(agent, letter('By link'))
-        const link = await linkOf(agent, messageId)
-        const context = await browser.newContext({
-          viewport: { width, height: 780 },
-          bypassCSP: true,
-          reducedMotion: 'reduce',
-        })
-        await context.addInitScript(axe.source)
-        const page = await context.newPage()
-        await page.goto(link)
-        await judge({ page }, `approval-link-${width}`)
-        await reach(page, 'button', 'Approve and send')
-        await page.getByRole('heading', { name: 'Approved' }).waitFor()
-        await judge({ page }, `approval-link-done-${width}`)
-        await untilStatus(agent, messageId, 'sent')
-        await context.close()
-      }
-    },
-  )
-})
+  },
+)
