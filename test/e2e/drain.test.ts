@@ -38,6 +38,13 @@ async function startPart(
   return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
 }
 
+/** Tells whether the port takes no further connection. */
+const isRefused = (port: number): Promise<boolean> =>
+  fetch(`http://127.0.0.1:${port}/healthz`).then(
+    () => false,
+    () => true,
+  )
+
 test('if an API process is told to stop, it answers the requests that have begun, and then ends', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -93,7 +100,8 @@ test('when an API process is told to stop, it finishes a large response that a c
   await waitFor('the response', () => received > 0)
   part.child.kill('SIGTERM')
   await printed(part, /draining/)
-  await Bun.sleep(1_000)
+  // The process takes no new request at this time, but the response is not finished.
+  await waitFor('the end of new requests', () => isRefused(port))
   socket.resume()
   await closed
   expect(received).toBeGreaterThan(bytes)

@@ -3,6 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import nodemailer from 'nodemailer'
+import pino from 'pino'
 import { type SmtpServer, startSmtp } from '../../../api/smtp/server.ts'
 import { parseConfig } from '../../../shared/config/config.ts'
 import { talkSmtp } from '../../support/mail/smtpTalk.ts'
@@ -23,6 +24,7 @@ const install = (name: string) => {
   copyFileSync(join(FIXTURES, `${name}.crt`), certFile)
 }
 
+const log: string[] = []
 let service: TestService
 let smtp: SmtpServer
 beforeAll(async () => {
@@ -30,7 +32,8 @@ beforeAll(async () => {
   install('first')
   const tls = { certFile, keyFile }
   const config = { ...service.config, smtp: { ...service.config.smtp, tls } }
-  smtp = await startSmtp(config, service.database.url, silentLog, { certificateCheckMs: 50 })
+  const logger = pino({ level: 'warn' }, { write: (line: string) => void log.push(line) })
+  smtp = await startSmtp(config, service.database.url, logger, { certificateCheckMs: 50 })
 })
 afterAll(async () => {
   await smtp.stop()
@@ -80,8 +83,11 @@ test('the SMTP listener starts to use a renewed TLS certificate, and ignores a b
       () => false,
     ),
   )
+  const refused = log.length
   writeFileSync(certFile, 'nonsense')
-  await Bun.sleep(200)
+  await waitFor('the refusal', () =>
+    log.slice(refused).some((line) => line.includes('the certificate could not be renewed')),
+  )
   await send(agent.address, 'Still there', 'second')
   await waitForMessages(agent, 2)
 })

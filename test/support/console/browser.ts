@@ -94,6 +94,11 @@ export async function settled(page: Page): Promise<void> {
   await page.locator('.loading').first().waitFor({ state: 'detached' })
 }
 
+/** Waits until the page has run the work of a finished response, and has drawn two frames since. */
+export const drawn = (page: Page): Promise<unknown> =>
+  page.evaluate(`new Promise((done) =>
+    setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done))))`)
+
 /** Writes a screenshot of the page to `test/artefacts` if SCREENSHOTS is set. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   if (!process.env.SCREENSHOTS) return

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import {
   type ConsolePage,
+  drawn,
   hasBrowser,
   openConsole,
   startBrowser,
@@ -155,7 +156,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     const answered = page.waitForResponse(later)
     await page.mouse.wheel(0, 20_000)
     await (await answered).finished()
-    await Bun.sleep(300)
+    await drawn(page)
     expect(await page.getByText(body.message).count()).toBe(0)
     expect(await urls(page)).not.toEqual([])
     await page.unroute(later)
@@ -237,7 +238,7 @@ describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
     const answered = page.waitForResponse('**/stats?*status=delivered*')
     arrive()
     await (await answered).finished()
-    await Bun.sleep(300)
+    await drawn(page)
     expect(await counts.first().textContent()).toStartWith('1 delivery:')
   })
 
