@@ -166,7 +166,9 @@ export type InboundMail = {
  * Describes an inbound mail that is larger than the size which the caller accepts. The description holds the size of
  * the mail instead of the bytes.
  */
-export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
+export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp' | 'provider'> & {
+  size: number
+}
 
 /**
  * Writes a query that first selects the inbound mails and then joins other tables. Without this order, a query plan
@@ -199,8 +201,8 @@ type InboundRow = {
 }
 
 function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
-  const { id, bytes, size } = row
-  const sharers = { id, projectId: row.project_id, remoteIp: row.remote_ip }
+  const { id, bytes, size, provider } = row
+  const sharers = { id, projectId: row.project_id, remoteIp: row.remote_ip, provider }
   if (bytes === null) return { ...sharers, size }
   return {
     ...sharers,
@@ -212,7 +214,6 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
     helo: row.helo,
     receivedAt: row.received_at,
     traceparent: row.traceparent,
-    provider: row.provider,
   }
 }
 

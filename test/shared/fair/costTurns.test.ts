@@ -57,3 +57,53 @@ test('a turn that is given back twice lets only one further task run', async () 
   await tasks[1]!
   expect(started).toEqual(['a', 'b'])
 })
+
+test('a sharer holds at most as many turns as its place in the list of sharers allows', async () => {
+  const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 10, [1, 2])
+  const started: string[] = []
+  const ends: (() => void)[] = []
+  const tasks = [
+    ['a', 'net'],
+    ['a', 'net'],
+    ['b', 'net'],
+    ['c', 'net'],
+    ['d', 'other'],
+  ].map(async (sharers) => {
+    ends.push(await turns.enter(sharers))
+    started.push(sharers[0]!)
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(started).toEqual(['a', 'b', 'd'])
+  ends[0]!()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(started).toEqual(['a', 'b', 'd', 'a'])
+  ends[1]!()
+  await Promise.all(tasks)
+  expect(started).toEqual(['a', 'b', 'd', 'a', 'c'])
+})
+
+test('a task whose signal aborts while it waits gets no turn, and takes no turn from others', async () => {
+  const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
+  const end = await turns.enter(['first'])
+  const stop = new AbortController()
+  const left = turns.enter(['a'], stop.signal)
+  const kept = turns.enter(['a'])
+  stop.abort(new Error('too late'))
+  await expect(left).rejects.toThrow('too late')
+  await expect(turns.enter(['a'], stop.signal)).rejects.toThrow('too late')
+  end()
+  expect(await kept).toBeFunction()
+})
+
+test('a signal that aborts after a task got its turn does not remove another task', async () => {
+  const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
+  const endFirst = await turns.enter(['first'])
+  const stop = new AbortController()
+  const own = turns.enter(['a'], stop.signal)
+  const other = turns.enter(['a'])
+  endFirst()
+  stop.abort(new Error('too late'))
+  const end = await own
+  end()
+  expect(await other).toBeFunction()
+})

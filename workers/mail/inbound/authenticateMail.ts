@@ -32,6 +32,8 @@ const SIGNATURES_MAX = 10
  */
 const HASHED_MAX_BYTES = 16 * 1024 * 1024
 
+type Checks = { lookUp: LookUp; ownHost: string; authors: readonly string[]; signal: AbortSignal }
+
 /**
  * Loads the library mailauth only for the first mail from outside, because the library costs a process 14 MB and 0.1 s
  * of CPU.
@@ -41,12 +43,13 @@ const library = () => import('mailauth')
 /**
  * Authenticates the sender of a message by its envelope, its signatures and DNS.
  * @param authors are the addresses in the header field From, as a mail program shows them.
+ * @param signal ends the wait for DNS answers, as if no name server answered.
  * @returns verdicts on the sender of a message. A message is not refused if its authentication fails, because the rules
  * of the inbox and the reader of the message decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom, provider }: InboundMail,
-  { lookUp, ownHost, authors }: { lookUp: LookUp; ownHost: string; authors: readonly string[] },
+  { lookUp, ownHost, authors, signal }: Checks,
 ): Promise<CheckedSender> {
   if (remoteIp === null) return { authentication: INTERNAL, isAligned: true }
   const extent = authenticable(bytes)
@@ -63,7 +66,7 @@ export async function authenticateMail(
       // works only with A-labels.
       sender: addressKey(envelopeFrom),
       mta: ownHost,
-      resolver: withDeadline(lookUp, SIGNS_MS),
+      resolver: withDeadline(lookUp, SIGNS_MS, signal),
       trustReceived: false,
       disableDmarc: true,
       disableBimi: true,
@@ -75,7 +78,7 @@ export async function authenticateMail(
     const authentication: Authentication = {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
       dkim: dkimWord(dkim.results.map(({ status }) => signatureWord(status))),
-      dmarc: await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS)),
+      dmarc: await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS, signal)),
       arc: authenticationWord(arc === false ? undefined : arc?.status?.result),
       internal: false,
       ...(provider?.spf == null ? {} : { providerSpf: provider.spf }),
@@ -84,6 +87,44 @@ export async function authenticateMail(
   } catch {
     // If the library mailauth cannot read a message, no sender of the message counts as proven.
     return STRANGER
+  }
+}
+
+/** Limits how many keys of signatures and of ARC seals are looked up for the header of one mail. */
+const KEYS_MAX = 40
+
+/**
+ * Looks up all DNS records that authenticate a mail, with the header of the mail alone. The service can free the bytes
+ * of a large mail while the name servers of its sender delay their answers.
+ * @returns a look-up that holds the answers. Any other DNS record counts as a record of a silent name server.
+ */
+export async function findAnswers(mail: InboundMail, checks: Checks): Promise<LookUp> {
+  const asked = new Map<string, ReturnType<LookUp>>()
+  const answers = new Map<string, { records: Awaited<ReturnType<LookUp>> } | { error: unknown }>()
+  const keyOf = (name: string, type: string) => `${type} ${name.toLowerCase()}`
+  const lookUp: LookUp = (name, type) => {
+    const key = keyOf(name, type)
+    const known = asked.get(key)
+    if (known !== undefined) return known
+    const answer = checks.lookUp(name, type)
+    asked.set(key, answer)
+    answer.then(
+      (records) => answers.set(key, { records }),
+      (error: unknown) => answers.set(key, { error }),
+    )
+    return answer
+  }
+  // The library does not look up the key of a signature whose body is absent.
+  const resolver = withDeadline(lookUp, SIGNS_MS, checks.signal)
+  await Promise.allSettled([
+    authenticateMail(mail, { ...checks, lookUp }),
+    ...keyNames(mail.bytes, checks.authors).map((name) => resolver(name, 'TXT')),
+  ])
+  return async (name, type) => {
+    const answer = answers.get(keyOf(name, type))
+    if (answer === undefined) throw silence(name)
+    if ('error' in answer) throw answer.error
+    return answer.records
   }
 }
 
@@ -121,24 +162,28 @@ async function dmarcWord(
 }
 
 /**
- * Creates a DNS resolver with one deadline for all its queries. A DNS answer that arrives after this deadline is
- * ignored, as if the name server had not answered.
+ * Creates a DNS resolver with one deadline for all its queries. A DNS answer that arrives after this deadline, or after
+ * the signal, is ignored, as if the name server had not answered.
  */
-function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
+function withDeadline(lookUp: LookUp, totalMs: number, signal: AbortSignal): DNSResolver {
   const deadline = performance.now() + totalMs
   return async (name, type) => {
+    if (signal.aborted) throw silence(name)
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(
-      () => reject(Object.assign(new Error(`no answer in time: ${name}`), { code: 'ETIMEOUT' })),
-      Math.max(0, Math.min(ANSWER_MS, deadline - performance.now())),
-    )
+    const stop = () => reject(silence(name))
+    const timer = setTimeout(stop, Math.max(0, Math.min(ANSWER_MS, deadline - performance.now())))
+    signal.addEventListener('abort', stop, { once: true })
     try {
       return await Promise.race([lookUp(name, type) as ReturnType<DNSResolver>, late])
     } finally {
       clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
     }
   }
 }
+
+const silence = (name: string): Error =>
+  Object.assign(new Error(`no answer in time: ${name}`), { code: 'ETIMEOUT' })
 
 /**
  * Returns the verdict on one DKIM signature. If the message body was changed after signing, the verdict on the DKIM
@@ -156,8 +201,22 @@ function dkimWord(words: readonly (string | undefined)[]) {
   return authenticationWord(words.includes('pass') ? 'pass' : words[0])
 }
 
-/** Matches the signing domain of a DKIM signature without white space (RFC 6376 §3.5). */
+/** Match the signing domain and the selector of a DKIM signature without white space (RFC 6376 §3.5). */
 const SIGNING_DOMAIN = /[:;]d=([^;]{1,255})/i
+const SELECTOR = /[:;]s=([^;]{1,255})/i
+
+/** Returns the names of the DNS records with the keys of the signatures and of the ARC seals in a header. */
+function keyNames(header: Buffer, authors: readonly string[]): string[] {
+  if (authenticable(header) === 'no') return []
+  const kept = withSignatures(header, SIGNATURES_MAX, authors.map(domainOf)).toString('latin1')
+  const names = kept.split(/\r?\n(?!\s)/).flatMap((field) => {
+    if (!/^(?:dkim-signature|arc-seal|arc-message-signature)\s*:/i.test(field)) return []
+    const tags = field.replace(/\s/g, '')
+    const [domain, selector] = [SIGNING_DOMAIN, SELECTOR].map((tag) => tag.exec(tags)?.[1])
+    return domain && selector ? [`${selector}._domainkey.${domain}`] : []
+  })
+  return [...new Set(names)].slice(0, KEYS_MAX)
+}
 
 /**
  * Returns the part of a message that the library mailauth needs. Only `max` DKIM signatures stay in the message: first

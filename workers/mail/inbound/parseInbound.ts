@@ -15,13 +15,10 @@ import {
 import { addJob, type NewJob } from '../../../sql/queue/jobs.ts'
 import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
+import type { LookUp } from '../lookUp.ts'
+import { DnsTurns } from './dnsTurns.ts'
 import { LIGHT_BYTES } from './parseTurns.ts'
-import {
-  createReceiveMail,
-  type ParseOptions,
-  type ReceiveMail,
-  SlowDnsError,
-} from './receiveMail.ts'
+import { createReceiveMail, type ParseOptions, type ReceiveMail } from './receiveMail.ts'
 import { sharersOf } from './sharers.ts'
 
 /**
@@ -67,7 +64,14 @@ const PATIENCE_MS = 1_000
 
 type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }
 
-type Parts = { pool: Pool; blobs: Blobs; store: ReceiveMail; shares: Shares; costs: Costs }
+type Parts = {
+  pool: Pool
+  blobs: Blobs
+  store: ReceiveMail
+  shares: Shares
+  costs: Costs
+  dnsTurns: DnsTurns
+}
 
 /**
  * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the job slots (places for
@@ -77,12 +81,14 @@ type Parts = { pool: Pool; blobs: Blobs; store: ReceiveMail; shares: Shares; cos
  */
 export function createParseInbound(context: PoolContext, options: ParseOptions): Tasks {
   const { costs = new Costs() } = options
+  const dnsTurns = new DnsTurns(options.slots)
   const parts = {
     pool: context.pool,
     blobs: options.blobs,
     shares: new Shares(options.slots),
-    store: createReceiveMail(context, { ...options, costs }),
+    store: createReceiveMail(context, { ...options, costs }, dnsTurns),
     costs,
+    dnsTurns,
   }
   return { parse_inbound: createParseOne(parts), parse_batch: createParseBatch(context, parts) }
 }
@@ -100,20 +106,30 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
       const inMs = laterBy(priority, place.returnInMs)
       return await queue(pool, jobOf([inboundId], { inMs, priority, unsureSince }))
     }
-    let leaveLarge = () => {}
+    const size = sizeOf(found)
+    const isLarge = size > SMALL_BYTES
+    const receive = async (patienceMs: number, answers?: LookUp) => {
+      const turns = size > HUGE_BYTES ? huge : large
+      const leave = isLarge ? await turns.enter(found.projectId) : () => {}
+      try {
+        return await store.receive(found, {
+          rules: await readRules(pool, found.projectId, ['RECEIVE']),
+          isolated: attempt > ATTEMPTS_BEFORE_ISOLATION,
+          storeAnyway: attempt > ATTEMPTS_TO_STORE,
+          patienceMs,
+          answers,
+          unsureSince: unsureSince === undefined ? null : new Date(unsureSince),
+        })
+      } finally {
+        leave()
+      }
+    }
     try {
-      const size = sizeOf(found)
-      if (size > SMALL_BYTES)
-        leaveLarge = await (size > HUGE_BYTES ? huge : large).enter(found.projectId)
-      await store(found, {
-        rules: await readRules(pool, found.projectId, ['RECEIVE']),
-        isolated: attempt > ATTEMPTS_BEFORE_ISOLATION,
-        storeAnyway: attempt > ATTEMPTS_TO_STORE,
-        patienceMs: Number.POSITIVE_INFINITY,
-        unsureSince: unsureSince === undefined ? null : new Date(unsureSince),
-      })
+      // All inboxes share the few places for large mails. Therefore a large mail gives its place back before it waits
+      // for the name servers that a stranger has chosen.
+      const slow = await receive(isLarge ? PATIENCE_MS : Number.POSITIVE_INFINITY)
+      if (slow !== null) await receive(Number.POSITIVE_INFINITY, await store.answersOf(slow))
     } finally {
-      leaveLarge()
       place.leave()
     }
   }
@@ -125,7 +141,7 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
  */
 function createParseBatch(
   { log }: PoolContext,
-  { pool, store, shares, costs }: Parts,
+  { pool, store, shares, costs, dnsTurns }: Parts,
 ): Task<'parse_batch'> {
   return async ({ inboundIds }, { attempt }) => {
     const found = await findInboundMails(pool, inboundIds, LIGHT_BYTES)
@@ -135,15 +151,15 @@ function createParseBatch(
     const take = async (mail: InboundMail | LargeInboundMail, leave: () => void) => {
       try {
         const own = rules.get(mail.projectId) ?? []
-        await store(mail, {
+        const slow = await store.receive(mail, {
           ...{ rules: own, isolated, storeAnyway: false },
           ...{ patienceMs: PATIENCE_MS, unsureSince: null },
         })
+        const priority = dnsTurns.priorityOf(mail)
+        if (slow !== null) await queue(pool, jobOf([mail.id], { priority }))
       } catch (error) {
         if (isDatabaseUnavailable(error)) throw error
-        if (!(error instanceof SlowDnsError)) {
-          log.warn({ inboundId: mail.id, err: error }, 'a mail leaves its batch')
-        }
+        log.warn({ inboundId: mail.id, err: error }, 'a mail leaves its batch')
         await queue(pool, jobOf([mail.id]))
       } finally {
         leave()

@@ -1,6 +1,5 @@
 import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
 import { Costs } from '../../../shared/fair/costs.ts'
-import { FairTurns } from '../../../shared/fair/fairTurns.ts'
 import { domainOf } from '../../../shared/mail/address.ts'
 import type { BounceKeys } from '../../../shared/mail/compose/bounceAddress.ts'
 import { admit, isRefused, type Rule } from '../../../shared/mail/emailRules.ts'
@@ -33,19 +32,12 @@ import { keepAttachments } from '../../../sql/mail/messages/attachments.ts'
 import { ChildError } from '../../process/child.ts'
 import type { PoolContext } from '../../queue/task.ts'
 import type { LookUp } from '../lookUp.ts'
-import { authenticateMail } from './authenticateMail.ts'
+import { authenticateMail, findAnswers } from './authenticateMail.ts'
+import { type DnsTurns, SlowDnsError } from './dnsTurns.ts'
 import { createMailParser, type MailParser } from './mailParser.ts'
 import { createParseTurns, type ParseTurn, type ParseTurns } from './parseTurns.ts'
-import { networkOf, sharersOf } from './sharers.ts'
+import { sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
-
-/**
- * The following constants limit how many mails wait for DNS answers at once. WAITING_PER_NETWORK is the maximum number
- * of waiting mails from one sending network. WAITING_PART is the fraction of the job slots (places for running jobs)
- * that all waiting mails together may occupy.
- */
-const WAITING_PER_NETWORK = 8
-const WAITING_PART = 3 / 4
 
 export type ParseOptions = {
   mailDomain: string
@@ -63,17 +55,19 @@ export type ParseOptions = {
   costs?: Costs
 }
 
+/**
+ * Limits the bytes of a header that the service keeps while it waits for DNS answers. The checks of a sender refuse a
+ * longer header, so that they never wait for it.
+ */
+const HEADER_MAX_BYTES = 512 * 1024
+
 type Parser = PoolContext &
   ParseOptions & {
     stores: ReturnType<typeof createStoreBatcher>
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
     turns: ParseTurns
-    /**
-     * Limits how many mails wait for DNS answers at once. The sending networks share the places for mails that wait for
-     * DNS answers.
-     */
-    dnsTurns: FairTurns
+    dnsTurns: DnsTurns
   }
 
 /** Holds the settings for receiving one inbound mail. */
@@ -89,24 +83,32 @@ type Care = {
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
+  /** Holds the DNS answers that the service has already waited for. */
+  answers?: LookUp | undefined
   /** Holds the time of the first check of the sender for which DNS gave no answer, or `null` before such a check. */
   unsureSince: Date | null
 }
 
-/**
- * Reports that DNS did not answer within the time limit of the caller. A DNS answer that arrives after the time limit
- * is still cached.
- */
-export class SlowDnsError extends Error {}
+/** Describes the sender of a mail whose name servers answer slowly. The mail has only the bytes of its header. */
+export type SlowSender = { mail: InboundMail; authors: readonly string[] }
 
-/**
- * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
- * be parsed is stored as raw bytes, with a label. The service reads the bytes of a large mail only when the parser is
- * free for it, so that many waiting mails take no memory and no connections.
- */
-export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
+export type ReceiveMail = {
+  /**
+   * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
+   * be parsed is stored as raw bytes, with a label. The service reads the bytes of a large mail only when the parser is
+   * free for it, so that many waiting mails take no memory and no connections.
+   * @returns the sender of the mail if DNS did not answer within the time limit. The mail then stays in the queue.
+   */
+  receive(found: InboundMail | LargeInboundMail, care: Care): Promise<SlowSender | null>
+  /** Waits for the DNS answers that authenticate a slow sender. */
+  answersOf(sender: SlowSender): Promise<LookUp>
+}
 
-export function createReceiveMail(context: PoolContext, options: ParseOptions): ReceiveMail {
+export function createReceiveMail(
+  context: PoolContext,
+  options: ParseOptions,
+  dnsTurns: DnsTurns,
+): ReceiveMail {
   const { costs = new Costs() } = options
   const parser: Parser = {
     ...context,
@@ -115,24 +117,29 @@ export function createReceiveMail(context: PoolContext, options: ParseOptions): 
     verifiedDomains: createDomainBatcher(context.pool),
     parser: createMailParser(options.mailDomain, costs),
     turns: createParseTurns(costs),
-    dnsTurns: new FairTurns({
-      total: Math.ceil(options.slots * WAITING_PART),
-      perSharer: WAITING_PER_NETWORK,
-    }),
+    dnsTurns,
   }
-  return async (found, care) => {
-    const size = 'bytes' in found ? found.bytes.length : found.size
-    const turn = await parser.turns.enter(sharersOf(found), size)
-    try {
-      const inbound =
-        'bytes' in found ? found : await findInboundMail(parser.pool, parser.blobs, found.id, size)
-      if (inbound === null || !('bytes' in inbound)) return
-      await traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, () =>
-        readAndStore(inbound, parser, { ...care, turn }),
-      )
-    } finally {
-      turn.end()
-    }
+  return {
+    async receive(found, care) {
+      const size = 'bytes' in found ? found.bytes.length : found.size
+      const turn = await parser.turns.enter(sharersOf(found), size)
+      try {
+        const inbound =
+          'bytes' in found
+            ? found
+            : await findInboundMail(parser.pool, parser.blobs, found.id, size)
+        if (inbound === null || !('bytes' in inbound)) return null
+        return await traced('parse mail', { kind: 'consumer', parent: inbound.traceparent }, () =>
+          readAndStore(inbound, parser, { ...care, turn }),
+        )
+      } finally {
+        turn.end()
+      }
+    },
+    answersOf: ({ mail, authors }) =>
+      dnsTurns.run(mail, Number.POSITIVE_INFINITY, (signal) =>
+        findAnswers(mail, { ...options, ownHost: options.mailDomain, authors, signal }),
+      ),
   }
 }
 
@@ -162,8 +169,16 @@ async function readAndStore(
     parser,
     dnsTurns,
   }: Parser,
-  { rules, isolated, storeAnyway, patienceMs, unsureSince, turn }: Care & { turn: ParseTurn },
-): Promise<void> {
+  {
+    rules,
+    isolated,
+    storeAnyway,
+    patienceMs,
+    answers = lookUp,
+    unsureSince,
+    turn,
+  }: Care & { turn: ParseTurn },
+): Promise<SlowSender | null> {
   const inboundId = inbound.id
   let parsed: IndexedMail
   try {
@@ -180,17 +195,19 @@ async function readAndStore(
   const senders = { envelopeFrom: inbound.envelopeFrom, from: mail.from }
   if (mail.bounce !== null) mail.bounce.proof = await findReturnedCopy(pool, bounceKeys, inbound)
   const isProvenBounce = mail.bounce !== null && mail.bounce.proof !== null
-  if (isRefused(rules, senders, { isProvenBounce })) return discardInboundMail(pool, inboundId)
-  const sender = await inTime(
-    patienceMs,
-    dnsTurns
-      .enter(networkOf(inbound))
-      .then((leaveDns) =>
-        authenticateMail(inbound, { lookUp, ownHost: mailDomain, authors: mail.from }).finally(
-          leaveDns,
-        ),
-      ),
-  )
+  const discard = async () => {
+    await discardInboundMail(pool, inboundId)
+    return null
+  }
+  if (isRefused(rules, senders, { isProvenBounce })) return await discard()
+  const checks = { lookUp: answers, ownHost: mailDomain, authors: mail.from }
+  const sender = await dnsTurns
+    .run(inbound, patienceMs, (signal) => authenticateMail(inbound, { ...checks, signal }))
+    .catch((error: unknown) => {
+      if (error instanceof SlowDnsError) return null
+      throw error
+    })
+  if (sender === null) return { mail: headerOf(inbound), authors: mail.from }
   turn.end()
   const { authentication, isAligned } = sender
   const admission = admit(rules, senders, {
@@ -199,8 +216,8 @@ async function readAndStore(
     isUnsure: isUnsure(authentication),
   })
   const waits = { id: inboundId, unsureSince: unsureSince ?? new Date() }
-  if (admission === 'later' && (await parseAgainLater(pool, waits))) return
-  if (admission === 'discard' || admission === 'later') return discardInboundMail(pool, inboundId)
+  if (admission === 'later' && (await parseAgainLater(pool, waits))) return null
+  if (admission === 'discard' || admission === 'later') return await discard()
   if (admission === 'reduce') {
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
   }
@@ -227,6 +244,14 @@ async function readAndStore(
     return store(unparsed(inbound, mailDomain))
   })
   log.debug({ inboundId, outcome }, 'inbound mail ended')
+  return null
+}
+
+/** Returns a mail with a copy of its header alone, so that the memory of its other bytes becomes free. */
+function headerOf(mail: InboundMail): InboundMail {
+  const end = /\r?\n\r?\n/.exec(mail.bytes.toString('latin1', 0, HEADER_MAX_BYTES))
+  const length = end === null ? HEADER_MAX_BYTES : end.index + end[0].length
+  return { ...mail, bytes: Buffer.from(mail.bytes.subarray(0, length)) }
 }
 
 /**
@@ -259,16 +284,4 @@ function reduced(
   const { bounce } = mail
   if (bounce === null || bounce.proof === null) return mail
   return reduceBounce(mail, { bounce, proof: bounce.proof }, place)
-}
-
-/** Waits for DNS work within a time limit. @throws {SlowDnsError} if the DNS work exceeds the time limit. */
-async function inTime<Result>(patienceMs: number, work: Promise<Result>): Promise<Result> {
-  if (patienceMs === Number.POSITIVE_INFINITY) return work
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new SlowDnsError('the DNS is slow')), patienceMs)
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { sealMessage } from 'mailauth'
 import { dkimSign } from 'mailauth/lib/dkim/sign'
-import { authenticateMail } from '../../../../workers/mail/inbound/authenticateMail.ts'
+import type { InboundMail } from '../../../../sql/mail/inbound/inboundMails.ts'
+import { authenticateMail, findAnswers } from '../../../../workers/mail/inbound/authenticateMail.ts'
 import { fakeDns, type Zone as MailZone } from '../../../support/mail/fakeDns.ts'
 import { dnsError, fakeLookUp, type Zone } from '../../../support/mail/fakeLookUp.ts'
 import { addVerifiedDomain } from '../../../support/mail/ownDomain.ts'
@@ -297,37 +298,41 @@ test('if the envelope has no sender, SPF checks the HELO name and not the From h
   }
 })
 
+const CHECKS = {
+  ownHost: 'mail.test',
+  authors: ['ada@honest.test'],
+  signal: new AbortController().signal,
+}
+
+const inboundOf = (message: string): InboundMail => ({
+  id: '1',
+  projectId: 'p',
+  traceparent: null,
+  provider: null,
+  inboxAddress: agent.address,
+  rawId: '1',
+  receivedAt: new Date(),
+  bytes: Buffer.from(message, 'latin1'),
+  envelopeFrom: 'ada@honest.test',
+  envelopeTo: agent.address,
+  remoteIp: '127.0.0.1',
+  helo: 'client.test',
+})
+
 /**
  * Returns the result of the SPF, DKIM and DMARC checks, and lists the DKIM keys and DMARC policies that were looked up.
  */
 async function authenticated(message: string, lookUp = answering) {
   const keys: string[] = []
   const policies: string[] = []
-  const { authentication, isAligned } = await authenticateMail(
-    {
-      id: '1',
-      projectId: 'p',
-      traceparent: null,
-      provider: null,
-      inboxAddress: agent.address,
-      rawId: '1',
-      receivedAt: new Date(),
-      bytes: Buffer.from(message, 'latin1'),
-      envelopeFrom: 'ada@honest.test',
-      envelopeTo: agent.address,
-      remoteIp: '127.0.0.1',
-      helo: 'client.test',
+  const { authentication, isAligned } = await authenticateMail(inboundOf(message), {
+    ...CHECKS,
+    lookUp(name, type) {
+      if (name.includes('_domainkey.')) keys.push(name)
+      if (name.startsWith('_dmarc.')) policies.push(name)
+      return lookUp(name, type)
     },
-    {
-      lookUp(name, type) {
-        if (name.includes('_domainkey.')) keys.push(name)
-        if (name.startsWith('_dmarc.')) policies.push(name)
-        return lookUp(name, type)
-      },
-      ownHost: 'mail.test',
-      authors: ['ada@honest.test'],
-    },
-  )
+  })
   return { ...authentication, isAligned, keys, policies }
 }
 
@@ -388,6 +393,35 @@ async function forwarded(message: string): Promise<string> {
   const chain = await sealMessage(message, { ...seal, authResults, cv: 'none', i: 1 } as never)
   return chain + message
 }
+
+test('the header of a signed mail is enough to find all DNS answers that the whole mail needs', async () => {
+  const whole = await signed(write('ada@honest.test', '', 'word '.repeat(1_000)))
+  const header = whole.slice(0, whole.indexOf('\r\n\r\n') + 4)
+  const asked: string[] = []
+  const answers = await findAnswers(inboundOf(header), {
+    ...CHECKS,
+    async lookUp(name, type) {
+      asked.push(`${name} ${type}`)
+      return await answering(name, type)
+    },
+  })
+  expect(new Set(asked).size).toBe(asked.length)
+  expect(await authenticated(whole, answers)).toMatchObject({
+    spf: 'pass',
+    dkim: 'pass',
+    dmarc: 'pass',
+  })
+})
+
+test('a DNS record that the header of a mail did not ask for counts as unanswered at once', async () => {
+  const answers = await findAnswers(inboundOf(write('ada@honest.test')), {
+    ...CHECKS,
+    lookUp: answering,
+  })
+  await expect(answers('other.test', 'TXT')).rejects.toMatchObject({ code: 'ETIMEOUT' })
+  const unsigned = await authenticated(await signed(write('ada@honest.test')), answers)
+  expect(unsigned).toMatchObject({ spf: 'pass', dkim: 'temperror' })
+})
 
 test('the ARC chain of a mail is checked, unless hashing the body would cost too much', async () => {
   expect((await authenticated(await forwarded(write('ada@honest.test')))).arc).toBe('pass')
