@@ -68,7 +68,12 @@ export async function decideHeld(
     const held = await lockUnsent(db, known.projectId, known.subject)
     const approval = await findApproval(db, id, { lock: true })
     if (approval === null) return null
-    if (held === null || approval.state !== 'waiting') return { kind: 'before', approval }
+    if (approval.state !== 'waiting') return { kind: 'before', approval }
+    if (held === null) {
+      // Versions before this check could lose a held mail whose approval request then waited for ever.
+      const withdrawn = await endApproval(db, id, { state: 'withdrawn', by: DELETED })
+      return { kind: 'before', approval: withdrawn }
+    }
     const about = { approval, messageRow: held.messageRow }
     if (decision.state === 'expired' || approval.isLate) {
       if (!approval.isLate) return { kind: 'before', approval }
@@ -229,10 +234,13 @@ export async function withdrawHeld(
   return 'cancelled'
 }
 
+/** Stands in place of a person as the decider of an approval request whose held mail was deleted. */
+const DELETED = 'deleted'
+
 /** Withdraws the approval requests of deleted messages. */
 export async function withdrawDeleted(db: Queryable, rows: readonly string[]): Promise<void> {
   await db.query(
-    `update approvals a set state = 'withdrawn', decided_by = 'deleted', decided_at = clock_timestamp()
+    `update approvals a set state = 'withdrawn', decided_by = '${DELETED}', decided_at = clock_timestamp()
      from messages m where m.row = any ($1::bigint[]) and m.delivery_status = 'held'
        and a.project_id = m.project_id and a.kind = 'mail' and a.subject = m.message_id and a.state = 'waiting'`,
     [rows],

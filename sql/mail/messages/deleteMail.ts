@@ -40,6 +40,17 @@ export async function deleteThread(
   projectId: string,
   threadId: string,
 ): Promise<boolean> {
+  let wasFound = false
+  // A reply can join the thread until the deletion has locked the thread. The next round deletes such a reply.
+  while (await deleteSeen(pool, projectId, threadId)) wasFound = true
+  return wasFound
+}
+
+/**
+ * Deletes those messages of a thread that were stored before the function locked the thread. The function also deletes
+ * the thread if no message is left. @returns false if the project has no such thread.
+ */
+async function deleteSeen(pool: Pool, projectId: string, threadId: string): Promise<boolean> {
   return transaction(pool, async (db) => {
     await lockInbox(db, projectId)
     const { rows } = await db.query<{ row: string; messages: string[] }>(
@@ -48,8 +59,9 @@ export async function deleteThread(
       [projectId, threadId],
     )
     if (rows[0] === undefined) return false
-    const freed = await deleteRows(db, projectId, rows[0].messages)
-    await db.query('delete from threads where row = $1', [rows[0].row])
+    const { row, messages } = rows[0]
+    const freed = await deleteRows(db, projectId, messages)
+    await shrinkThreads(db, messages.length > 0 ? messages.map(() => row) : [row])
     await giveBack(db, projectId, freed)
     return true
   })

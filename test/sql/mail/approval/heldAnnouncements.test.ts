@@ -10,6 +10,7 @@ import {
   recordNotified,
   requeueLostApprovals,
 } from '../../../../sql/mail/approval/heldAnnouncements.ts'
+import { decideHeld } from '../../../../sql/mail/approval/heldMails.ts'
 import { cancelMail } from '../../../../sql/mail/outbound/cancelMail.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { eventsOf, newSent } from '../../../support/mail/mailRows.ts'
@@ -191,4 +192,15 @@ test('an approval request gets its jobs with the mail, and lost or failed jobs a
     [keys],
   )
   expect(rows.map(({ key }) => key)).toEqual([keys[1]])
+})
+
+test('an approval request whose held mail has disappeared ends at its expiry', async () => {
+  const { id, projectId, subject } = await hold()
+  await pool.query('delete from messages where project_id = $1 and message_id = $2', [
+    projectId,
+    subject,
+  ])
+  const decision = { state: 'expired' } as const
+  await decideHeld(pool, actorOf(projectId), { id, decision })
+  expect(await findApproval(pool, id)).toMatchObject({ state: 'withdrawn', decidedBy: 'deleted' })
 })

@@ -194,3 +194,65 @@ test('the deletion of a message and a reply in the same thread do not deadlock',
   expect(results).toEqual([[expect.objectContaining({ kind: 'accepted' })], true])
   expect((await threadOf(threadRow)).message_count).toBe(2)
 })
+
+/** Reads what a reply to the message of row `first` has left besides its own message. */
+async function traceOf(projectId: string, messageId: string, first: string) {
+  const message = await messageOf(pool, projectId, messageId)
+  const { rows } = await pool.query(
+    `select (select used from send_quotas where project_id = $1) as used,
+       (select state from approvals where project_id = $1 and subject = $2) as approval,
+       (select count(*)::int from graphile_worker.jobs
+        where key like 'send_mail:%' and substr(key, 11)::bigint > $3) as jobs`,
+    [projectId, messageId, first],
+  )
+  return { isStored: message !== undefined, ...rows[0] }
+}
+
+const WAITING = [
+  ['held', { held: true }, 'withdrawn'],
+  ['scheduled', { sendAt: new Date(Date.now() + 3_600_000) }, null],
+] as const
+
+test.each(WAITING)(
+  'a %s reply that is stored during the deletion of its thread is deleted like every other message',
+  async (_, changes, approval) => {
+    const projectId = await newProject(pool)
+    await acceptIntents(pool, [newIntent(projectId)], 100)
+    const { row, threadRow } = await newSent(pool, { projectId })
+    const reply = newIntent(projectId, { threadRow, ...changes })
+    const { id } = await threadOf(threadRow)
+    const results = await whileHeld<unknown>(
+      pool,
+      'select from threads where row = $1 for update',
+      [threadRow],
+      () => [
+        acceptIntents(pool, [reply], 100),
+        blocked(pool, 1).then(() => deleteThread(pool, projectId, id)),
+      ],
+    )
+    expect(results).toEqual([[expect.objectContaining({ kind: 'accepted' })], true])
+    expect(await threadOf(threadRow)).toBeUndefined()
+    const trace = await traceOf(projectId, reply.messageId, row)
+    expect(trace).toEqual({ isStored: false, used: 1, approval, jobs: 0 })
+  },
+)
+
+test('a reply that waits for the deletion of its thread finds no thread', async () => {
+  const projectId = await newProject(pool)
+  await acceptIntents(pool, [newIntent(projectId)], 100)
+  const { row, threadRow } = await newSent(pool, { projectId })
+  const reply = newIntent(projectId, { threadRow, held: true })
+  const { id } = await threadOf(threadRow)
+  const results = await whileHeld<unknown>(
+    pool,
+    'select from threads where row = $1 for update',
+    [threadRow],
+    () => [
+      deleteThread(pool, projectId, id),
+      blocked(pool, 1).then(() => acceptIntents(pool, [reply], 100)),
+    ],
+  )
+  expect(results).toEqual([true, [{ kind: 'no thread' }]])
+  const trace = await traceOf(projectId, reply.messageId, row)
+  expect(trace).toEqual({ isStored: false, used: 1, approval: null, jobs: 0 })
+})
