@@ -1,6 +1,18 @@
 import type { Costs } from './costs.ts'
 
-type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
+/** Describes a waiting task. Only a task in a place can be sent away, before it begins. */
+type WaitingTask = { begin: () => void; sendAway?: () => void }
+type Waiting = { sharers: readonly string[]; tasks: WaitingTask[] }
+
+type Limits = {
+  /**
+   * Limits how many tasks of one sharer run at once. The first number holds for the first sharer of a task, such as the
+   * inbox, and so on. A sharer without a number has no limit of its own.
+   */
+  perSharer?: readonly number[]
+  /** Limits how many tasks of {@link CostTurns.runInPlace} wait. */
+  placesMax?: number
+}
 
 /**
  * Runs only a limited number of tasks at the same time. The next task to run belongs to the sharers (such as inboxes
@@ -10,7 +22,7 @@ type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
-  readonly #most: readonly number[]
+  readonly #limits: Required<Limits>
   /** Counts the running tasks of each sharer that has a limit of its own. */
   readonly #running = new Map<string, number>()
   /**
@@ -19,17 +31,13 @@ export class CostTurns {
    */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
+  #placed = 0
 
-  /**
-   * Sets the limits on tasks.
-   * @param total limits how many tasks run at once.
-   * @param most limits how many tasks of one sharer run at once. Its first number holds for the first sharer of a task,
-   * such as the inbox, and so on. A sharer without a number has no limit.
-   */
-  constructor(costs: Costs, total: number, most: readonly number[] = []) {
+  /** @param total limits how many tasks run at once. */
+  constructor(costs: Costs, total: number, limits: Limits = {}) {
     this.#costs = costs
     this.#total = total
-    this.#most = most
+    this.#limits = { perSharer: [], placesMax: Number.POSITIVE_INFINITY, ...limits }
   }
 
   /**
@@ -42,7 +50,11 @@ export class CostTurns {
   async enter(sharers: readonly string[], signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted()
     if (this.#mayRun(sharers)) this.#count(sharers, 1)
-    else await this.#wait(sharers, signal)
+    else await this.#waitUntil(sharers, signal)
+    return this.#turn(sharers)
+  }
+
+  #turn(sharers: readonly string[]): () => void {
     let isOver = false
     return () => {
       if (isOver) return
@@ -57,7 +69,27 @@ export class CostTurns {
    * inboxes).
    */
   async run<Result>(sharers: readonly string[], work: () => Promise<Result>): Promise<Result> {
-    const end = await this.enter(sharers)
+    return await this.#work(await this.enter(sharers), sharers, work)
+  }
+
+  /**
+   * Runs the task like {@link run}, but waits only in one of the places. If no place is free, the task takes the place
+   * of the waiting task with the highest cost, if this cost is higher than its own. Without such an exchange, the
+   * sharers that come back first would keep all places.
+   * @returns false if the task was sent away before it began. The caller tries again later.
+   */
+  async runInPlace(sharers: readonly string[], work: () => Promise<void>): Promise<boolean> {
+    if (this.#mayRun(sharers)) this.#count(sharers, 1)
+    else if (!(await this.#waitInPlace(sharers))) return false
+    await this.#work(this.#turn(sharers), sharers, work)
+    return true
+  }
+
+  async #work<Result>(
+    end: () => void,
+    sharers: readonly string[],
+    work: () => Promise<Result>,
+  ): Promise<Result> {
     const startMs = performance.now()
     try {
       return await work()
@@ -69,29 +101,27 @@ export class CostTurns {
 
   #mayRun(sharers: readonly string[]): boolean {
     if (this.#taken >= this.#total) return false
-    return this.#most.every((most, n) => (this.#running.get(sharers[n] ?? '') ?? 0) < most)
+    return this.#limits.perSharer.every((most, n) => (this.#running.get(sharers[n]!) ?? 0) < most)
   }
 
   #count(sharers: readonly string[], change: 1 | -1): void {
     this.#taken += change
-    for (const sharer of sharers.slice(0, this.#most.length)) {
+    for (const sharer of sharers.slice(0, this.#limits.perSharer.length)) {
       const running = (this.#running.get(sharer) ?? 0) + change
       if (running > 0) this.#running.set(sharer, running)
       else this.#running.delete(sharer)
     }
   }
 
-  async #wait(sharers: readonly string[], signal: AbortSignal | undefined): Promise<void> {
+  async #waitUntil(sharers: readonly string[], signal: AbortSignal | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const key = JSON.stringify(sharers)
-    const waiting = this.#waiting.get(key) ?? { sharers, enter: [] }
-    waiting.enter.push(resolve)
-    this.#waiting.set(key, waiting)
+    const task = { begin: resolve }
+    const [key, waiting] = this.#wait(sharers, task)
     const leave = () => {
-      const at = waiting.enter.indexOf(resolve)
+      const at = waiting.tasks.indexOf(task)
+      // The task may have got its turn in the same moment.
       if (at === -1) return
-      waiting.enter.splice(at, 1)
-      if (waiting.enter.length === 0) this.#waiting.delete(key)
+      this.#take(key, waiting, at)
       reject(signal!.reason)
     }
     signal?.addEventListener('abort', leave, { once: true })
@@ -100,6 +130,54 @@ export class CostTurns {
     } finally {
       signal?.removeEventListener('abort', leave)
     }
+  }
+
+  /** @returns false if the task is sent away. */
+  async #waitInPlace(sharers: readonly string[]): Promise<boolean> {
+    const isFull = this.#placed >= this.#limits.placesMax
+    if (isFull && !this.#sendAwayAbove(this.#costs.of(sharers))) return false
+    this.#placed++
+    return await new Promise<boolean>((resolve) => {
+      const end = (isIn: boolean) => {
+        this.#placed--
+        resolve(isIn)
+      }
+      this.#wait(sharers, { begin: () => end(true), sendAway: () => end(false) })
+    })
+  }
+
+  #wait(sharers: readonly string[], task: WaitingTask): [key: string, Waiting] {
+    const key = JSON.stringify(sharers)
+    const waiting = this.#waiting.get(key) ?? { sharers, tasks: [] }
+    this.#waiting.set(key, waiting)
+    waiting.tasks.push(task)
+    return [key, waiting]
+  }
+
+  /**
+   * Sends away the task in a place whose sharers have the highest cost. @returns false if no task in a place costs more
+   * than `ms`.
+   */
+  #sendAwayAbove(ms: number): boolean {
+    let heaviest: [string, Waiting, number] | undefined
+    let most = ms
+    for (const [key, waiting] of this.#waiting) {
+      const at = waiting.tasks.findLastIndex(({ sendAway }) => sendAway !== undefined)
+      const cost = at < 0 ? 0 : this.#costs.of(waiting.sharers)
+      if (cost <= most) continue
+      most = cost
+      heaviest = [key, waiting, at]
+    }
+    if (heaviest === undefined) return false
+    this.#take(...heaviest).sendAway!()
+    return true
+  }
+
+  /** Removes a task from the waiting tasks. */
+  #take(key: string, { tasks }: Waiting, at: number): WaitingTask {
+    const [task] = tasks.splice(at, 1)
+    if (tasks.length === 0) this.#waiting.delete(key)
+    return task!
   }
 
   /**
@@ -117,11 +195,8 @@ export class CostTurns {
       lightest = one
     }
     if (lightest === undefined) return false
-    const [key, { sharers, enter }] = lightest
-    const resolve = enter.shift()!
-    if (enter.length === 0) this.#waiting.delete(key)
-    this.#count(sharers, 1)
-    resolve()
+    this.#count(lightest[1].sharers, 1)
+    this.#take(...lightest, 0).begin()
     return true
   }
 }

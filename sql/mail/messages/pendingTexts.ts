@@ -4,6 +4,7 @@ import type { StoredContent } from '../../blobs/blobs.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { binaryArray } from '../../packedBytes.ts'
 import { hasNoJob } from '../../queue/jobs.ts'
+import type { InboundMail } from '../inbound/inboundMails.ts'
 import { queueReading } from './attachmentTexts.ts'
 
 /**
@@ -30,6 +31,9 @@ const IS_ON_ITS_WAY = `(m.delivery_status is null
  * begins at the scheduled time, because the service sends the mail at about that time.
  */
 const SCHEDULED_SECONDS = 1
+
+/** Holds the SQL condition for attachments that no run of the reading job has taken. */
+const IS_FREE = `(claimed_at is null or claimed_at < clock_timestamp() - interval '${CLAIM_SECONDS} seconds')`
 
 /**
  * Describes an attachment that waits for the reading of its text. The field `tries` counts the runs of the reading job
@@ -66,7 +70,7 @@ export async function takePendingText(
           select message_row, attachment_id from attachment_texts
           where project_id = $1 and state = 'pending'
             and exists (select from messages m where m.row = message_row and ${IS_ON_ITS_WAY})
-            and (claimed_at is null or claim = $2 or claimed_at < clock_timestamp() - interval '${CLAIM_SECONDS} seconds')
+            and (${IS_FREE} or claim = $2)
           order by claim = $2 desc nulls last, message_row limit 1 for update skip locked
         ) first
         where (x.message_row, x.attachment_id) = (first.message_row, first.attachment_id)
@@ -86,6 +90,28 @@ export async function takePendingText(
   if (row === undefined) return null
   const { bytes, blob, ...pending } = row
   return { ...pending, stored: { bytes: bytes ?? Buffer.alloc(0), blob } }
+}
+
+/**
+ * Returns the mail host or the mail provider that sent the attachment which {@link takePendingText} would take now.
+ * Both are null if an inbox of this service sent the attachment, or if no attachment is free.
+ */
+export async function findNextSender(
+  db: Queryable,
+  projectId: string,
+): Promise<Pick<InboundMail, 'remoteIp' | 'provider'>> {
+  const { rows } = await db.query<Pick<InboundMail, 'remoteIp' | 'provider'>>({
+    name: 'find-next-sender',
+    text: `
+      select i.remote_ip as "remoteIp", i.provider from (
+        select message_row from attachment_texts
+        where project_id = $1 and state = 'pending' and ${IS_FREE}
+          and exists (select from messages m where m.row = message_row and ${IS_ON_ITS_WAY})
+        order by message_row limit 1) x
+      join inbound_mails i on i.message_row = x.message_row order by i.id limit 1`,
+    values: [projectId],
+  })
+  return rows[0] ?? { remoteIp: null, provider: null }
 }
 
 /**

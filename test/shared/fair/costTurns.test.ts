@@ -59,7 +59,7 @@ test('a turn that is given back twice lets only one further task run', async () 
 })
 
 test('a sharer holds at most as many turns as its place in the list of sharers allows', async () => {
-  const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 10, [1, 2])
+  const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 10, { perSharer: [1, 2] })
   const started: string[] = []
   const ends: (() => void)[] = []
   const tasks = [
@@ -106,4 +106,58 @@ test('a signal that aborts after a task got its turn does not remove another tas
   const end = await own
   end()
   expect(await other).toBeFunction()
+})
+
+/**
+ * Lets tasks ask for one of two places while a first task runs.
+ * @returns the tasks that ran, in their order, and the tasks that were sent away.
+ */
+async function inPlaces(costs: Costs, names: readonly string[]) {
+  const turns = new CostTurns(costs, 1, { placesMax: 2 })
+  const ran: string[] = []
+  const sentAway: string[] = []
+  const endFirst = await turns.enter(['first'])
+  const tasks = names.map(async (name) => {
+    const hadTurn = await turns.runInPlace([name], async () => void ran.push(name))
+    if (!hadTurn) sentAway.push(name)
+  })
+  endFirst()
+  await Promise.all(tasks)
+  return { ran, sentAway }
+}
+
+test('if no place is free, a task takes the place of the waiting task with the highest cost', async () => {
+  const costs = new Costs({ nowMs: () => 0 })
+  costs.charge(['dear'], 500)
+  costs.charge(['middling'], 50)
+  expect(await inPlaces(costs, ['middling', 'dear', 'cheap'])).toEqual({
+    ran: ['cheap', 'middling'],
+    sentAway: ['dear'],
+  })
+})
+
+test('if no place is free and no waiting task costs more, the new task is sent away', async () => {
+  const costs = new Costs({ nowMs: () => 0 })
+  for (const name of ['a', 'b', 'c']) costs.charge([name], 50)
+  expect(await inPlaces(costs, ['a', 'b', 'c', 'a'])).toEqual({
+    ran: ['a', 'b'],
+    sentAway: ['c', 'a'],
+  })
+})
+
+test('a task without a place neither takes a place nor is sent away', async () => {
+  const costs = new Costs({ nowMs: () => 0 })
+  costs.charge(['dear'], 500)
+  const turns = new CostTurns(costs, 1, { placesMax: 1 })
+  const endFirst = await turns.enter(['first'])
+  const ran: string[] = []
+  const note = (name: string) => async () => void ran.push(name)
+  const tasks = [
+    turns.run(['dear'], note('dear')),
+    turns.runInPlace(['a'], note('a')),
+    turns.runInPlace(['b'], note('b')),
+  ]
+  endFirst()
+  expect(await Promise.all(tasks)).toEqual([undefined, true, false])
+  expect(ran).toEqual(['a', 'dear'])
 })

@@ -35,8 +35,8 @@ export class DnsTurns {
 
   /** @param slots is the number of mails that the pool parses at the same time. */
   constructor(slots: number) {
-    const most = [WAITING_PER_INBOX, WAITING_PER_NETWORK]
-    this.#turns = new CostTurns(this.#costs, Math.ceil(slots * WAITING_PART), most)
+    const perSharer = [WAITING_PER_INBOX, WAITING_PER_NETWORK]
+    this.#turns = new CostTurns(this.#costs, Math.ceil(slots * WAITING_PART), { perSharer })
   }
 
   /** Returns the priority of a job that waits for DNS answers again. Jobs with priority 0 run first. */

@@ -15,6 +15,7 @@ import {
   type TextOutcome,
 } from '../../../sql/mail/messages/attachmentTexts.ts'
 import {
+  findNextSender,
   findSearched,
   nextTextAt,
   type PendingText,
@@ -28,6 +29,7 @@ import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import { createCalendarChildren } from './calendarChildren.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
+import { sharersOf } from './sharers.ts'
 
 /**
  * Limits the time and memory for reading one attachment. Extracting the text of a report with 300 pages takes five
@@ -40,11 +42,13 @@ const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1
  */
 const TRIES_MAX = 3
 /**
- * Limits how many projects wait until they may read attachments. The jobs of these projects occupy slots (places for
- * running jobs) of the worker pool, and new mail needs those slots.
+ * Limits how many jobs wait until they may read an attachment. These jobs occupy slots (places for running jobs) of the
+ * worker pool, and new mail needs those slots. Above the limit, the job with the highest cost comes back later.
  */
-const IN_HAND_MAX = 16
+const WAITING_MAX = 15
 const RETURN_MS = 1_000
+/** Sets the least time between two jobs that come back, because thousands of projects may wait. */
+const RETURN_GAP_MS = 50
 
 /**
  * Holds the settings for reading attachments. The setting `textLimits` applies to a project that has no limits of its
@@ -56,22 +60,22 @@ const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
  * Reads the attachments of a project. Each run reads one attachment in a child process. The attachments of the project
- * that has caused the least cost are read first. The worker reads only one attachment at a time, so that it can parse
- * mail at the same time.
+ * and the sending network that have caused the least cost are read first. The worker reads only one attachment at a
+ * time, so that it can parse mail at the same time.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,
   { blobs, textLimits = NO_LIMITS, limits = LIMITS }: ReadingOptions,
 ): Task<'read_attachments'> {
   const costs = new Costs()
-  const turns = new CostTurns(costs, 1)
+  const turns = new CostTurns(costs, 1, { placesMax: WAITING_MAX })
   const children = createChildren<DocumentRequest, DocumentAnswer>({
     file: join(import.meta.dir, 'documentMain.ts'),
     name: 'the reader of attachments',
     limits,
   })
   const calendars = createCalendarChildren()
-  let inHand = 0
+  let returnMs = 0
 
   /** Reads one attachment. @throws if the database or the object store is unreachable. */
   const read = async (projectId: string, pending: PendingText): Promise<TextOutcome> => {
@@ -126,33 +130,34 @@ export function createReadAttachments(
     }
     const next = await nextTextAt(pool, projectId, textLimits)
     if (next === null) return
-    const priority = costs.priorityOf([projectId])
-    const waitMs = next.getTime() - Date.now()
-    if (waitMs > 0 || inHand >= IN_HAND_MAX) {
-      const runAt = new Date(Date.now() + Math.max(waitMs, RETURN_MS * (1 + priority)))
-      return await queueReading(pool, projectId, { runAt, priority })
+    // The sending network shares the cost, so that a flood to many inboxes waits behind the mail of other networks.
+    const sharers = sharersOf({ projectId, ...(await findNextSender(pool, projectId)) })
+    const comeBack = (runAtMs: number) => {
+      const priority = costs.priorityOf(sharers)
+      const runAt = new Date(Math.max(runAtMs, Date.now() + RETURN_MS * (1 + priority)))
+      return queueReading(pool, projectId, { runAt, priority })
     }
-    inHand++
-    try {
-      await turns.run([projectId], async () => {
-        const claim = randomUUID()
-        const pending = await patiently(() => takePendingText(pool, projectId, claim))
-        if (pending === null) return
-        const outcome = await read(projectId, pending).catch(async (error: unknown) => {
-          if (isOutage(error)) await patiently(() => returnTry(pool, projectId, claim))
-          throw error
-        })
-        const isLast = await patiently(() => recordText(pool, projectId, outcome))
-        if (isLast) {
-          await makeSearchable(projectId, pending.messageRow)
-          await patiently(() => endSearchable(pool, projectId, pending.messageRow))
-        }
-        log.debug({ ...pending, stored: undefined, filename: undefined }, 'attachment read')
+    if (next.getTime() > Date.now()) return await comeBack(next.getTime())
+    const hadTurn = await turns.runInPlace(sharers, async () => {
+      const claim = randomUUID()
+      const pending = await patiently(() => takePendingText(pool, projectId, claim))
+      if (pending === null) return
+      const outcome = await read(projectId, pending).catch(async (error: unknown) => {
+        if (isOutage(error)) await patiently(() => returnTry(pool, projectId, claim))
+        throw error
       })
-      await queueReading(pool, projectId, { priority: costs.priorityOf([projectId]) })
-    } finally {
-      inHand--
+      const isLast = await patiently(() => recordText(pool, projectId, outcome))
+      if (isLast) {
+        await makeSearchable(projectId, pending.messageRow)
+        await patiently(() => endSearchable(pool, projectId, pending.messageRow))
+      }
+      log.debug({ ...pending, stored: undefined, filename: undefined }, 'attachment read')
+    })
+    if (!hadTurn) {
+      returnMs = Math.max(returnMs, Date.now() + RETURN_MS) + RETURN_GAP_MS
+      return await comeBack(returnMs)
     }
+    await queueReading(pool, projectId, { priority: costs.priorityOf(sharers) })
   }
 }
 

@@ -90,7 +90,7 @@ type Care = {
 }
 
 /** Describes the sender of a mail whose name servers answer slowly. The mail has only the bytes of its header. */
-export type SlowSender = { mail: InboundMail; authors: readonly string[] }
+type SlowSender = { mail: InboundMail; authors: readonly string[] }
 
 export type ReceiveMail = {
   /**

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import {
+  findNextSender,
   findSearched,
   findTextPage,
   nextTextAt,
@@ -65,6 +66,24 @@ describe('each run of the job that reads attachments claims one attachment', () 
     const taken = [await take(projectId), await take(projectId), await take(projectId)]
     expect(taken.map((one) => one?.messageRow)).toEqual([first, second, undefined])
     expect(taken[0]).toMatchObject({ attachmentId: 'att_1', tries: 1, filename: '' })
+  })
+
+  test('the sender of the attachment that a job run would take is known before the run takes it', async () => {
+    const projectId = await newProject(pool)
+    const received = async (remoteIp: string) => {
+      const { messageId } = await receive(pool, projectId, undefined, { remoteIp })
+      await addText((await messageOf(pool, projectId, messageId))!.row, projectId)
+    }
+    expect((await findNextSender(pool, projectId)).remoteIp).toBeNull()
+    await waiting(projectId, 'scheduled')
+    await received('192.0.2.1')
+    await received('192.0.2.2')
+    await waiting(projectId)
+    await received('192.0.2.3')
+    for (const sender of ['192.0.2.1', '192.0.2.2', null, '192.0.2.3', null]) {
+      expect((await findNextSender(pool, projectId)).remoteIp).toBe(sender)
+      await take(projectId)
+    }
   })
 
   test.each(WAITING)('a job run takes no attachment of a mail that is %s', async (status) => {

@@ -5,16 +5,37 @@ import type { Blobs } from '../../../../sql/blobs/blobs.ts'
 import { LostObjectError } from '../../../../sql/blobs/sealedBlob.ts'
 import { insertPendingTexts } from '../../../../sql/mail/messages/attachmentTexts.ts'
 import { createReadAttachments } from '../../../../workers/mail/inbound/readAttachments.ts'
+import { startPool } from '../../../../workers/queue/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { messageOf, receive } from '../../../support/mail/mailRows.ts'
 import { silentLog } from '../../../support/service.ts'
-import { newProject } from '../../../support/till/tillRows.ts'
+import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
   database = await createTestDatabase()
 })
 afterAll(() => database[Symbol.asyncDispose]())
+
+/** Stores a message whose attachments the reading job has not read yet. */
+async function storePending(
+  projectId: string,
+  { filename = 'a.txt', count = 1, from = '192.0.2.1' }: Partial<Pending> = {},
+): Promise<string> {
+  const { pool } = database
+  const { messageId } = await receive(pool, projectId, undefined, { remoteIp: from })
+  const { row } = (await messageOf(pool, projectId, messageId))!
+  const ids = Array.from({ length: count }, (_, n) => `att_${n + 1}`)
+  const contentType = 'application/octet-stream'
+  await pool.query('update messages set attachments = $2 where row = $1', [
+    row,
+    JSON.stringify(ids.map((attachmentId) => ({ attachmentId, filename, contentType }))),
+  ])
+  await insertPendingTexts(pool, { projectId, messageRow: row }, ids)
+  return row
+}
+type Pending = { filename: string; count: number; from: string }
 
 /**
  * Stores a message with an attachment that the reading job has not read yet.
@@ -25,13 +46,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 async function waiting(filename: string, read: () => Promise<Buffer>) {
   const { pool } = database
   const projectId = await newProject(pool)
-  const { messageId } = await receive(pool, projectId)
-  const { row } = (await messageOf(pool, projectId, messageId))!
-  await pool.query('update messages set attachments = $2 where row = $1', [
-    row,
-    JSON.stringify([{ attachmentId: 'att_1', filename, contentType: 'application/octet-stream' }]),
-  ])
-  await insertPendingTexts(pool, { projectId, messageRow: row }, ['att_1'])
+  const row = await storePending(projectId, { filename })
   const blobs: Blobs = { keep: async () => null, read, of: () => blobs }
   const task = createReadAttachments({ pool, log: silentLog } as never, { blobs })
   return {
@@ -133,4 +148,144 @@ test('a search finds the words of an attachment even if the job ends directly af
   expect(await searched()).not.toContain('zanzibar')
   await runWaiting()
   expect(await searched()).toContain('zanzibar')
+})
+
+/** Holds contents whose reading waits, for the busy projects, until the test ends the reading. */
+function gatedBlobs(isBusy: (projectId: string) => boolean) {
+  const waitingReads: (() => void)[] = []
+  const of = (projectId: string): Blobs => ({
+    keep: async () => null,
+    async read() {
+      if (!isBusy(projectId)) return Buffer.from('Lorem ipsum')
+      await new Promise<void>((resolve) => waitingReads.push(resolve))
+      return Buffer.from([0, 1])
+    },
+    of,
+  })
+  return { blobs: of(''), waitingReads }
+}
+
+/**
+ * Runs the reading job in a worker pool. The files of a busy project wait in their turn until the test ends this turn.
+ */
+async function startReader(busy: ReadonlySet<string>) {
+  const { pool, url } = database
+  let isOver = false
+  const { blobs, waitingReads } = gatedBlobs((projectId) => !isOver && busy.has(projectId))
+  const worker = await startPool(
+    {
+      ...{ name: 'inbound', databaseUrl: url, concurrency: 40, pollIntervalMs: 100 },
+      tasks: (context) => ({
+        read_attachments: createReadAttachments(context, { blobs }),
+      }),
+    },
+    silentLog,
+  )
+  const jobs = async (): Promise<{ key: string | null; runs: boolean; waits: boolean }[]> =>
+    (
+      await pool.query(
+        `select key, locked_at is not null as runs, run_at > clock_timestamp() as waits from graphile_worker.jobs
+         where task_identifier = 'read_attachments'`,
+      )
+    ).rows
+  const inHand = async () => (await jobs()).filter(({ runs }) => runs).length
+  const stateOf = async (row: string): Promise<string> =>
+    (await pool.query('select state from attachment_texts where message_row = $1', [row])).rows[0]
+      .state
+  return {
+    /** Waits until as many projects as possible are in hand. */
+    whenFull: () => waitFor('16 jobs in hand', async () => (await inHand()) === 16),
+    /** Waits until the job of a project is in hand for good, or has been sent away. */
+    whenDecided: (projectId: string) =>
+      waitFor('the first look of the job', async () => {
+        const job = (await jobs()).find(({ key }) => key === `read_attachments:${projectId}`)!
+        return job.runs ? (await inHand()) === 16 : job.waits
+      }),
+    stateOf,
+    /** Ends turns of busy projects, at most until the given message of another project is read. */
+    async endTurns(count: number, row: string | null = null): Promise<void> {
+      const isRead = async () => row !== null && (await stateOf(row)) !== 'pending'
+      for (let ended = 0; ; ended++) {
+        await waitFor('a turn', async () => waitingReads.length > 0 || (await isRead()))
+        if (ended === count || (await isRead())) return
+        waitingReads.shift()!()
+      }
+    },
+    async stop() {
+      isOver = true
+      const ended = worker.stop()
+      for (const end of waitingReads) end()
+      await ended
+    },
+  }
+}
+
+/** Removes the attachments and jobs of earlier tests. */
+async function clear(): Promise<void> {
+  await database.pool.query(`delete from attachment_texts where state = 'pending'`)
+  await dropJobs(database.pool)
+}
+
+/** Stores files for sixteen projects that take all places, and ends some of their turns. */
+async function fillPlaces({ files, turns }: { files: number; turns: number }) {
+  await clear()
+  const busy = await Promise.all(Array.from({ length: 16 }, () => newProject(database.pool)))
+  for (const projectId of busy) await storePending(projectId, { count: files })
+  const reader = await startReader(new Set(busy))
+  await reader.whenFull()
+  await reader.endTurns(turns)
+  await reader.whenFull()
+  return reader
+}
+
+test('a small file of a new project is read within three turns, although sixteen projects have a long backlog', async () => {
+  const reader = await fillPlaces({ files: 20, turns: 16 })
+  try {
+    const projectId = await newProject(database.pool)
+    const row = await storePending(projectId)
+    await reader.whenDecided(projectId)
+    await reader.endTurns(3, row)
+    expect(await reader.stateOf(row)).toBe('ready')
+  } finally {
+    await reader.stop()
+  }
+})
+
+test('a network that sends slow files to many projects delays the file of another network by at most three turns', async () => {
+  const reader = await fillPlaces({ files: 3, turns: 1 })
+  try {
+    const projectId = await newProject(database.pool)
+    const row = await storePending(projectId, { from: '198.51.100.7' })
+    await reader.whenDecided(projectId)
+    await reader.endTurns(3, row)
+    expect(await reader.stateOf(row)).toBe('ready')
+  } finally {
+    await reader.stop()
+  }
+})
+
+test('jobs that find no place come back one after the other, at most twenty in a second', async () => {
+  const { pool } = database
+  await clear()
+  const { blobs, waitingReads } = gatedBlobs(() => true)
+  const task = createReadAttachments({ pool, log: silentLog } as never, { blobs })
+  const projects = await Promise.all(Array.from({ length: 40 }, () => newProject(pool)))
+  for (const projectId of projects) await storePending(projectId)
+  await dropJobs(pool)
+  const runs = projects.map((projectId) => task({ projectId }, { attempt: 1 }))
+  const times = await waitFor('24 jobs to come back', async () => {
+    const { rows } = await pool.query<{ run_at: Date }>(
+      `select run_at from graphile_worker.jobs where key like 'read_attachments:%' order by run_at`,
+    )
+    return rows.length === 24 && rows.map(({ run_at }) => run_at.getTime())
+  })
+  const gaps = times.slice(1).map((time, n) => time - times[n]!)
+  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(50)
+  let ended = 0
+  const all = Promise.all(runs.map((run) => run.then(() => ended++)))
+  await waitFor('the ends of all runs', () => {
+    for (const end of waitingReads.splice(0)) end()
+    return ended === runs.length
+  })
+  await all
 })
