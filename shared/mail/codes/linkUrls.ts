@@ -75,7 +75,6 @@ export function urlParts(href: string): UrlParts {
   const isShortlyPersonal = short.length > 0
   const hasLetters = short.some((value) => /[a-z]/i.test(value))
   const isPersonal =
-    !/^localhost(?::|$)/i.test(host) &&
-    (NAMED_SECRET.test(path) || [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!)))
+    NAMED_SECRET.test(path) || [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!))
   return { host, path, isPersonal, isShortlyPersonal, hasLetters }
 }

@@ -131,7 +131,8 @@ function purposeOf(
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify') ||
-    (near === 'sign-in' &&
+    ((near === 'sign-in' || near === undefined) &&
+      hasNoWords &&
       byPath === 'verify' &&
       (!/confirm/i.test(path) || /\/confirm\?/i.test(path)) &&
       purposeOfText(subject) === 'sign-in')

@@ -74,6 +74,21 @@ test('a link whose path only says verify signs the reader in if the words before
   expect(purposeOf(html('confirm-email'), { subject: 'Your login link' })).toEqual(['verify'])
 })
 
+test('a link whose path only says verify signs the reader in if its subject announces a sign-in and the sentence before the link says nothing', () => {
+  const link = `https://a.example/auth/verify?token=${TOKEN}`
+  const html = (words: string) => `<p>${words}</p><a href="${link}">${link}</a>`
+  const subject = 'Your login link'
+  expect(purposeOf(html('It is valid for 15 minutes.'), { subject })).toEqual(['sign-in'])
+  expect(purposeOf(html('Please confirm your address.'), { subject })).toEqual(['verify'])
+  const button = `<a href="${link}">Verify your address</a>`
+  expect(purposeOf(button, { subject })).toEqual(['verify'])
+})
+
+test('a link to a program on the reader’s own machine has a purpose like any other link', () => {
+  const html = `<p>Confirm your address:</p><a href="http://localhost:8080/verify?token=${TOKEN}">Here</a>`
+  expect(purposeOf(html)).toEqual(['verify'])
+})
+
 test('a code of capital letters in the path of a link makes the link unique to its reader', () => {
   const html = (path: string) => `<a href="https://a.example/${path}">Confirm your email</a>`
   expect(purposeOf(html('confirm-email/MFRGGZDF'))).toEqual(['verify'])
