@@ -1,6 +1,7 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { EventType, MessageEventData } from '../../../shared/events/events.ts'
+import { mayBeCut } from '../../../shared/events/messageWithin.ts'
 import { holdsIn } from '../../../shared/mail/search/searchQuery.ts'
 import { findMessage } from '../../../sql/mail/messages/messages.ts'
 import { type Awaited, findFirstReceived } from '../../../sql/mail/search/findFirstReceived.ts'
@@ -139,14 +140,22 @@ export async function waitForMessage(
       const message = there && (await findMessage(pool, projectId, there.messageId))
       if (message !== null) return await answerSingle(services, caller, message)
     }
+    // A message has up to 1,000 cut events, which follow each other, and each event would read the whole message.
+    let unfitting: string | null = null
     for (;;) {
       const arrived = await reader.next(deadlineMs)
       if (arrived.length === 0) return null
       for (const { type, data } of arrived) {
-        if (type !== awaited || !fits(data as MessageEventData, filter)) continue
-        if (has === 'text' && (data as MessageEventData).attachment?.state !== 'ready') continue
-        const message = await findMessage(pool, projectId, (data as MessageEventData).messageId)
-        if (message !== null) return await answerSingle(services, caller, message)
+        if (type !== awaited) continue
+        const event = data as MessageEventData
+        if (has === 'text' && event.attachment?.state !== 'ready') continue
+        if (!fits(event, filter) && (!mayBeCut(event) || event.messageId === unfitting)) continue
+        const message = await findMessage(pool, projectId, event.messageId)
+        if (message === null) continue
+        if (fits(event, filter) || fits(message, filter)) {
+          return await answerSingle(services, caller, message)
+        }
+        unfitting = event.messageId
       }
     }
   } finally {
@@ -164,6 +173,9 @@ function allowedCaller(request: Request, has: Awaited | null): Caller {
   throw new ApiError(403, 'forbidden', `Missing required scope: ${missing}`)
 }
 
-const fits = (message: MessageEventData, { labels, queries }: MessageFilter): boolean =>
+const fits = (
+  message: Pick<MessageEventData, 'labels' | 'subject' | 'from'>,
+  { labels, queries }: MessageFilter,
+): boolean =>
   labels.every((label) => message.labels.includes(label)) &&
   queries.every((query) => holdsIn(query, { subject: [message.subject], from: message.from }))

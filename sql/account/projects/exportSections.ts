@@ -1,4 +1,5 @@
 /** Names the tables and columns that a project's export contains. No section contains a secret. */
+import { currentAttachments } from '../../mail/messages/describedTexts.ts'
 
 /** Describes the rows of one kind in a project's export. */
 export type Section = {
@@ -317,7 +318,7 @@ export const MESSAGES: Section = {
     subject: 'x.subject',
     text: 'x.text_body',
     html: 'x.html_body',
-    attachments: 'x.attachments',
+    attachments: currentAttachments('x'),
     labels: 'x.labels',
     deliveryStatus: 'x.delivery_status',
     deliveryError: 'x.delivery_error',

@@ -9,6 +9,8 @@ export type MessageEvent = {
   traceparent: string | null
   /** Tells whether the project sent the message. */
   isSent: boolean
+  /** Counts the bytes of the whole mail. */
+  storedBytes: number
 }
 
 /** Reads the event data of messages, and returns the event data in no particular order. */
@@ -20,7 +22,7 @@ export async function readMessageEvents(
     name: 'read-message-events',
     text: `
       select m.project_id as "projectId", m.delivery_status as status,
-        m.direction = 'sent' as "isSent", json_build_object(
+        m.direction = 'sent' as "isSent", m.stored_bytes::float8 as "storedBytes", json_build_object(
         'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
         'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data,
         (select o.traceparent from outbound_mails o where o.message_row = m.row) as traceparent

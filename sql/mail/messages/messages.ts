@@ -7,6 +7,7 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 import type { AppliedInvite } from '../calendar/applyInvites.ts'
+import { currentAttachments } from './describedTexts.ts'
 
 type Direction = 'received' | 'sent'
 export const DELIVERY_STATUSES = [
@@ -93,8 +94,8 @@ export type MessageRow = {
 
 const COLUMNS = `
   m.row, m.message_id, m.thread_row, m.direction, m.from_addresses, m.to_addresses, m.cc_addresses,
-  m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
-  m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
+  m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, ${currentAttachments('m')} as attachments,
+  m.labels, m.delivery_status, m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
 /**
  * Lists the columns that a query for a single message reads. A query for a list of messages leaves out the codes, links

@@ -49,47 +49,80 @@ export type PendingText = {
 }
 
 /**
- * Takes a project's oldest pending attachment that no other run of the reading job has taken. @returns null if no
- * attachment of the project waits for reading.
- * @param claim identifies the run of the reading job. A run that asks twice with the same claim gets the same
- * attachment both times.
+ * Sets the maximum size in bytes of the further attachments that a run takes together with the first one. Larger
+ * attachments pay for a separate claim by their own size.
  */
-export async function takePendingText(
+const SMALL_BYTES = 4096
+
+/**
+ * Takes a project's oldest pending attachment that no other run of the reading job has taken. The function also takes
+ * up to `limit - 1` further small attachments of the same message. An attachment that an earlier run took is taken
+ * alone, because the attachment may have killed that run. A second kill would count as a try of all taken attachments.
+ * @param claim identifies the run of the reading job. A run that asks twice with the same claim gets the same
+ * attachments both times.
+ */
+export async function takePendingTexts(
   db: Queryable,
   projectId: string,
-  claim: string,
-): Promise<PendingText | null> {
+  { claim, limit }: { claim: string; limit: number },
+): Promise<PendingText[]> {
   const { rows } = await db.query<
     Omit<PendingText, 'stored'> & { bytes: Buffer | null; blob: Buffer | null }
   >({
-    name: 'take-pending-text',
+    name: 'take-pending-texts',
     text: `
-      with taken as (
-        update attachment_texts x set tries = tries + 1, claimed_at = clock_timestamp(), claim = $2
-        from (
-          select message_row, attachment_id from attachment_texts
+      with first as (
+        select message_row, attachment_id, tries = 0 or claim is not distinct from $2 as is_fresh
+        from attachment_texts
           where project_id = $1 and state = 'pending'
             and exists (select from messages m where m.row = message_row and ${IS_ON_ITS_WAY})
             and (${IS_FREE} or claim = $2)
           order by claim = $2 desc nulls last, message_row limit 1 for update skip locked
-        ) first
-        where (x.message_row, x.attachment_id) = (first.message_row, first.attachment_id)
+      ), further as (
+        select message_row, attachment_id from attachment_texts x
+        where message_row = (select message_row from first where is_fresh) and project_id = $1 and state = 'pending'
+          and attachment_id <> (select attachment_id from first) and (tries = 0 and claimed_at is null or claim = $2)
+          and (select case when a.blob is null then octet_length(a.bytes) end from message_attachments a
+               where (a.message_row, a.attachment_id) = (x.message_row, x.attachment_id)) <= ${SMALL_BYTES}
+        limit $3::int - 1 for update skip locked
+      ), taken as (
+        update attachment_texts x set tries = tries + 1, claimed_at = clock_timestamp(), claim = $2
+        from (select message_row, attachment_id from first union all select * from further) t
+        where (x.message_row, x.attachment_id) = (t.message_row, t.attachment_id)
         returning x.message_row, x.attachment_id, x.tries
+      ), files as materialized (
+        select e.described ->> 'attachmentId' as id, e.described ->> 'filename' as filename,
+          e.described ->> 'contentType' as content_type
+        from messages m cross join lateral jsonb_array_elements(m.attachments) e (described)
+        where m.row = (select message_row from first)
       )
       select t.message_row as "messageRow", t.attachment_id as "attachmentId", t.tries, a.bytes, a.blob,
-        coalesce(d.described ->> 'filename', '') as filename,
-        coalesce(d.described ->> 'contentType', '') as "contentType"
-      from taken t join messages m on m.row = t.message_row
+        coalesce(f.filename, '') as filename, coalesce(f.content_type, '') as "contentType"
+      from taken t
       left join message_attachments a on (a.message_row, a.attachment_id) = (t.message_row, t.attachment_id)
-      left join lateral (
-        select described from jsonb_array_elements(m.attachments) described
-        where described ->> 'attachmentId' = t.attachment_id) d on true`,
-    values: [projectId, claim],
+      left join files f on f.id = t.attachment_id
+      order by length(t.attachment_id), t.attachment_id`,
+    values: [projectId, claim, limit],
   })
-  const [row] = rows
-  if (row === undefined) return null
-  const { bytes, blob, ...pending } = row
-  return { ...pending, stored: { bytes: bytes ?? Buffer.alloc(0), blob } }
+  return rows.map(({ bytes, blob, ...pending }) => ({
+    ...pending,
+    stored: { bytes: bytes ?? Buffer.alloc(0), blob },
+  }))
+}
+
+/** Gives back attachments that a run took together with another attachment, but did not begin to read. */
+export async function giveBackTexts(
+  db: Queryable,
+  claim: string,
+  texts: readonly PendingText[],
+): Promise<void> {
+  if (texts.length === 0) return
+  await db.query({
+    name: 'give-back-texts',
+    text: `update attachment_texts set tries = greatest(0, tries - 1), claimed_at = null, claim = null
+           where message_row = $1 and attachment_id = any ($2) and claim = $3 and state = 'pending'`,
+    values: [texts[0]!.messageRow, texts.map(({ attachmentId }) => attachmentId), claim],
+  })
 }
 
 /**

@@ -11,18 +11,19 @@ import { LostObjectError } from '../../../sql/blobs/sealedBlob.ts'
 import {
   endSearchable,
   queueReading,
-  recordText,
+  recordTexts,
   type TextOutcome,
 } from '../../../sql/mail/messages/attachmentTexts.ts'
 import {
   findNextSender,
   findSearched,
+  giveBackTexts,
   nextTextAt,
   type PendingText,
   returnTry,
   storeSearched,
   type TextLimits,
-  takePendingText,
+  takePendingTexts,
 } from '../../../sql/mail/messages/pendingTexts.ts'
 import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
 import { patiently } from '../../queue/patiently.ts'
@@ -49,6 +50,17 @@ const WAITING_MAX = 15
 const RETURN_MS = 1_000
 /** Sets the least time between two jobs that come back, because thousands of projects may wait. */
 const RETURN_GAP_MS = 50
+/**
+ * Sets how long a run goes on to the next attachments of its project. One job for each attachment wrote 3 KB of WAL for
+ * an attachment of one byte.
+ */
+const TURN_MS = 250
+/**
+ * Limits how many small attachments of a message a run takes and records together. The characters limit the memory for
+ * texts that are not recorded yet.
+ */
+const TOGETHER_MAX = 64
+const TOGETHER_CHARS = 1_000_000
 
 /**
  * Holds the settings for reading attachments. The setting `textLimits` applies to a project that has no limits of its
@@ -59,9 +71,9 @@ export type ReadingOptions = { blobs: Blobs; textLimits?: TextLimits; limits?: C
 const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
- * Reads the attachments of a project. Each run reads one attachment in a child process. The attachments of the project
- * and the sending network that have caused the least cost are read first. The worker reads only one attachment at a
- * time, so that it can parse mail at the same time.
+ * Reads the attachments of a project. Each run reads attachments in a child process for a quarter of a second, but at
+ * least one attachment. The attachments of the project and the sending network that have caused the least cost are read
+ * first. The worker reads only one attachment at a time, so that it can parse mail at the same time.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,
@@ -124,6 +136,48 @@ export function createReadAttachments(
     }
   }
 
+  /** Takes, reads and records attachments of one message. @returns the number of read attachments. */
+  const readSome = async (projectId: string, limit: number): Promise<number> => {
+    const claim = randomUUID()
+    const taken = await patiently(() => takePendingTexts(pool, projectId, { claim, limit }))
+    const [first] = taken
+    if (first === undefined) return 0
+    const untilMs = performance.now() + TURN_MS
+    const outcomes: TextOutcome[] = []
+    let fault: unknown
+    for (const pending of taken) {
+      const chars = outcomes.reduce((sum, { text }) => sum + (text?.length ?? 0), 0)
+      if (outcomes.length > 0 && (performance.now() > untilMs || chars > TOGETHER_CHARS)) break
+      try {
+        outcomes.push(await read(projectId, pending))
+      } catch (error) {
+        fault = error
+        break
+      }
+    }
+    const isBegun = outcomes.length > 0
+    const rest = taken.slice(isBegun ? outcomes.length : 1)
+    if (isBegun) {
+      const isLast = await patiently(() => recordTexts(pool, projectId, outcomes))
+      if (isLast) {
+        await makeSearchable(projectId, first.messageRow)
+        await patiently(() => endSearchable(pool, projectId, first.messageRow))
+      }
+      log.debug({ messageRow: first.messageRow, count: outcomes.length }, 'attachments read')
+    }
+    await patiently(() => giveBackTexts(pool, claim, rest))
+    // If an attachment behind others could not be read, a later run takes the attachment first and counts its try.
+    if (isBegun) return outcomes.length
+    if (isOutage(fault)) await patiently(() => returnTry(pool, projectId, claim))
+    throw fault
+  }
+
+  /** Tells whether the project may read another attachment now. */
+  const mayRead = async (projectId: string): Promise<boolean> => {
+    const next = await patiently(() => nextTextAt(pool, projectId, textLimits))
+    return next !== null && next.getTime() <= Date.now()
+  }
+
   return async ({ projectId, messageRow }) => {
     if (messageRow !== undefined) {
       return await turns.run([projectId], () => makeSearchable(projectId, messageRow))
@@ -139,19 +193,15 @@ export function createReadAttachments(
     }
     if (next.getTime() > Date.now()) return await comeBack(next.getTime())
     const hadTurn = await turns.runInPlace(sharers, async () => {
-      const claim = randomUUID()
-      const pending = await patiently(() => takePendingText(pool, projectId, claim))
-      if (pending === null) return
-      const outcome = await read(projectId, pending).catch(async (error: unknown) => {
-        if (isOutage(error)) await patiently(() => returnTry(pool, projectId, claim))
-        throw error
-      })
-      const isLast = await patiently(() => recordText(pool, projectId, outcome))
-      if (isLast) {
-        await makeSearchable(projectId, pending.messageRow)
-        await patiently(() => endSearchable(pool, projectId, pending.messageRow))
-      }
-      log.debug({ ...pending, stored: undefined, filename: undefined }, 'attachment read')
+      const untilMs = performance.now() + TURN_MS
+      // The run gives back what it took but did not read. It takes at most twice as many as it read before, so that
+      // slow attachments do not cause many claims in vain.
+      let limit = 1
+      do {
+        const count = await readSome(projectId, limit)
+        if (count === 0) return
+        limit = Math.min(2 * count, TOGETHER_MAX)
+      } while (performance.now() < untilMs && (await mayRead(projectId)))
     })
     if (!hadTurn) {
       returnMs = Math.max(returnMs, Date.now() + RETURN_MS) + RETURN_GAP_MS

@@ -120,3 +120,27 @@ test('text extraction from an incomplete PDF or a broken office file fails, and 
     ['failed', 'malformed'],
   ])
 })
+
+test('a wait for a text finds a message by a word of its subject that the event leaves out', async () => {
+  const agent = await service.newAgent()
+  const wait = agent.get('/v0/messages/wait?has=text&subject=zanzibar&timeout=30')
+  await service.deliver({
+    ...{ from: 'ada@example.com', to: agent.address, text: 'See the files.' },
+    subject: `${'word '.repeat(600)}zanzibar`,
+    messageId: '<many@example.com>',
+    attachments: Array.from({ length: 40 }, (_, n) => ({ filename: `${n}.txt`, content: 'x' })),
+  })
+  const { status, body } = await wait
+  expect([status, body.messageId]).toEqual([200, '<many@example.com>'])
+  const { rows } = await service.database.pool.query<{ data: any }>(
+    `select data from events where project_id = $1 and type = 'attachment.read' order by seq limit 1`,
+    [agent.project.id],
+  )
+  const { subject, from } = rows[0]!.data
+  expect([subject.startsWith('word word'), subject.at(-1), subject.length < 2_000, from]).toEqual([
+    true,
+    '…',
+    true,
+    ['ada@example.com'],
+  ])
+})

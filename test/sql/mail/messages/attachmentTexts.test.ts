@@ -5,9 +5,10 @@ import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts
 import {
   insertPendingTexts,
   queueWaitingReading,
-  recordText,
+  recordTexts,
   type TextOutcome,
 } from '../../../../sql/mail/messages/attachmentTexts.ts'
+import { findMessage } from '../../../../sql/mail/messages/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { eventsOf, messageOf, newSent, receive } from '../../../support/mail/mailRows.ts'
 import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
@@ -34,16 +35,20 @@ async function received(ids: readonly string[] = ['att_1'], projectId?: string):
 const describeFiles = (row: string, ids: readonly string[]) =>
   pool.query('update messages set attachments = $2 where row = $1', [
     row,
-    JSON.stringify(ids.map((attachmentId) => ({ attachmentId, filename: `${attachmentId}.txt` }))),
+    JSON.stringify(
+      ids.map((attachmentId) => ({ attachmentId, filename: `${attachmentId}.txt`, text: PENDING })),
+    ),
   ])
+const PENDING = { state: 'pending', chars: 0, omitted: [] }
 
 const record = ({ projectId, row }: Found, changes: Partial<TextOutcome> = {}) =>
-  recordText(pool, projectId, {
-    ...{ messageRow: row, attachmentId: 'att_1', state: 'ready', kind: 'text', reason: null },
-    ...{ text: 'Text', omitted: [], codes: [], links: [], invites: [], label: null },
-    ...{ bytes: 10, cpuMs: 5 },
-    ...changes,
-  })
+  recordTexts(pool, projectId, [outcomeOf(row, changes)])
+const outcomeOf = (row: string, changes: Partial<TextOutcome> = {}): TextOutcome => ({
+  ...{ messageRow: row, attachmentId: 'att_1', state: 'ready', kind: 'text', reason: null },
+  ...{ text: 'Text', omitted: [], codes: [], links: [], invites: [], label: null },
+  ...{ bytes: 10, cpuMs: 5 },
+  ...changes,
+})
 const code = (value: string) => ({ value, kind: 'code' }) as never
 const link = (href: string) => ({ href, purpose: 'sign-in' }) as never
 const messageAt = async ({ row }: Found) =>
@@ -85,13 +90,69 @@ describe('the text of an attachment is recorded', () => {
       { message_row: found.row, attachment_id: 'att_2', ...waits },
       { message_row: other.row, attachment_id: 'att_1', ...waits },
     ])
-    expect((await messageAt(found)).attachments).toMatchObject([
-      { attachmentId: 'att_1', text: { state: 'ready', chars: 3, omitted: [] } },
-      { attachmentId: 'att_2', filename: 'att_2.txt' },
-    ])
-    expect((await messageAt(found)).attachments[1]).not.toHaveProperty('text')
     expect(await newEvents(found)).toEqual(['attachment.read'])
     expect(await record(found, { attachmentId: 'att_2' })).toBe(true)
+  })
+
+  test('a message shows the state of each attachment, but is written only after the last attachment', async () => {
+    const found = await received(['att_1', 'att_2'])
+    const shown = async () => {
+      const { message_id: messageId } = await messageAt(found)
+      const message = await findMessage(pool, found.projectId, messageId)
+      return message!.attachments.map(({ text }) => text)
+    }
+    const [ready, failed] = [
+      { state: 'ready', chars: 4, omitted: ['tiny-text'] },
+      { state: 'failed', chars: 0, reason: 'malformed', omitted: [] },
+    ]
+    await record(found, { omitted: ['tiny-text'] })
+    expect(await shown()).toEqual([ready, PENDING] as never)
+    expect((await messageAt(found)).attachments).toMatchObject([
+      { attachmentId: 'att_1', filename: 'att_1.txt', text: PENDING },
+      { attachmentId: 'att_2', filename: 'att_2.txt', text: PENDING },
+    ])
+    await record(found, { attachmentId: 'att_2', state: 'failed', reason: 'malformed', text: null })
+    expect(await shown()).toEqual([ready, failed] as never)
+    expect((await messageAt(found)).attachments).toEqual([
+      { attachmentId: 'att_1', filename: 'att_1.txt', text: ready },
+      { attachmentId: 'att_2', filename: 'att_2.txt', text: failed },
+    ])
+  })
+
+  test('attachments that are recorded together are recorded once, with one event for each in their order', async () => {
+    const found = await received(['att_1', 'att_2', 'att_3'])
+    await record(found, { attachmentId: 'att_2' })
+    const outcomes = ['att_1', 'att_2', 'att_3'].map((attachmentId, n) =>
+      outcomeOf(found.row, { attachmentId, text: `Text ${n}`, codes: [code('1111')] }),
+    )
+    for (let n = 0; n < 2; n++)
+      expect(await recordTexts(pool, found.projectId, outcomes)).toBe(true)
+    const { rows } = await pool.query(
+      `select type, data -> 'attachment' ->> 'attachmentId' as id from events
+       where project_id = $1 and type <> 'message.received' order by seq`,
+      [found.projectId],
+    )
+    expect(rows.map(({ type, id }) => [type, id])).toEqual([
+      ['attachment.read', 'att_2'],
+      ['attachment.read', 'att_1'],
+      ['message.code', null],
+      ['attachment.read', 'att_3'],
+    ])
+    expect((await messageAt(found)).codes).toMatchObject([{ value: '1111', attachmentId: 'att_1' }])
+    expect(await readingOf(found.projectId)).toEqual([[30, 15]])
+  })
+
+  test('two transactions that record the last two attachments at the same time make the message searchable', async () => {
+    for (let n = 0; n < 5; n++) {
+      const found = await received(['att_1', 'att_2'])
+      const [first, second] = await Promise.all([
+        record(found),
+        record(found, { attachmentId: 'att_2' }),
+      ])
+      expect([first, second].filter((isLast) => isLast)).toHaveLength(1)
+      const { attachments } = await messageAt(found)
+      expect(attachments.map(({ text }: any) => text.state)).toEqual(['ready', 'ready'])
+    }
   })
 
   test('the reason and the label of an attachment’s text are added to the message, and the label only once', async () => {

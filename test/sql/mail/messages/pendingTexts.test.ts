@@ -5,9 +5,10 @@ import {
   findNextSender,
   findSearched,
   findTextPage,
+  giveBackTexts,
   nextTextAt,
   requeueLostReadings,
-  takePendingText,
+  takePendingTexts,
 } from '../../../../sql/mail/messages/pendingTexts.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { messageOf, newSent, receive } from '../../../support/mail/mailRows.ts'
@@ -53,8 +54,8 @@ async function addText(
   )
 }
 
-const take = (projectId: string, claim: string = randomUUID()) =>
-  takePendingText(pool, projectId, claim)
+const take = async (projectId: string, claim: string = randomUUID()) =>
+  (await takePendingTexts(pool, projectId, { claim, limit: 1 }))[0] ?? null
 const ago = (ms: number) => new Date(Date.now() - ms)
 
 describe('each run of the job that reads attachments claims one attachment', () => {
@@ -122,6 +123,90 @@ describe('each run of the job that reads attachments claims one attachment', () 
       await holder.query('rollback')
       holder.release()
     }
+  })
+})
+
+describe('a job run takes small attachments of one message together', () => {
+  const SMALL = 4096
+  /** Stores a sent message with attachments of the given sizes, which no job run has read yet. */
+  async function withFiles(projectId: string, sizes: readonly number[]): Promise<string> {
+    const { row } = await newSent(pool, { projectId })
+    for (const [n, size] of sizes.entries()) {
+      await addText(row, projectId, { id: `att_${n + 1}` })
+      await pool.query(
+        'insert into message_attachments (message_row, attachment_id, bytes) values ($1, $2, $3)',
+        [row, `att_${n + 1}`, Buffer.alloc(size)],
+      )
+    }
+    return row
+  }
+  const takeMany = (projectId: string, limit: number, claim: string = randomUUID()) =>
+    takePendingTexts(pool, projectId, { claim, limit })
+  const idsOf = (texts: readonly { attachmentId: string }[]) =>
+    texts.map(({ attachmentId }) => attachmentId)
+  const setTries = (row: string, id: string, tries: number) =>
+    pool.query(
+      'update attachment_texts set tries = $3 where message_row = $1 and attachment_id = $2',
+      [row, id, tries],
+    )
+
+  test('a job run takes at most as many attachments as it asks for, and all of one message', async () => {
+    const projectId = await newProject(pool)
+    const [first, second] = [
+      await withFiles(projectId, [1, 1, 1]),
+      await withFiles(projectId, [1, 1]),
+    ]
+    const taken = [
+      await takeMany(projectId, 2),
+      await takeMany(projectId, 9),
+      await takeMany(projectId, 9),
+    ]
+    expect(taken.map((texts) => texts.map(({ messageRow }) => messageRow))).toEqual([
+      [first, first],
+      [first],
+      [second, second],
+    ])
+    expect(taken[0]![0]).toMatchObject({ tries: 1, stored: { bytes: Buffer.alloc(1), blob: null } })
+    expect(await takeMany(projectId, 9)).toEqual([])
+  })
+
+  test('a job run takes a large attachment only as the first attachment', async () => {
+    const projectId = await newProject(pool)
+    await withFiles(projectId, [SMALL + 1, SMALL, SMALL + 1])
+    expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_1', 'att_2'])
+    expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_3'])
+  })
+
+  test('an attachment that an earlier job run took is taken alone', async () => {
+    const projectId = await newProject(pool)
+    const row = await withFiles(projectId, [1, 1, 1])
+    await setTries(row, 'att_1', 1)
+    await setTries(row, 'att_2', 1)
+    const taken: string[][] = []
+    for (let n = 0; n < 3; n++) taken.push(idsOf(await takeMany(projectId, 9)))
+    expect(taken.toSorted()).toEqual([['att_1'], ['att_2'], ['att_3']])
+  })
+
+  test('if a job run asks twice, it gets the same attachments again', async () => {
+    const projectId = await newProject(pool)
+    await withFiles(projectId, [1, 1, 1])
+    const claim = randomUUID()
+    const taken = idsOf(await takeMany(projectId, 2, claim))
+    expect(idsOf(await takeMany(projectId, 2, claim))).toEqual(taken)
+  })
+
+  test('an attachment that a job run gives back is free at once, and counts no try', async () => {
+    const projectId = await newProject(pool)
+    await withFiles(projectId, [1, 1, 1])
+    const claim = randomUUID()
+    const [first, ...rest] = await takeMany(projectId, 9, claim)
+    await giveBackTexts(pool, claim, rest)
+    const again = await takeMany(projectId, 9)
+    expect(idsOf(again)).toEqual(idsOf(rest))
+    expect(again.map(({ tries }) => tries)).toEqual([1, 1])
+    expect(first).toMatchObject({ tries: 1 })
+    await giveBackTexts(pool, claim, again)
+    expect(await takeMany(projectId, 9)).toEqual([])
   })
 })
 

@@ -150,6 +150,9 @@ test('a search finds the words of an attachment even if the job ends directly af
   expect(await searched()).toContain('zanzibar')
 })
 
+/** Sets a time that is longer than the quarter of a second for which a run goes on to further attachments. */
+const SLOW_MS = 260
+
 /** Holds contents whose reading waits, for the busy projects, until the test ends the reading. */
 function gatedBlobs(isBusy: (projectId: string) => boolean) {
   const waitingReads: (() => void)[] = []
@@ -157,7 +160,9 @@ function gatedBlobs(isBusy: (projectId: string) => boolean) {
     keep: async () => null,
     async read() {
       if (!isBusy(projectId)) return Buffer.from('Lorem ipsum')
+      const slow = Bun.sleep(SLOW_MS)
       await new Promise<void>((resolve) => waitingReads.push(resolve))
+      await slow
       return Buffer.from([0, 1])
     },
     of,
@@ -288,4 +293,46 @@ test('jobs that find no place come back one after the other, at most twenty in a
     return ended === runs.length
   })
   await all
+})
+
+test('an outage between attachments of a message loses no attachment, and reads none twice', async () => {
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const parts = Array.from(
+    { length: 9 },
+    (_, n) => `--b\r\nContent-Disposition: attachment\r\n\r\nText ${n}\r\n`,
+  )
+  const raw = `From: ada@example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${parts.join('')}--b--\r\n`
+  const { messageId } = await receive(pool, projectId, raw)
+  const { row } = (await messageOf(pool, projectId, messageId))!
+  let reads = 0
+  const read: Blobs['read'] = async ({ bytes }) => {
+    reads++
+    if (reads === 3 || reads === 6) throw new BlobsAwayError('the object store is away')
+    return bytes
+  }
+  const blobs: Blobs = { keep: async () => null, read, of: () => blobs }
+  const task = createReadAttachments({ pool, log: silentLog } as never, { blobs })
+  const readingsOf = async () =>
+    (
+      await pool.query(
+        `update attachment_texts set claimed_at = null where message_row = $1
+         returning attachment_id as id, state, content, tries`,
+        [row],
+      )
+    ).rows
+  for (let n = 0; n < 30 && (await readingsOf()).some(({ state }) => state === 'pending'); n++) {
+    await task({ projectId }, { attempt: 1 }).catch((error: unknown) =>
+      expect(error).toBeInstanceOf(BlobsAwayError),
+    )
+  }
+  expect((await readingsOf()).map(({ content }) => content).toSorted()).toEqual(
+    parts.map((_, n) => `Text ${n}`),
+  )
+  expect(reads).toBe(parts.length + 2)
+  const { rows } = await pool.query(
+    `select data -> 'attachment' ->> 'attachmentId' as id from events where project_id = $1 and type = 'attachment.read'`,
+    [projectId],
+  )
+  expect(rows.map(({ id }) => id).toSorted()).toEqual(parts.map((_, n) => `att_${n + 1}`))
 })
