@@ -26,7 +26,8 @@ type Cost = { ms: number; atMs: number }
  * Records the cost that sharers (such as inboxes and sending networks) have recently caused, in milliseconds of work.
  * Tasks of sharers (such as inboxes) with a lower cost run first, so a flood of mail waits behind all other mail. The
  * cost of a task is the sum of the costs of all its sharers (such as inboxes and sending networks). Therefore a sender
- * cannot lower the cost of a flood of mail by the use of many inboxes or many networks.
+ * cannot lower the cost of a flood of mail by the use of many inboxes or many networks. For mail that a mail service
+ * delivers over HTTP, only the inbox counts, because the sender's network is unknown.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()

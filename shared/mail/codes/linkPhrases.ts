@@ -18,6 +18,7 @@ const NOTICE = anyOf(
   String.raw`e-?mail|mails?(?!\p{L})|communication|rappels?(?!\p{L})|pryslyst|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler|ling)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa|bwletin`,
   String.raw`ειδοποι|μηνύμ|письм|писем|уведомлен|почт|рассылк|(?<!\p{L})лист(?:и|ів)(?!\p{L})|сповіщен|пошт|розсилк|имейл|имејл|извести|известува|съобщени|порак|порук|обавешт`,
   `メール|通知|邮件|郵件|메일|알림|رسائل|البريد|إشعارات|מייל|דוא|התראות|ایمیل|اعلان|ईमेल|सूचना|ইমেইল|বিজ্ঞপ্তি|อีเมล|แจ้งเตือน`,
+  `novin(?:k|ek)|nieuwsbrief|nyhetsbrev|nyhedsbrev|uutiskirj|bülten|jaunum|(?:bolet[ií][nm]|bulletin|butllet)|ziņ(?:as|u)|maily|utskick|comunica[çc]|novedades|novidades|actualités|דיוור|новин|вести`,
 )
 
 /** Matches a word for settings or preferences. */
@@ -34,6 +35,7 @@ const END = anyOf(
   String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea|(?:roi['’]r )?gorau i dderbyn`,
   `δεν θέλ|διακοπή|απενεργοπ|не хо[чт]|отключ|больше не|вимкн|більше не|не искам|спиране|спри(?:\\s|те)|изключ|не сакам|исклучи|не жел|искључи`,
   `受け取らない|[のを]停止|をオフ|不想再|关闭|關閉|停用|받지 ?않|끄기|해제|중단|لم أعد|لا أرغب|لا أريد|إيقاف|(?:איני|לא) רוצה|כיבוי|הפסק|نمی ?خواهم|خاموش|توقف|नहीं चाह|बंद कर|চাই না|বন্ধ|ไม่ต้องการ|(?<!เ)ปิด|หยุด`,
+  `nepřej|už (?:od nás )?nech|slipp|geen zin|não pretend|no (?:desea|deseas)|(?:ne|plus) souhait|δεν επιθυμ|nevēlat|vairs ne|לא מעוניי`,
 )
 
 /** Matches a request not to send something, such as `Don't send me review requests`. */
@@ -67,12 +69,15 @@ const COMPLETE = anyOf(
   String.raw`abschlie(?:ß|ss)|vollende|termine[rz](?!\p{L})|finalise[rz]|compl[eé]te[rz](?!\p{L})|complet(?:ar|a|e)(?!\p{L})|conclui(?:r|a)?(?!\p{L})|finaliza(?:r|ți|re)?(?!\p{L})|finalizează|completa(?:re)?(?!\p{L})|conclud|voltooi(?!d)|slutför(?!d|t)|fuldfør(?!t)|gennemfør(?!t)|fullfør(?!t)|viimeistele|ljúk(?:a|tu)|dokończ(?!on)|zakończ(?!on)|dokonč(?:it|ete|iť|ite|aj)|befejezés|fejez(?:d|ze) be|véglegesít|tamamla(?!n)|dovrši(?!l)|završi(?!l)|užbai(?:g|k)|pabei(?:dz|gt)|lõpeta(?!t|ti|s)|lõpule|amaitu|bukatu|përfundo(?!i)|selesaikan|lengkapkan|kumpletuhin|kamilisha`,
   `ολοκληρώ(?:στε|σετε|ν)|ολοκλήρωση|заверш(?:ить|ите|ити|іть)|завърш(?:ете|и(?!л))|довърш(?:ете|ите|и(?!л))|заврши(?!л)|доврши(?!л)`,
   `أكمل|إكمال|استكمال|השלמת|השלם|השלימו|להשלים|تکمیل|पूरा कर|पूर्ण कर|সম্পূর্ণ কর|ให้เสร็จ`,
+  String.raw`abzuschlie(?:ß|ss)|dokončí(?:te|š)|dokončan|dokončen[íi]e?(?!\p{L})|biste dovršili|menyelesaikan|(?<!\p{L})rond(?:t|en)?(?!\p{L})|af te ronden`,
+  String.raw`echuiñ|mahuman|gwblhau|por fini(?!\p{L})|gera .{0,20}lidna|meitsje .{0,20}ôf|chríochnú|rematar|pou w fini|temamkirin|ofzeschl|tlesti|acabar|dhammaystir|përfunduar|matapos|yakunla|uqedele|скончыць|завршили|аяқта|аякто|дуусга|анҷом|якунла|ավարտ|დასასრულ|تەواو|بشپړ|مکمل|פֿאַרענדיק|פארענדיק|ለማጠናቀቅ|সম্পন্ন|પૂરી|पूर्ण|पूरा|ਪੂਰੀ|ಪೂರ್ಣ|പൂർത്തി|முடிக்க|పూర్తి|සම්පූර්ණ|ပြီးမြောက်|បញ្ចប់|ສຳເລັດ`,
 )
 
 /** Matches a word for the registration of a person. */
 const REGISTRATION = anyOf(
   String.raw`registr|registo(?!\p{L})|rexistro|inscription|inscripción|inscrição|iscrizione|anmeldung|rekisteröit|skráning|rejestracj|regisztráci|înregistr|kayd|kayıt|üyeli[kğ]|reģistr|registre|erregistro|regjistrim|pendaftaran|pagpaparehistro|usajili`,
   `εγγραφ|регистр|реєстр|التسجيل|הרשמה|ثبت ?نام|पंजीकरण|নিবন্ধন|ลงทะเบียน`,
+  `qeydiyyat|enskri|pagrehistro|cofrestr|skráseting|chlárú|qeydkirin|umeldung|reġistrazzj|diiwaangelin|yxatdan|bhalisa|alynmagy|рэгістрац|тіркел|катто|бүртгэл|бақайдгир|ўйхатдан|գրանց|რეგისტრ|تۆمار|نوم.?لیکن|رجسٹر|راجستر|רעגיסטר|ምዝገባ|নিবন্ধ|નોંધણી|नोंदणी|दर्ता|ਰਜਿਸਟ|ನೋಂದಣಿ|രജിസ്ട്രേഷൻ|பதிவ|నమోదు|ලියාපදිංචි|စာရင်းသွင်း|ចុះឈ្មោះ|ລົງທະບຽນ`,
 )
 
 /**
@@ -81,12 +86,12 @@ const REGISTRATION = anyOf(
 const COMPLETES =
   /登録を?完了(?:する|して)|完成.{0,4}(?:注册|註冊)|가입 ?완료하|가입을 ?완료|hoàn (?:tất|thành)(?: việc)? đăng ký/u
 
-const WITHOUT_BEFORE = String.raw`(?<!\p{L})(?:bez|brez|ilma|pa|sense|sen|sem|sin|senza|sans|non serve|non serv[oe]no|pas besoin d[e'’]|no (?:se )?necesit(?:a|as|an|es)|ohne|without|no|zonder|utan|uden|uten|ilman|án|fără|heb|gan|tanpa|nang walang|bila|không(?: cần)?|χωρίς|без|ללא|בלי|بدون|बिना)(?: (?:an?|any|your|my|de|um|uma|una?|une|su|tu|il|la|je|uw|ihr|dein|ein|mein|het|τον|την))? `
-const WITHOUT_AFTER = String.raw`[\p{L}\p{M}]{0,12}.{0,2}(?:nélkül|olmadan|gabe|के बिना|ছাড়া|없이)`
+const WITHOUT_BEFORE = String.raw`(?<!\p{L})(?:ouni|sûnder|sonder|hep|walay|bê|sens|san|mingħajr|ngaphandle|бе|առանց|بێ|بې|پرته|بغیر|אָן|אן|ያለ|ਬਿਨਾਂ|kein(?:e|en)?|geen|inget|ingen|aucun|nessuna|nenhuma|ninguna|دون|bez|brez|ilma|pa|sense|sen|sem|sin|senza|sans|non serve|non serv[oe]no|pas besoin d[e'’]|no (?:se )?necesit(?:a|as|an|es)|ohne|without|no|zonder|utan|uden|uten|ilman|án|fără|heb|gan|tanpa|nang walang|bila|không(?: cần)?|χωρίς|без|ללא|בלי|بدون|बिना)(?: \p{L}{1,12}){0,3} `
+const WITHOUT_AFTER = String.raw`[\p{L}\p{M}]{0,12}.{0,2}(?:nélkül|olmadan|girmeden|gerekmeden|yazmadan|(?<=\p{L})(?:s[iıüy]z|с[иіүу]з)(?!\p{L})|үггүй|оруулахгүй|керак эмас|kerak emas|გარეშე|بغیر|ಇಲ್ಲದೆ|ഇല്ലാതെ|(?:అవసరం )?లేకుండా|இல்லாமல்|இன்றி|વગર|વિના|शिवाय|बिन[ाै]|न टाकता|නැතිව|නොමැතිව|မလိုဘဲ|gabe|के बिना|ছাড়া|없이)`
 
 /** Matches words that offer to sign in without a password, in every order of these words. */
 const WITHOUT_PASSWORD = new RegExp(
-  `${WITHOUT_BEFORE}(?:${PASSWORD.source})|(?:${PASSWORD.source})${WITHOUT_AFTER}|passwordless|passwortlos|(?<!\\p{L})be slaptažod|paroolita|salasanatta|parolasız|şifresiz|パスワード(?:なし|不要)|无需密码|無需密碼|免密|ไม่(?:ต้อง)?ใช้รหัสผ่าน`,
+  `${WITHOUT_BEFORE}(?:${PASSWORD.source})|(?:${PASSWORD.source})${WITHOUT_AFTER}|passwordless|passwortlos|(?<!\\p{L})be slaptažod|paroolita|salasanatta|parolasız|şifresiz|パスワードは?(?:なし|不要|い[らり]|入力せ)|(?:无需|無需|不需要?|無須|无须|不用)(?:输入|輸入|使用)?密[码碼]|免密|ไม่(?:ต้อง)?(?:ใช้|ใส่|กรอก)รหัสผ่าน|(?:មិនប្រើ|មិនចាំបាច់(?:មាន)?)ពាក្យសម្ងាត់|ບໍ່(?:ໃຊ້|ຕ້ອງໃສ່)ລະຫັດ|парол\\p{L}* (?:\\p{L}+ )?не (?:нуж|треб|потр)|password non serv`,
   'u',
 )
 
@@ -129,3 +134,29 @@ export const asksToConfirm = (text: string): boolean =>
   (COMPLETES.test(text) ||
     (COMPLETE.test(text) && REGISTRATION.test(text)) ||
     (ALLOW.test(text) && DEVICE.test(text)))
+
+/**
+ * Matches an event that a reader attends, a gift card, and a certificate. A reader confirms, activates or verifies them
+ * with the same verbs as an address or an account.
+ */
+const EVENT_OR_GIFT = anyOf(
+  String.raw`teilnahme|anwesenheit|particip|partecip|partetzip|(?<!\p{L})asist(?:en[cz]ia|ir)|assistènci|presença|présence|presénci|deltagelse|närvaro|aanwezigheid|deelname|oppmøte|osallistu|läsnäolo|mætingu|osalemi|osavõt|dalyvav|udział|účas[tť]|udeležb|részvétel|prisustv|dolazak|sudjelovan|presenoldeb|freastal|pjesëmarrj|katılım|iştirak|ishtirok|gatnaşm|beşdar|tham (?:dự|gia)|kehadiran|kahadiran|rawuh|pagdalo|pagtambong|kuhudhuria|argamuu|kaqaybgal|halarta|ukuba khona|ubukho|bywoning|kuzitabira`,
+  `участи|участь|удзел|иштирок|қатысу|присъстви|присутност|присуств|долазак|παρουσί|συμμετοχ|մասնակց|დასწრებ|მონაწილეობ|ирц`,
+  `حضور|حاضر|شرکت کی|شرڪت|ئامادەبوون|נוכחות|השתתפות|उपस्थिति|सहभागि|উপস্থিতি|ਹਾਜ਼ਰੀ|હાજરી|హాజర|සහභාගි|เข้าร่วม|ເຂົ້າຮ່ວມ|ចូលរួម|တက်ရောက်|出席|参加|參加|참석|참가|መገኘት`,
+  `gift ?cards?|geschenk|gutschein|carte cadeau|cart[ãa]o-presente|tarjeta regalo|tarxeta regalo|carta regalo|cadeaukaart|presentkort|gavekort|lahjakort|gjafakort|kinkekaar|dāvanu|dovan|podarunkow|dárkov|darček|poklon-|darilni|ajándékkárty|card cadou|hediye kart|geskenkkaart|carta dono|thẻ quà|подар|δωροκάρτ|هدية|כרטיס מתנה|उपहार|บัตรของขวัญ|礼品卡|禮品卡|ギフト|기프트`,
+  `certifi[ck]at|zertifikat|certifikát|certyfikat|sertifika|сертиф|証明書|证书|證書|인증서|সনদ|شهادة`,
+)
+
+/**
+ * Tells whether a text is about an event, a gift card or a certificate. @param text is in lower case.
+ */
+export const isEventOrGift = (text: string): boolean => EVENT_OR_GIFT.test(text)
+
+/** Matches a word for regular mail or for the subscription of it. In many languages, one verb signs in and subscribes. */
+const SUBSCRIPTION = anyOf(
+  'newsletter|nieuwsbrief|nyhetsbrev|nyhedsbrev|uutiskir|hírlev|(?<!\\p{L})odber|(?<!\\p{L})odběr|рассылк|розсилк|bülten',
+)
+
+/** Tells whether a text that names a sign-in may offer a subscription instead. @param text is in lower case. */
+export const subscribes = (text: string): boolean =>
+  text.length <= PHRASE_MAX_CHARS && SUBSCRIPTION.test(text)

@@ -3,7 +3,14 @@
  * are in lower case.
  */
 
-import { asksToConfirm, choosesMail, isPasswordless, resetsCredentials } from './linkPhrases.ts'
+import {
+  asksToConfirm,
+  choosesMail,
+  isEventOrGift,
+  isPasswordless,
+  resetsCredentials,
+  subscribes,
+} from './linkPhrases.ts'
 import { NOTICE_SETTINGS, PASSWORD, SIGN_IN, UNSUBSCRIBE, VERIFY } from './linkStems.ts'
 
 export type LinkPurpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
@@ -63,7 +70,7 @@ export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toL
 
 /**
  * Matches things, other than an address or an account, that a reader confirms or reviews, as in `Confirm your order`
- * and `Review weak passwords`.
+ * and `Review weak passwords`. More things have the list `EVENT_OR_GIFT` in linkPhrases.ts.
  */
 const THINGS =
   /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pe(?:me)?sanan|pembayaran|pembelian|thanh toán|płatnoś|platb|fizetés|plăț|plať|πληρωμ|ödeme|оплат|платеж|платіж|плащан|плаќањ|plaćanj|plačil|การชำระ|भुगतान|পেমেন্ট|תשלום|الدفع|پرداخت|คำสั่งซื้อ/u
@@ -82,10 +89,10 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
   if (ENDS.test(own)) return 'other'
   if (choosesMail(own)) return 'unsubscribe'
   if (isPasswordless(own) || ALLOWS_SIGN_IN.test(own)) return 'sign-in'
-  const isThing = THINGS.test(own)
+  const isThing = THINGS.test(own) || isEventOrGift(own)
   if (PASSWORD.test(own) || resetsCredentials(own)) return isThing ? undefined : 'reset'
   if (VERIFY.test(own) || asksToConfirm(own)) return isThing ? 'other' : 'verify'
-  return SIGN_IN.test(own) ? 'sign-in' : undefined
+  return SIGN_IN.test(own) && !subscribes(own) ? 'sign-in' : undefined
 }
 
 /**

@@ -136,7 +136,7 @@ function purposeOf(
       byPath === 'verify' &&
       (!/confirm/i.test(path) || /\/confirm\?/i.test(path)) &&
       purposeOfText(subject) === 'sign-in')
-  const own = isSure ? byPath : (byText ?? (isNearSurer ? near : byPath))
+  const own = isSure ? byPath : (byText ?? (isNearSurer ? (near ?? 'sign-in') : byPath))
   // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login
   // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'

@@ -124,8 +124,9 @@ export async function recordTexts(
 ): Promise<boolean> {
   const { messageRow } = outcomes[0]!
   return transaction(pool, async (db) => {
+    const labels = await lockMessage(db, messageRow)
     const added = await storeTexts(db, messageRow, outcomes)
-    const found = added.length === 0 ? null : await recordFound(db, projectId, added)
+    const found = added.length === 0 ? null : await recordFound(db, projectId, { added, labels })
     const { rows } = await db.query<Progress>({
       name: 'count-texts',
       text: `select count(*)::int as files, (count(*) filter (where state = 'pending'))::int as waiting
@@ -192,12 +193,12 @@ async function storeTexts(
 async function recordFound(
   db: Client,
   projectId: string,
-  added: readonly Added[],
+  { added, labels }: { added: readonly Added[]; labels: readonly string[] },
 ): Promise<Found[]> {
   const outcomes = added.map(({ outcome }) => outcome)
   const { messageRow } = outcomes[0]!
   await countReading(db, projectId, outcomes)
-  await addLabels(db, messageRow, outcomes)
+  await addLabels(db, messageRow, { outcomes, labels })
   const firstCode = await addFound(db, messageRow, outcomes)
   const found: Found[] = []
   for (const one of added) {
@@ -221,21 +222,26 @@ function charsOf(text: string): number {
 }
 
 /**
- * Labels the message of attachments that conceal words. The function also locks the message. If two transactions record
- * the last attachments at the same time, the second one therefore sees that no attachment waits.
+ * Locks a message before the rows of its attachments, as a deletion does. If two transactions record the last
+ * attachments at the same time, the second one therefore sees that no attachment waits. @returns the labels.
  */
-async function addLabels(
-  db: Client,
-  messageRow: string,
-  outcomes: readonly TextOutcome[],
-): Promise<void> {
+async function lockMessage(db: Client, messageRow: string): Promise<readonly string[]> {
   const { rows } = await db.query<{ labels: string[] }>({
     name: 'lock-labels',
     text: 'select labels from messages where row = $1 for no key update',
     values: [messageRow],
   })
+  return rows[0]?.labels ?? []
+}
+
+/** Labels the message of attachments that conceal words. */
+async function addLabels(
+  db: Client,
+  messageRow: string,
+  { outcomes, labels }: { outcomes: readonly TextOutcome[]; labels: readonly string[] },
+): Promise<void> {
   const given = new Set(outcomes.flatMap(({ label }) => label ?? []))
-  const fresh = [...given].filter((label) => !(rows[0]?.labels ?? []).includes(label))
+  const fresh = [...given].filter((label) => !labels.includes(label))
   if (fresh.length === 0) return
   await db.query({
     name: 'add-text-labels',

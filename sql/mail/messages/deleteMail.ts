@@ -40,17 +40,22 @@ export async function deleteThread(
   projectId: string,
   threadId: string,
 ): Promise<boolean> {
-  let wasFound = false
+  let end = await deleteSeen(pool, projectId, threadId)
+  const wasFound = end !== 'no thread'
   // A reply can join the thread until the deletion has locked the thread. The next round deletes such a reply.
-  while (await deleteSeen(pool, projectId, threadId)) wasFound = true
+  while (end === 'rest') end = await deleteSeen(pool, projectId, threadId)
   return wasFound
 }
 
 /**
  * Deletes those messages of a thread that were stored before the function locked the thread. The function also deletes
- * the thread if no message is left. @returns false if the project has no such thread.
+ * the thread if no message is left. @returns `rest` if messages are left.
  */
-async function deleteSeen(pool: Pool, projectId: string, threadId: string): Promise<boolean> {
+async function deleteSeen(
+  pool: Pool,
+  projectId: string,
+  threadId: string,
+): Promise<'deleted' | 'rest' | 'no thread'> {
   return transaction(pool, async (db) => {
     await lockInbox(db, projectId)
     const { rows } = await db.query<{ row: string; messages: string[] }>(
@@ -58,12 +63,13 @@ async function deleteSeen(pool: Pool, projectId: string, threadId: string): Prom
        from threads t where t.project_id = $1 and t.id = $2`,
       [projectId, threadId],
     )
-    if (rows[0] === undefined) return false
+    if (rows[0] === undefined) return 'no thread'
     const { row, messages } = rows[0]
     const freed = await deleteRows(db, projectId, messages)
     await shrinkThreads(db, messages.length > 0 ? messages.map(() => row) : [row])
     await giveBack(db, projectId, freed)
-    return true
+    const left = await db.query('select from threads where row = $1', [row])
+    return left.rowCount === 0 ? 'deleted' : 'rest'
   })
 }
 

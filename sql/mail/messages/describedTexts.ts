@@ -13,7 +13,8 @@ export const describedWithTexts = (message: string): string => `coalesce((
 
 /**
  * Writes an SQL expression like {@link describedWithTexts}, which reads the states only while an attachment waits. The
- * service copies the states into the stored descriptions after it has read the last attachment.
+ * service copies the states into the stored descriptions after it has read the last attachment. If a process of an
+ * earlier version reads the last attachment, the stored descriptions of the others stay without their states.
  */
 export const currentAttachments = (message: string): string => `case
   when ${message}.attachments @> '[{"text": {"state": "pending"}}]' then ${describedWithTexts(message)}

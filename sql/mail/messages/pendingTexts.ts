@@ -126,7 +126,7 @@ export async function giveBackTexts(
 }
 
 /**
- * Returns the mail host or the mail provider that sent the attachment which {@link takePendingText} would take now.
+ * Returns the mail host or the mail provider that sent the attachment which {@link takePendingTexts} would take now.
  * Both are null if an inbox of this service sent the attachment, or if no attachment is free.
  */
 export async function findNextSender(

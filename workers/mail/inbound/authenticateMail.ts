@@ -202,19 +202,27 @@ function dkimWord(words: readonly (string | undefined)[]) {
 }
 
 /** Match the signing domain and the selector of a DKIM signature without white space (RFC 6376 §3.5). */
-const SIGNING_DOMAIN = /[:;]d=([^;]{1,255})/i
-const SELECTOR = /[:;]s=([^;]{1,255})/i
+const SIGNING_DOMAIN = /[:;]d=([^;]{1,255})/gi
+const SELECTOR = /[:;]s=([^;]{1,255})/gi
+
+/** Matches the header fields whose keys the library looks up. The signatures of the authors are DKIM signatures. */
+const SIGNED = [/^dkim-signature\s*:/i, /^arc-seal\s*:/i, /^arc-message-signature\s*:/i]
 
 /** Returns the names of the DNS records with the keys of the signatures and of the ARC seals in a header. */
 function keyNames(header: Buffer, authors: readonly string[]): string[] {
   if (authenticable(header) === 'no') return []
-  const kept = withSignatures(header, SIGNATURES_MAX, authors.map(domainOf)).toString('latin1')
-  const names = kept.split(/\r?\n(?!\s)/).flatMap((field) => {
-    if (!/^(?:dkim-signature|arc-seal|arc-message-signature)\s*:/i.test(field)) return []
-    const tags = field.replace(/\s/g, '')
-    const [domain, selector] = [SIGNING_DOMAIN, SELECTOR].map((tag) => tag.exec(tags)?.[1])
-    return domain && selector ? [`${selector}._domainkey.${domain}`] : []
-  })
+  const kept = withSignatures(header, SIGNATURES_MAX, authors.map(domainOf)).toString()
+  const fields = kept.split(/\r?\n(?!\s)/)
+  const names = SIGNED.flatMap((kind) => fields.filter((field) => kind.test(field))).flatMap(
+    (field) => {
+      // As in the mailauth library, the last of several equal tags counts, and comments do not count.
+      const tags = field.replace(/\([^()]*\)|\s/g, '')
+      const [domain, selector] = [SIGNING_DOMAIN, SELECTOR].map(
+        (tag) => [...tags.matchAll(tag)].at(-1)?.[1],
+      )
+      return domain && selector ? [`${selector}._domainkey.${domain}`] : []
+    },
+  )
   return [...new Set(names)].slice(0, KEYS_MAX)
 }
 
@@ -234,7 +242,11 @@ function withSignatures(bytes: Buffer, max: number, authorDomains: readonly stri
   const isSeal = (n: number) => names[n]!.startsWith('arc-')
   const isSignature = (n: number) => names[n] === 'dkim-signature' || (max === 0 && isSeal(n))
   const isOfAuthor = (field: string) => {
-    const domain = SIGNING_DOMAIN.exec(field.replace(/\s/g, ''))?.[1]?.toLowerCase()
+    const domain = field
+      .replace(/\s/g, '')
+      .matchAll(SIGNING_DOMAIN)
+      .next()
+      .value?.[1]?.toLowerCase()
     return authorDomains.some((one) => one === domain || one.endsWith(`.${domain}`))
   }
   const signatures = fields.flatMap((field, n) =>

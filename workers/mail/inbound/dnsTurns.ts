@@ -5,12 +5,13 @@ import { sharersOf } from './sharers.ts'
 
 /**
  * The following constants limit how many mails wait for DNS answers at once. A stranger chooses the name servers of a
- * mail, and can delay each answer for seconds. WAITING_PART is the fraction of the job slots (places for running jobs)
- * that all waiting mails together may occupy. An inbox has fewer places than a network, because all inboxes get mail
- * from the same large mail hosts.
+ * mail, and can delay each answer for seconds. The mails from one network to one inbox have fewer places than the inbox
+ * and the network, so that other mail to this inbox or from this network still gets places. WAITING_PART is the
+ * fraction of the job slots (places for running jobs) that all waiting mails together may occupy.
  */
-const WAITING_PER_INBOX = 8
+const WAITING_PER_INBOX = 32
 const WAITING_PER_NETWORK = 32
+const WAITING_PER_PAIR = 8
 const WAITING_PART = 3 / 4
 
 /**
@@ -35,13 +36,13 @@ export class DnsTurns {
 
   /** @param slots is the number of mails that the pool parses at the same time. */
   constructor(slots: number) {
-    const perSharer = [WAITING_PER_INBOX, WAITING_PER_NETWORK]
+    const perSharer = [WAITING_PER_INBOX, WAITING_PER_NETWORK, WAITING_PER_PAIR]
     this.#turns = new CostTurns(this.#costs, Math.ceil(slots * WAITING_PART), { perSharer })
   }
 
   /** Returns the priority of a job that waits for DNS answers again. Jobs with priority 0 run first. */
   priorityOf(mail: Pick<InboundMail, 'projectId' | 'remoteIp' | 'provider'>): number {
-    return this.#costs.priorityOf(sharersOf(mail))
+    return this.#costs.priorityOf(pairedSharersOf(mail))
   }
 
   /**
@@ -57,11 +58,13 @@ export class DnsTurns {
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const late = new AbortController()
+    // Mail from an inbox of this service needs no DNS answers.
+    if (mail.remoteIp === null) return await work(late.signal)
     const timer =
       patienceMs === Number.POSITIVE_INFINITY
         ? undefined
         : setTimeout(() => late.abort(new SlowDnsError('the DNS is slow')), patienceMs)
-    const sharers = sharersOf(mail)
+    const sharers = pairedSharersOf(mail)
     try {
       const leave = await this.#turns.enter(sharers, late.signal)
       this.#costs.charge(sharers, BEGIN_MS)
@@ -78,4 +81,10 @@ export class DnsTurns {
       clearTimeout(timer)
     }
   }
+}
+
+/** Returns the inbox and the network of a mail, and their pair as a third sharer. */
+function pairedSharersOf(mail: Parameters<typeof sharersOf>[0]): string[] {
+  const sharers = sharersOf(mail)
+  return [...sharers, sharers.join(' ')]
 }

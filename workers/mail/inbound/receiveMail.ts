@@ -174,7 +174,7 @@ async function readAndStore(
     isolated,
     storeAnyway,
     patienceMs,
-    answers = lookUp,
+    answers,
     unsureSince,
     turn,
   }: Care & { turn: ParseTurn },
@@ -200,13 +200,17 @@ async function readAndStore(
     return null
   }
   if (isRefused(rules, senders, { isProvenBounce })) return await discard()
-  const checks = { lookUp: answers, ownHost: mailDomain, authors: mail.from }
-  const sender = await dnsTurns
-    .run(inbound, patienceMs, (signal) => authenticateMail(inbound, { ...checks, signal }))
-    .catch((error: unknown) => {
-      if (error instanceof SlowDnsError) return null
-      throw error
-    })
+  const checks = { lookUp: answers ?? lookUp, ownHost: mailDomain, authors: mail.from }
+  const authenticate = (signal: AbortSignal) => authenticateMail(inbound, { ...checks, signal })
+  // With the answers at hand, a mail needs no place. The mails of a stranger would hold the place for large mails while
+  // they queue for one.
+  const sender =
+    answers === undefined
+      ? await dnsTurns.run(inbound, patienceMs, authenticate).catch((error: unknown) => {
+          if (error instanceof SlowDnsError) return null
+          throw error
+        })
+      : await authenticate(new AbortController().signal)
   if (sender === null) return { mail: headerOf(inbound), authors: mail.from }
   turn.end()
   const { authentication, isAligned } = sender

@@ -1,6 +1,6 @@
 /**
  * Tests the phrases that announce the purpose of a link in 48 languages (test/fixtures/codes/linkPhrases.txt,
- * linkRequests.txt).
+ * linkRequests.txt), and the phrases of an outsider in 130 languages (linkWorld.txt).
  */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -31,6 +31,25 @@ test.each(
 )('a link has the purpose %s by its words "%s"', (purpose, words) => {
   expect(String(purposeOfText(words))).toBe(purpose)
 })
+
+const WORLD = Map.groupBy(
+  readFileSync('test/fixtures/codes/linkWorld.txt', 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => line.split('|') as [string, string, string]),
+  ([language]) => language,
+)
+
+test.each([...WORLD.entries()])(
+  'in the language %s, the sentences and buttons of an outsider have their purpose',
+  (_language, lines) => {
+    const found = lines.map(([, , text]) => `${purposeOfText(text) ?? 'other'}: ${text}`)
+    const wanted = lines.map(
+      ([, purpose, text]) => `${purpose === 'none' ? 'other' : purpose}: ${text}`,
+    )
+    expect(found).toEqual(wanted)
+  },
+)
 
 describe('certain texts give a link no purpose', () => {
   test.each([

@@ -80,6 +80,10 @@ test('a link whose path only says verify signs the reader in if its subject anno
   const subject = 'Your login link'
   expect(purposeOf(html('It is valid for 15 minutes.'), { subject })).toEqual(['sign-in'])
   expect(purposeOf(html('Please confirm your address.'), { subject })).toEqual(['verify'])
+  const short = 'https://a.example/auth/verify?c=48Fk2Qz'
+  expect(purposeOf(`<p>It works once.</p><a href="${short}">${short}</a>`, { subject })).toEqual([
+    'sign-in',
+  ])
   const button = `<a href="${link}">Verify your address</a>`
   expect(purposeOf(button, { subject })).toEqual(['verify'])
 })

@@ -413,6 +413,23 @@ test('the header of a signed mail is enough to find all DNS answers that the who
   })
 })
 
+test('the header of a mail asks for the keys of its signatures in every spelling of their tags', async () => {
+  const asked: string[] = []
+  const header = write(
+    'ada@honest.test',
+    'DKIM-Signature: v=1; d=honest.test (the domain); s=old;\r\n s=s1 (a comment); b=x\r\nARC-Seal : i=1; s=arc; d=honest.test\r\n',
+  )
+  await findAnswers(inboundOf(header), {
+    ...CHECKS,
+    async lookUp(name, type) {
+      asked.push(name)
+      return await answering(name, type)
+    },
+  })
+  expect(asked).toContain('s1._domainkey.honest.test')
+  expect(asked).toContain('arc._domainkey.honest.test')
+})
+
 test('a DNS record that the header of a mail did not ask for counts as unanswered at once', async () => {
   const answers = await findAnswers(inboundOf(write('ada@honest.test')), {
     ...CHECKS,

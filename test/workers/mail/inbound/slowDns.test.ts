@@ -121,6 +121,50 @@ test('a large mail is stored with the verdicts of its sender, although its name 
   expect(rows[0].authentication).toMatchObject({ spf: 'pass' })
 })
 
+test('a large mail whose answers have arrived waits for no other mail of its sender', async () => {
+  const { asked, answer, lookUp } = slowLookUp()
+  const stillSilent = slowLookUp()
+  const { parse_inbound } = tasksOf((name, type) =>
+    name.endsWith('still.silent.test') ? stillSilent.lookUp(name, type) : lookUp(name, type),
+  )
+  const projectId = await newProject(pool)
+  const large = await arriveSilent(projectId, { subject: 'large', text: LARGE })
+  const first = parse_inbound({ inboundId: large }, { attempt: 1 })
+  await waitFor('the second question', () => asked.length === 2)
+  const ids: string[] = []
+  for (let n = 0; n < 12; n++) {
+    const changes = { envelopeFrom: `a@s${n}.still.silent.test` }
+    ids.push(await arrive(projectId, { subject: 'small', changes }))
+  }
+  const waiting = ids.map((inboundId) => parse_inbound({ inboundId }, { attempt: 1 }))
+  await waitFor('the places to be taken', () => stillSilent.asked.length >= 7)
+  answer()
+  await first
+  expect(await subjects()).toEqual(['large'])
+  stillSilent.answer()
+  await Promise.all(waiting)
+})
+
+test('mail from an inbox of the service, or from another network, waits for no slow mail to the same inbox', async () => {
+  const { asked, answer, lookUp } = slowLookUp()
+  const { parse_inbound } = tasksOf(lookUp)
+  const projectId = await newProject(pool)
+  const ids: string[] = []
+  for (let n = 0; n < 12; n++) {
+    ids.push(await arriveSilent(projectId, { changes: { remoteIp: '192.0.2.9' } }))
+  }
+  const waiting = ids.map((inboundId) => parse_inbound({ inboundId }, { attempt: 1 }))
+  await waitFor('the places to be taken', () => asked.length >= 8)
+  for (const remoteIp of [null, '198.51.100.7']) {
+    const changes = { remoteIp } as Partial<SpooledMail>
+    const inboundId = await arrive(projectId, { subject: 'good', changes })
+    await parse_inbound({ inboundId }, { attempt: 1 })
+  }
+  expect(await subjects()).toEqual(['good', 'good'])
+  answer()
+  await Promise.all(waiting)
+})
+
 test('when a mail leaves its batch because of a silent name server, its check asks for nothing more', async () => {
   const { asked, answer, lookUp } = slowLookUp()
   const { parse_batch, parse_inbound } = tasksOf(lookUp)
