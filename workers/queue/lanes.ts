@@ -228,7 +228,10 @@ export class Lanes {
     if (held > 0 && held >= Math.floor(this.#slots * sharerPart)) return false
     // The smarthost has a few connections, so more slots would not send faster. If the smarthost hangs, local mail and
     // notices still have slots.
-    if (lane === this.#shared) return free > this.#spare
+    if (lane === this.#shared) {
+      const all = this.#slots - this.#reserve - this.#spare
+      return free > this.#spare + this.#leftForOthers(lane, sharer, all)
+    }
     if (lane.open.size > 0 && lane.open.size >= free - this.#spare) return false
     if (this.#isLate(lane) && this.#late(requests) >= this.#slowCap) return false
     const isSlow = this.#isSlow(lane)
@@ -240,21 +243,25 @@ export class Lanes {
     return slow.length < cap && own < this.#limits.slowSharerCap
   }
 
-  /**
-   * Returns how many requests a lane may have open after a request of the given sharer. If the lane has lately refused
-   * a sharer that has no open request, the other sharers leave a fifth of the places free. Otherwise the backlog of one
-   * project would take each place that becomes free, and the mail of other projects to the same domain would wait for
-   * hours.
-   */
+  /** Returns how many requests a lane may have open after a request of the given sharer. */
   #capFor(lane: Lane, sharer: string, isSlow: boolean): number {
     const cap = isSlow ? this.#limits.slowLaneCap : this.#limits.laneCap
+    return cap - this.#leftForOthers(lane, sharer, cap)
+  }
+
+  /**
+   * Returns how many places of a lane a sharer leaves free. If the lane has lately refused a sharer that has no open
+   * request, the other sharers leave a fifth of the places free. Otherwise the backlog of one project would take each
+   * place that becomes free, and the mail of other projects to the same domain would wait for hours.
+   */
+  #leftForOthers(lane: Lane, sharer: string, places: number): number {
     const open = new Set(lane.open.values().map((request) => request.sharer))
-    if (!open.has(sharer)) return cap
+    if (!open.has(sharer)) return 0
     const nowMs = this.#nowMs()
     const isAwaited = lane.returns
       .entries()
       .some(([name, { waitsUntilMs }]) => !open.has(name) && waitsUntilMs > nowMs)
-    return isAwaited ? cap - Math.ceil(cap / 5) : cap
+    return isAwaited ? Math.ceil(places / 5) : 0
   }
 
   #mayWait(lane: Lane): boolean {

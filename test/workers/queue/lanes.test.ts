@@ -227,6 +227,21 @@ describe('several projects send mail to one domain', () => {
     expect(granted(turns).length).toBeWithin(16, 25)
   })
 
+  test('a project with a backlog to the smarthost leaves places for another project that waits', async () => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const enter = (owner: string) => lanes.enter(null, owner)
+    const many = granted(await Promise.all(Array.from({ length: 32 }, () => enter('many'))))
+    clockMs += 40_000
+    expect((await enter('few')).granted).toBe(false)
+    leave(many[0]!)
+    expect((await enter('many')).granted).toBe(false)
+    expect((await enter('few')).granted).toBe(true)
+    // A project that no longer asks leaves all places to the other project.
+    leave(many[1]!)
+    clockMs += 2_001
+    expect((await enter('many')).granted).toBe(true)
+  })
+
   test('a project alone uses all places of a domain', async () => {
     const lanes = await createMailLanes()
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
