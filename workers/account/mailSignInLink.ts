@@ -3,10 +3,11 @@ import { type SignInTokens, signInUrl } from '../../shared/people/signInLink.ts'
 import { storeSignInLink } from '../../sql/account/people/consoleSessions.ts'
 import {
   findSignInMail,
+  queueSignInMail,
   recordSignInMail,
   type WantedSignInMail,
 } from '../../sql/account/people/signInMails.ts'
-import { type ServiceSender, sendServiceMail } from '../mail/serviceMail.ts'
+import { type ServiceSender, sendServiceMail, serviceLane } from '../mail/serviceMail.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
@@ -21,15 +22,24 @@ type SignInOptions = Omit<ServiceSender, 'pool'> & {
  * nobody.
  */
 export const createMailSignInLink =
-  ({ pool, outcomes }: PoolContext, options: SignInOptions): Task<'mail_sign_in_link'> =>
+  ({ pool, outcomes, lanes }: PoolContext, options: SignInOptions): Task<'mail_sign_in_link'> =>
   async ({ requestId }) => {
     const wanted = await patiently(() => findSignInMail(pool, requestId))
-    const { isDeferred } =
-      wanted === null
-        ? { isDeferred: false }
-        : await mailLink({ pool, ...options }, requestId, wanted)
     // If the outcome of the mail were not recorded, a retry of the job would send the mail again.
-    await outcomes.record(() => recordSignInMail(pool, requestId, isDeferred))
+    const record = (isDeferred: boolean) =>
+      outcomes.record(() => recordSignInMail(pool, requestId, isDeferred))
+    if (wanted === null) return await record(false)
+    // The mail host of a person may hang. Without a lane, the links to this person would then take all job slots.
+    const receiver = `sign-in links of ${wanted.personId}`
+    const turn = await lanes.enter(serviceLane(options.transport, receiver), receiver)
+    if (!turn.granted) {
+      return await patiently(() => queueSignInMail(pool, requestId, turn.returnInMs))
+    }
+    try {
+      await record((await mailLink({ pool, ...options }, requestId, wanted)).isDeferred)
+    } finally {
+      turn.leave()
+    }
   }
 
 async function mailLink(

@@ -13,6 +13,7 @@ import {
   announceHeld,
   findNotice,
   type Notice,
+  queueAnnouncement,
   recordNotice,
   recordNotified,
 } from '../../sql/mail/approval/heldAnnouncements.ts'
@@ -22,7 +23,7 @@ import type { MailStores } from '../../sql/mail/outbound/composedMails.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import type { Transport } from './outbound/transport.ts'
-import { sendServiceMail } from './serviceMail.ts'
+import { sendServiceMail, serviceLane } from './serviceMail.ts'
 
 /**
  * The module loads the code for purchases only when the first payment is announced, because this code takes 11 MB of
@@ -51,7 +52,19 @@ export const createAnnounceApproval =
   async ({ approvalId }) => {
     const { pool } = context
     const found = await patiently(() => announce({ pool, ...options }, approvalId))
-    if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
+    if (found === null) return
+    const { approval, notice } = found
+    // The mail host of an approver may hang. Without a lane, the notices of one project would then take all job slots.
+    const lane = serviceLane(options.transport, `notices of ${approval.projectId}`)
+    const turn = await context.lanes.enter(lane, approval.projectId)
+    if (!turn.granted) {
+      return await patiently(() => queueAnnouncement(pool, approvalId, turn.returnInMs))
+    }
+    try {
+      await notify({ ...context, ...options }, approval, notice)
+    } finally {
+      turn.leave()
+    }
   }
 
 /**

@@ -16,6 +16,13 @@ export type ServiceSender = {
 }
 
 /**
+ * Returns the lane for a mail in the name of the service. All mail to the smarthost shares one lane. @param receiver
+ * names the lane on the direct route.
+ */
+export const serviceLane = ({ route }: Transport, receiver: string): string | null =>
+  route === 'direct' ? receiver : null
+
+/**
  * Sends a mail in the name of the service to one recipient. Sends no mail to an address at a domain of this service,
  * because an agent must not read a person's link in an inbox of the agent. The domain of the recipient is checked for
  * each mail, because this service may have begun to serve the domain only recently.

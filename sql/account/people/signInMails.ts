@@ -57,6 +57,10 @@ const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
     ...(runAt === undefined ? {} : { runAt }),
   })
 
+/** Queues the mail with a sign-in link again, because its lane has no free place. */
+export const queueSignInMail = (db: Queryable, requestId: string, inMs: number): Promise<void> =>
+  addMailJob(db, requestId, new Date(Date.now() + inMs))
+
 /** Describes a sign-in link that a worker process must send by mail. */
 export type WantedSignInMail = {
   personId: string

@@ -124,12 +124,18 @@ export async function recordNotice(
        where id = $1`,
       [approvalId, again === null],
     )
-    if (again === null) return
-    await addJob(db, {
-      task: 'announce_approval',
-      payload: { approvalId },
-      key: `announce_approval:${approvalId}`,
-      runAt: again,
-    })
+    if (again !== null) await addAnnouncement(db, approvalId, again)
   })
 }
+
+/** Queues the announcement of an approval request again, because its lane has no free place. */
+export const queueAnnouncement = (db: Queryable, approvalId: string, inMs: number): Promise<void> =>
+  addAnnouncement(db, approvalId, new Date(Date.now() + inMs))
+
+const addAnnouncement = (db: Queryable, approvalId: string, runAt: Date): Promise<void> =>
+  addJob(db, {
+    task: 'announce_approval',
+    payload: { approvalId },
+    key: `announce_approval:${approvalId}`,
+    runAt,
+  })

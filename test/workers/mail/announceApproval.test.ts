@@ -6,6 +6,8 @@ import {
   createExpireApproval,
 } from '../../../workers/mail/announceApproval.ts'
 import { createRelayTransport } from '../../../workers/mail/outbound/relay/relayTransport.ts'
+import type { Transport } from '../../../workers/mail/outbound/transport.ts'
+import { Lanes, MAIL_LIMITS } from '../../../workers/queue/lanes.ts'
 import { noBlobs } from '../../support/database/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { eventsOf, newSent } from '../../support/mail/mailRows.ts'
@@ -13,6 +15,7 @@ import { type Sink, startSink } from '../../support/mail/sink.ts'
 import { newKeyring } from '../../support/purse/purseRows.ts'
 import { silentLog } from '../../support/service.ts'
 import { dropJobs, newProject } from '../../support/till/tillRows.ts'
+import { waitFor } from '../../support/waitFor.ts'
 
 const ADA = 'ada@owner.example'
 
@@ -32,7 +35,8 @@ beforeAll(async () => {
     { ownName: 'mail.test', log: silentLog },
   )
   const keyring = await newKeyring(pool)
-  const context = { pool, outcomes: { record: (work: () => unknown) => work() } } as never
+  const outcomes = { record: (work: () => unknown) => work() }
+  const context = { pool, outcomes, lanes: new Lanes(32, MAIL_LIMITS) } as never
   const announcing = createAnnounceApproval(context, {
     ...{ mailDomain: 'mail.test', baseUrl: 'https://purser.example', transport, blobs: noBlobs },
     keyring: async () => keyring,
@@ -101,6 +105,36 @@ test('a notice that the smarthost still defers after a day is given up', async (
   sink.refuseRecipient = () => ({ code: 450, message: '4.2.1 later' })
   await announce(id)
   expect([await isNotified(id), await announcedInS(id)]).toEqual([true, null])
+})
+
+test('while the mail host of an approver hangs, the notices of the project take two slots, and later ones wait', async () => {
+  const held = Promise.withResolvers<void>()
+  let hanging = 0
+  const hangs: Transport = {
+    ...transport,
+    route: 'direct',
+    async send({ envelopes }, report) {
+      hanging++
+      await held.promise
+      await report(envelopes.map(({ to }) => ({ address: to, state: 'sent', error: null })))
+    },
+  }
+  const { id, projectId } = await hold()
+  const lanes = new Lanes(32, MAIL_LIMITS)
+  const outcomes = { record: (work: () => unknown) => work() }
+  const send = createAnnounceApproval({ pool, outcomes, lanes } as never, {
+    ...{ mailDomain: 'mail.test', baseUrl: 'https://purser.example', blobs: noBlobs },
+    ...{ transport: hangs, keyring: async () => await newKeyring(pool) },
+    approvalTokens: (approvalId, address) => `${approvalId}${address}`,
+  })
+  const runs = [1, 2].map(() => send({ approvalId: id }, { attempt: 1 }))
+  await waitFor('the notices to hang', () => hanging === 2)
+  await send({ approvalId: id }, { attempt: 1 })
+  expect(await announcedInS(id)).toBeWithin(0, 60)
+  expect((await lanes.enter('good.test', projectId)).granted).toBe(true)
+  held.resolve()
+  await Promise.all(runs)
+  expect(hanging).toBe(2)
 })
 
 test('nobody gets a notice about an approval request that is unknown or decided', async () => {
