@@ -133,6 +133,9 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   try {
     await tryRecipients(sender, mail)
   } catch (error) {
+    if (error instanceof SupersededError) {
+      return sender.log.warn({ messageRow: mail.messageRow }, 'another run sends the other copies')
+    }
     if (!(error instanceof LostObjectError)) throw error
     await deferLost(sender, mail)
   }
@@ -192,9 +195,18 @@ async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> 
   if (settled.length > 0 || isOver) await record(settled, isOver)
   const { transport, bounceKeys } = sender
   await sendConsignments(sender, consignments, {
-    ...{ mail, transport, bounceKeys, message, settle, record },
+    ...{ mail, transport, bounceKeys, message, settle },
+    record: async (outcomes, last) => {
+      if (!(await record(outcomes, last))) throw new SupersededError()
+    },
   })
 }
+
+/**
+ * Reports that another run of the job has begun meanwhile, or that the mail is deleted. After a lost connection to the
+ * database, the earlier run would otherwise send each of its remaining copies a second time.
+ */
+class SupersededError extends Error {}
 
 /** Holds the reply with which the SMTP listener also refuses mail for a full inbox. */
 const FULL = '452 4.2.2 The inbox is full'
@@ -217,7 +229,8 @@ const failed = (address: string, error: string) => ({ address, state: 'failed', 
 
 /**
  * Records the outcomes of a delivery attempt in several SQL statements. The SQL statements run in the order in which
- * the callers requested them, because the SQL statement that ends the attempt must be committed last.
+ * the callers requested them, because the SQL statement that ends the attempt must be committed last. The function
+ * returns false if the delivery attempt is no longer the current one.
  */
 function createRecorder(
   { batchers, outcomes }: Sender,
@@ -226,7 +239,7 @@ function createRecorder(
 ) {
   let { localInboxes } = own
   let previous: Promise<unknown> = Promise.resolve()
-  return async (recipients: RecordedOutcome[], last: boolean): Promise<void> => {
+  return async (recipients: RecordedOutcome[], last: boolean): Promise<boolean> => {
     const part = {
       messageRow: mail.messageRow,
       projectId: mail.projectId,
@@ -241,7 +254,7 @@ function createRecorder(
     const recorded = previous.then(() => outcomes.record(() => batchers.record.submit(part)))
     // If the outcomes at one mail host cannot be recorded, the outcomes at the other mail hosts must still be recorded.
     previous = recorded.catch(() => {})
-    await recorded
+    return await recorded
   }
 }
 
