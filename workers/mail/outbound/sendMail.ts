@@ -92,7 +92,7 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
 /** Estimates the bytes of the composed mail. Base64 makes attachments longer by more than a third. */
 const bytesOf = ({ storedBytes }: OutboundMail): number => Math.ceil(storedBytes * 1.4)
 
-/** Ends a delivery attempt that sends nothing, because the large mails in memory leave no room for this mail. */
+/** Ends a delivery attempt that sends nothing, because the memory or a lane has no free place for this mail. */
 async function postpone(sender: Sender, mail: OutboundMail, inMs: number): Promise<void> {
   const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
   const nextAttemptAt = new Date(Date.now() + inMs)
@@ -121,12 +121,23 @@ async function inTurn<Result>(
 
 /**
  * Returns the domains whose mail goes to inboxes of this service. A mail domain that has failed counts as well, as long
- * as its MX records lead to this service, because the internet then delivers the mail of the domain here too.
+ * as its MX records lead to this service, because the internet then delivers the mail of the domain here too. The name
+ * servers of a failed domain may delay their answers. Therefore each look-up needs a place in a lane of its own.
+ * @returns the milliseconds until the next try if such a lane has no free place.
  */
-async function ownDomainsOf({ mailDomain, transport }: Sender, mail: OutboundMail) {
-  const { ownDomains, failedDomains } = mail
-  const leadHere = await Promise.all(failedDomains.map((domain) => transport.leadsHere(domain)))
-  return [mailDomain, ...ownDomains, ...failedDomains.filter((_, n) => leadHere[n])]
+async function ownDomainsOf(sender: Sender, mail: OutboundMail): Promise<string[] | number> {
+  const { mailDomain, transport, lanes } = sender
+  const own = [mailDomain, ...mail.ownDomains]
+  for (const domain of transport.route === 'direct' ? mail.failedDomains : []) {
+    const turn = await lanes.enter(`mail exchangers of ${domain}`, mail.projectId)
+    if (!turn.granted) return turn.returnInMs
+    try {
+      if (await transport.leadsHere(domain)) own.push(domain)
+    } finally {
+      turn.leave()
+    }
+  }
+  return own
 }
 
 async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
@@ -157,6 +168,7 @@ async function deferLost(sender: Sender, mail: OutboundMail): Promise<void> {
 async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> {
   const settle = createSettle(sender, mail)
   const ownDomains = await ownDomainsOf(sender, mail)
+  if (typeof ownDomains === 'number') return await postpone(sender, mail, ownDomains)
   const isOurs = (address: string) => ownDomains.includes(domainOf(address))
   const { local, full, unknown, remote } = await sortRecipients(
     sender,
