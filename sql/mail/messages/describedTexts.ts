@@ -4,11 +4,13 @@
  */
 export const describedWithTexts = (message: string): string => `coalesce((
   select jsonb_agg(
-    case when x.state <> 'pending' then e.described || jsonb_build_object('text', jsonb_strip_nulls(jsonb_build_object(
-      'state', x.state, 'chars', x.chars, 'reason', x.reason, 'omitted', x.omitted)))
-    else e.described end order by e.place)
-  from jsonb_array_elements(${message}.attachments) with ordinality e (described, place)
-  left join attachment_texts x on x.message_row = ${message}.row and x.attachment_id = e.described ->> 'attachmentId'
+    case when own_text.state <> 'pending'
+      then described || jsonb_build_object('text', jsonb_strip_nulls(jsonb_build_object('state', own_text.state,
+        'chars', own_text.chars, 'reason', own_text.reason, 'omitted', own_text.omitted)))
+      else described end order by place)
+  from jsonb_array_elements(${message}.attachments) with ordinality own_attachment (described, place)
+  left join attachment_texts own_text
+    on own_text.message_row = ${message}.row and own_text.attachment_id = described ->> 'attachmentId'
   ), ${message}.attachments)`
 
 /**
