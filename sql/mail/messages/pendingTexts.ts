@@ -74,10 +74,10 @@ export async function takePendingTexts(
       with first as (
         select message_row, attachment_id, tries = 0 or claim is not distinct from $2 as is_fresh
         from attachment_texts
-          where project_id = $1 and state = 'pending'
-            and exists (select from messages m where m.row = message_row and ${IS_ON_ITS_WAY})
-            and (${IS_FREE} or claim = $2)
-          order by claim = $2 desc nulls last, message_row limit 1 for update skip locked
+        where project_id = $1 and state = 'pending'
+          and exists (select from messages m where m.row = message_row and ${IS_ON_ITS_WAY})
+          and (${IS_FREE} or claim = $2)
+        order by claim = $2 desc nulls last, message_row limit 1 for update skip locked
       ), further as (
         select message_row, attachment_id from attachment_texts x
         where message_row = (select message_row from first where is_fresh) and project_id = $1 and state = 'pending'

@@ -48,8 +48,8 @@ export class DnsTurns {
   /**
    * Runs work that waits for DNS answers as soon as a place is free.
    * @param patienceMs limits in milliseconds the wait for the place and for the answers together.
-   * @param work gets a signal that aborts at the time limit. The work must then end at once, so that its place and its
-   * mail are free again.
+   * @param work gets a signal that aborts at the time limit. The work must then end at once, because it holds a place
+   * and the bytes of the mail.
    * @throws {SlowDnsError} if the time limit is exceeded.
    */
   async run<Result>(

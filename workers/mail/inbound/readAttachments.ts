@@ -194,8 +194,8 @@ export function createReadAttachments(
     if (next.getTime() > Date.now()) return await comeBack(next.getTime())
     const hadTurn = await turns.runInPlace(sharers, async () => {
       const untilMs = performance.now() + TURN_MS
-      // The run gives back what it took but did not read. It takes at most twice as many as it read before, so that
-      // slow attachments do not cause many claims in vain.
+      // The run gives back the attachments that it took but did not read. Slow attachments must not cause many such
+      // claims. Therefore the run takes at most twice the number of attachments that it read last.
       let limit = 1
       do {
         const count = await readSome(projectId, limit)

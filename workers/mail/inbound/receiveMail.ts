@@ -251,7 +251,7 @@ async function readAndStore(
   return null
 }
 
-/** Returns a mail with a copy of its header alone, so that the memory of its other bytes becomes free. */
+/** Returns a mail that holds only a copy of its header. The process can then free the memory of the whole mail. */
 function headerOf(mail: InboundMail): InboundMail {
   const end = /\r?\n\r?\n/.exec(mail.bytes.toString('latin1', 0, HEADER_MAX_BYTES))
   const length = end === null ? HEADER_MAX_BYTES : end.index + end[0].length

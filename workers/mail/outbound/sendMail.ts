@@ -145,7 +145,10 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
     await tryRecipients(sender, mail)
   } catch (error) {
     if (error instanceof SupersededError) {
-      return sender.log.warn({ messageRow: mail.messageRow }, 'another run sends the other copies')
+      return sender.log.warn(
+        { messageRow: mail.messageRow },
+        'the run ends: the mail is deleted, or another run sends it',
+      )
     }
     if (!(error instanceof LostObjectError)) throw error
     await deferLost(sender, mail)

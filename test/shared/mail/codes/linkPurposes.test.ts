@@ -74,7 +74,7 @@ test('a link whose path only says verify signs the reader in if the words before
   expect(purposeOf(html('confirm-email'), { subject: 'Your login link' })).toEqual(['verify'])
 })
 
-test('a link whose path only says verify signs the reader in if its subject announces a sign-in and the sentence before the link says nothing', () => {
+test('a bare link with the path verify has the purpose `sign-in` if only the subject of the mail names a purpose, namely a sign-in', () => {
   const link = `https://a.example/auth/verify?token=${TOKEN}`
   const html = (words: string) => `<p>${words}</p><a href="${link}">${link}</a>`
   const subject = 'Your login link'

@@ -150,7 +150,7 @@ describe('a job run takes small attachments of one message together', () => {
       [row, id, tries],
     )
 
-  test('a job run takes at most as many attachments as it asks for, and all of one message', async () => {
+  test('a job run takes no more attachments than its limit, and takes them from one message', async () => {
     const projectId = await newProject(pool)
     const [first, second] = [
       await withFiles(projectId, [1, 1, 1]),

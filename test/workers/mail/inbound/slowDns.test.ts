@@ -1,4 +1,4 @@
-/** Tests that name servers which delay their answers delay only the mail of the stranger who chose them. */
+/** Tests that slow name servers delay only the mail of the stranger who chose these name servers. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { insertInboundMails, type SpooledMail } from '../../../../sql/mail/inbound/inboundMails.ts'
 import { createParseInbound } from '../../../../workers/mail/inbound/parseInbound.ts'
