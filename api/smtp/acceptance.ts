@@ -43,10 +43,15 @@ export type AcceptingParts = {
  * Checks whether the network of a sender may send another mail now. @throws {SmtpReply} if the network may send no mail
  * now.
  */
-export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: string): void {
-  if (!rates.takesFrom(remoteAddress)) {
+export function admitSender(parts: AcceptingParts, remoteAddress: string): void {
+  if (!parts.rates.takesFrom(remoteAddress)) {
     throw new SmtpReply(450, '4.7.0 Too many messages from your address, try again later')
   }
+  checkSpoolRoom(parts)
+}
+
+/** Checks whether the spool can store another mail. @throws {SmtpReply} if the disk of the spool is full. */
+export function checkSpoolRoom({ spool }: AcceptingParts): void {
   if (!spool.hasRoom()) throw new SmtpReply(452, '4.3.1 Insufficient system storage')
 }
 

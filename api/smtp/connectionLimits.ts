@@ -1,19 +1,13 @@
 import { workOfGreediest } from '../../shared/fair/greediest.ts'
-import { networksOf } from '../../shared/http/networkSubject.ts'
-
-/**
- * A /48 network may have at most this many times the SMTP connections of a /64 network, because one IPv6 client can own
- * a whole /48.
- */
-const WIDE_FACTOR = 4
+import { networkSharers, type Sharer } from './sharers.ts'
 
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
   /**
-   * Holds the networks that contain the client's IP address, smallest network first. The networks are the IPv4 address
-   * itself, or the /64 and the /48 network of an IPv6 address.
+   * Holds the sharers against whose limits the connection counts, such as the networks that contain the client's IP
+   * address.
    */
-  readonly networks: readonly string[]
+  sharers: readonly Sharer[]
   /** Holds the time of the last SMTP command, or of the last bytes of a message, as a value of performance.now(). */
   activeMs: number
   /** Ends the SMTP connection with a 421 reply. */
@@ -41,40 +35,64 @@ export class ConnectionLimits {
    * must call `leave` when the SMTP connection ends.
    */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
-    const networks = networksOf(address)
-    const isCrowded = networks.some(
-      (network, n) => this.#held(network) >= this.#perAddressMax * (n === 0 ? 1 : WIDE_FACTOR),
-    )
-    if (isCrowded || (this.#count >= this.#max && !this.#makeRoom(networks.at(-1)!))) return null
-    const connection = { networks, activeMs: performance.now(), hangUp }
-    this.#count++
-    for (const network of networks) {
-      this.#connections.set(network, (this.#connections.get(network) ?? new Set()).add(connection))
-    }
+    const sharers = networkSharers(address)
+    if (!this.#haveRoom(sharers)) return null
+    if (this.#count >= this.#max && !this.#makeRoom(sharers.at(-1)!)) return null
+    const connection = { sharers, activeMs: performance.now(), hangUp }
+    this.#add(connection)
     return connection
+  }
+
+  /**
+   * Counts an open connection against other sharers from now on. A mail service counts as a network only until the
+   * service knows the receiving inboxes.
+   * @returns false if one of these sharers has too many connections. The caller then ends the connection.
+   */
+  countAs(connection: OpenConnection, sharers: readonly Sharer[]): boolean {
+    const isOpen = this.#remove(connection)
+    const hasRoom = this.#haveRoom(sharers)
+    connection.sharers = sharers
+    if (isOpen) this.#add(connection)
+    return hasRoom
   }
 
   /** Returns the number of open SMTP connections. */
   count = (): number => this.#count
 
   leave(connection: OpenConnection): void {
-    let wasHere = false
-    for (const network of connection.networks) {
-      const connections = this.#connections.get(network)
-      if (connections?.delete(connection)) wasHere = true
-      if (connections?.size === 0) this.#connections.delete(network)
-    }
-    if (wasHere) this.#count--
+    this.#remove(connection)
   }
 
-  #held = (network: string): number => this.#connections.get(network)?.size ?? 0
+  #add(connection: OpenConnection): void {
+    this.#count++
+    for (const { name } of connection.sharers) {
+      this.#connections.set(name, (this.#connections.get(name) ?? new Set()).add(connection))
+    }
+  }
+
+  /** Removes a connection from the counts. @returns false if the connection has left already. */
+  #remove(connection: OpenConnection): boolean {
+    let wasHere = false
+    for (const { name } of connection.sharers) {
+      const connections = this.#connections.get(name)
+      if (connections?.delete(connection)) wasHere = true
+      if (connections?.size === 0) this.#connections.delete(name)
+    }
+    if (wasHere) this.#count--
+    return wasHere
+  }
+
+  #haveRoom = (sharers: readonly Sharer[]): boolean =>
+    sharers.every((sharer) => this.#held(sharer) < this.#perAddressMax * sharer.factor)
+
+  #held = ({ name }: Sharer): number => this.#connections.get(name)?.size ?? 0
 
   /**
    * Ends one SMTP connection to make room for a new connection. @returns false if no network has more connections than
    * the network of the new connection.
    */
-  #makeRoom(newcomer: string): boolean {
-    const held = ({ networks }: OpenConnection) => Math.max(...networks.map(this.#held))
+  #makeRoom(newcomer: Sharer): boolean {
+    const held = ({ sharers }: OpenConnection) => Math.max(...sharers.map(this.#held))
     const all = new Set([...this.#connections.values()].flatMap((connections) => [...connections]))
     const idle = workOfGreediest(all, { held, rank: ({ activeMs }) => -activeMs })
     if (idle === null || held(idle) <= this.#held(newcomer) + 1) return false

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { errorCode } from '../../shared/errorCode.ts'
 import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import type { Pace } from '../../shared/fair/pace.ts'
-import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
 import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
@@ -15,11 +14,11 @@ const MB = 1024 * 1024
 const SMALL_BYTES = 64 * 1024
 /**
  * Limits the bytes on disk of messages that are still arriving. The field `allBytes` applies to all connections
- * together, and `networkBytes` to one network. The field `loadedBytes` limits the bytes of complete large messages in
+ * together, and `sharerBytes` to one sharer, such as a network. The field `loadedBytes` limits the bytes of complete large messages in
  * memory. Without this limit, 29 messages of 35 MB that end at the same moment took a gigabyte, because each message
  * waits in memory for its turn in the spool.
  */
-const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB, loadedBytes: 150 * MB }
+const BOUNDS = { allBytes: 1024 * MB, sharerBytes: 256 * MB, loadedBytes: 150 * MB }
 /**
  * A message that still arrives slower than LEAST_BYTES_PER_S after half a minute is an attack, or will never be
  * complete.
@@ -37,8 +36,8 @@ const FOLDER = 'incoming-'
 /** Describes one SMTP message that is still arriving. */
 export type Incoming = {
   /**
-   * Adds the next bytes of the incoming message. @returns false if the network of the sender already occupies too many
-   * bytes.
+   * Adds the next bytes of the incoming message. @returns false if a sharer of the message, such as the sender's
+   * network, already occupies too many bytes.
    */
   write(chunk: Buffer): Promise<boolean>
   /** Returns all bytes of the incoming message. */
@@ -47,11 +46,17 @@ export type Incoming = {
   discard(): Promise<void>
 }
 
-type Held = { network: string; bytes: number; startedMs: number; connection: OpenConnection }
+type Held = {
+  /** Names the sharers whose bytes these are: the narrowest network of the sender, or the receiving inboxes. */
+  holders: readonly string[]
+  bytes: number
+  startedMs: number
+  connection: OpenConnection
+}
 
 /**
  * Holds SMTP messages that are still arriving, small messages in memory and larger messages on disk. If all incoming
- * messages together exceed their limit, the network with the most bytes loses its slowest message. The dropped message
+ * messages together exceed their limit, the sharer (such as a network) with the most bytes loses its slowest message. The dropped message
  * makes room for mail of other senders.
  */
 export class IncomingMails {
@@ -77,22 +82,18 @@ export class IncomingMails {
   }
 
   /**
-   * Begins to receive a message. @param inboxes are the inboxes to which the message is addressed. @param isWhole is
-   * true if the whole message is in memory already. A slow pace would then only hold the memory longer.
+   * Begins to receive a message for the sharers of its connection.
+   * @param inboxes are the inboxes to which the message is addressed.
+   * @param isPaced is false if a slow pace would only hold memory longer, or would slow the mail of other inboxes.
    */
-  begin(
-    address: string,
-    inboxes: Iterable<string>,
-    connection: OpenConnection,
-    { isWhole = false } = {},
-  ): Incoming {
+  begin(inboxes: Iterable<string>, connection: OpenConnection, { isPaced = true } = {}): Incoming {
     const held: Held = {
-      network: networkSubject(address),
+      holders: connection.sharers.filter(({ factor }) => factor === 1).map(({ name }) => name),
       bytes: 0,
       startedMs: performance.now(),
       connection,
     }
-    const paced = [...networksOf(address), ...inboxes]
+    const paced = [...connection.sharers.map(({ name }) => name), ...inboxes]
     const path = join(this.#folder, String(++this.#files))
     let file: FileHandle | null = null
     let chunks: Buffer[] = []
@@ -100,7 +101,10 @@ export class IncomingMails {
     let loaded = 0
     const hasShare = (): boolean => {
       this.#evict(held)
-      return this.#sum(({ network }) => network === held.network) <= this.#bounds.networkBytes
+      return held.holders.every(
+        (holder) =>
+          this.#sum(({ holders }) => holders.includes(holder)) <= this.#bounds.sharerBytes,
+      )
     }
     return {
       write: async (chunk) => {
@@ -112,7 +116,7 @@ export class IncomingMails {
         }
         chunks.push(chunk)
         if (size <= SMALL_BYTES) return true
-        const waitMs = isWhole ? 0 : this.#pace.take(paced, size - held.bytes)
+        const waitMs = isPaced ? this.#pace.take(paced, size - held.bytes) : 0
         this.#held.add(held)
         held.bytes = size
         if (!hasShare()) return false
@@ -145,9 +149,10 @@ export class IncomingMails {
         chunks = []
         this.#unload(loaded)
         loaded = 0
-        if (file === null) return
-        await file.close()
-        await rm(path, { force: true })
+        const open = file
+        file = null
+        await open?.close()
+        if (open !== null) await rm(path, { force: true })
       },
     }
   }
@@ -179,11 +184,11 @@ export class IncomingMails {
   #evict(newcomer: Held): void {
     while (this.#sum(() => true) > this.#bounds.allBytes) {
       const shares = new Map<string, number>()
-      for (const { network, bytes } of this.#held) {
-        shares.set(network, (shares.get(network) ?? 0) + bytes)
+      for (const { holders, bytes } of this.#held) {
+        for (const holder of holders) shares.set(holder, (shares.get(holder) ?? 0) + bytes)
       }
       const slowest = workOfGreediest(this.#held, {
-        held: ({ network }) => shares.get(network)!,
+        held: ({ holders }) => Math.max(...holders.map((holder) => shares.get(holder)!)),
         rank: (held) => (held === newcomer ? Number.NEGATIVE_INFINITY : -rateOf(held)),
       })
       if (slowest === null || slowest === newcomer) return

@@ -1,4 +1,4 @@
-import { networksOf } from '../../shared/http/networkSubject.ts'
+import { networkSharers } from './sharers.ts'
 
 const MINUTE_MS = 60_000
 /**
@@ -7,11 +7,6 @@ const MINUTE_MS = 60_000
  */
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
-/**
- * The limit of a /48 network is at most this many times the limit of a /64 network, because one IPv6 client can own a
- * whole /48.
- */
-const WIDE_FACTOR = 4
 
 /** Measures how many mails arrive from each network and for each inbox, over all SMTP connections of this listener. */
 export class SenderRates {
@@ -39,9 +34,12 @@ export class SenderRates {
     return messagesPerInbox === 0 || this.#messages.get(`inbox ${inbox}`) < messagesPerInbox
   }
 
-  /** Counts an accepted SMTP message against the limits of the sending network and of the receiving inboxes. */
-  count(address: string, inboxes: Iterable<string>): void {
-    for (const network of networksOf(address)) this.#messages.add(network)
+  /**
+   * Counts an accepted message against the limits of the sending network and of the receiving inboxes.
+   * @param address is `null` for a message over HTTP, because a mail service delivers everybody's mail from one address.
+   */
+  count(address: string | null, inboxes: Iterable<string>): void {
+    for (const { name } of address === null ? [] : networkSharers(address)) this.#messages.add(name)
     for (const inbox of inboxes) this.#messages.add(`inbox ${inbox}`)
   }
 
@@ -50,14 +48,12 @@ export class SenderRates {
 
   /** Counts a recipient that does not exist against the limit of the sending network. */
   countUnknown(address: string): void {
-    for (const network of networksOf(address)) this.#unknown.add(network)
+    for (const { name } of networkSharers(address)) this.#unknown.add(name)
   }
 
   #within(counts: WindowCounts, address: string, max: number): boolean {
     if (max === 0) return true
-    return networksOf(address).every(
-      (network, n) => counts.get(network) < max * (n === 0 ? 1 : WIDE_FACTOR),
-    )
+    return networkSharers(address).every(({ name, factor }) => counts.get(name) < max * factor)
   }
 }
 

@@ -7,7 +7,6 @@ import type { Pool } from '../../../sql/db.ts'
 import { recordRelayReport } from '../../../sql/mail/inbound/relayReports.ts'
 import { createClientAddress } from '../../http/limits/clientAddress.ts'
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_MANY_CONNECTIONS } from '../acceptance.ts'
-import type { ConnectionLimits } from '../connectionLimits.ts'
 import { PATIENCE, type Patience } from '../listener.ts'
 import { arrivingBody } from './arrivingBody.ts'
 import { HttpRefusal, refusalResponse, toRefusal } from './httpAnswer.ts'
@@ -112,7 +111,6 @@ const TOO_LONG = '4.4.2 This connection has lasted too long'
 const TOO_SILENT = '4.4.2 The client is silent for too long'
 
 type ServerParts = HttpParts & {
-  limits: ConnectionLimits
   keys: InboundKeys
   pool: Pool
   /** Holds the adapter that receives mail from Amazon SES, or `null` if the operator has configured no SNS topic. */
@@ -149,7 +147,19 @@ async function receive(
         connection.activeMs = performance.now()
       },
     })
-    const handed = await read({ url, headers, body }, parts)
+    const handed = await read(
+      {
+        url,
+        headers,
+        body,
+        countAs(sharers) {
+          if (parts.limits.countAs(connection, sharers)) return
+          throw new SmtpReply(421, TOO_MANY_CONNECTIONS)
+        },
+        hold: () => parts.incoming.begin([], connection, { isPaced: false }),
+      },
+      parts,
+    )
     if ('reports' in handed) {
       const { reports, key } = handed
       let isNew = false

@@ -5,17 +5,15 @@ import {
   readPostmark,
 } from '../../../shared/mail/http/postmarkMail.ts'
 import { requestId } from '../../../shared/mail/http/signedMail.ts'
-import { MESSAGE_MAX_BYTES } from '../acceptance.ts'
+import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE, TOO_MUCH_IN_FLIGHT } from '../acceptance.ts'
+import type { Incoming } from '../incomingMail.ts'
 import type { InboundKey, InboundKeys } from './inboundKeys.ts'
 import { enterLargeMail } from './largeMailTurn.ts'
-import { readBody, slices } from './readBody.ts'
+import { slices } from './readBody.ts'
 import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
-
-/** Limits the milliseconds in which a body arrives, because a large request holds the only turn. */
-const BODY_MAX_MS = 60_000
 /** Requests of at most this many bytes do not wait for their turn. */
 const SMALL_BYTES = 1024 * 1024
 
@@ -31,41 +29,44 @@ export function createPostmark() {
     pathname: string,
     keys: InboundKeys,
   ): Promise<HandedMail | HandedReports | null> => {
-    const isLarge = Number(request.headers.get('content-length') ?? JSON_MAX_BYTES) > SMALL_BYTES
-    return await readPostmarkRequest(request, pathname, keys, async (keyId) =>
-      isLarge ? await enterLargeMail(large, keyId) : () => {},
-    )
+    const keyId = postmarkKeyId(pathname)
+    if (keyId === null) return null
+    const key = await keys.find(keyId)
+    const authorization = request.headers.get('authorization') ?? ''
+    provePostmark({ pathname, authorization }, keyId, key?.secrets ?? [])
+    request.countAs([{ name: `inbound key ${keyId}`, factor: 1 }])
+    const held = request.hold()
+    let release = () => {}
+    try {
+      const size = await storeBody(request.body, held)
+      // A request waits for its turn only after its body has arrived. Otherwise a slow request would hold the turn.
+      if (size > SMALL_BYTES) release = await enterLargeMail(large, keyId)
+      const json = (await held.bytes()).toString('utf8')
+      await held.discard()
+      const handed = handedBy(json, keyId, key!)
+      if ('reports' in handed) release()
+      return 'reports' in handed ? handed : { ...handed, release }
+    } catch (error) {
+      release()
+      throw error
+    } finally {
+      await held.discard()
+    }
   }
 }
 
-async function readPostmarkRequest(
-  request: ArrivingRequest,
-  pathname: string,
-  keys: InboundKeys,
-  enter: (keyId: string) => Promise<() => void>,
-): Promise<HandedMail | HandedReports | null> {
-  const keyId = postmarkKeyId(pathname)
-  if (keyId === null) return null
-  const key = await keys.find(keyId)
-  const authorization = request.headers.get('authorization') ?? ''
-  provePostmark({ pathname, authorization }, keyId, key?.secrets ?? [])
-  const release = await enter(keyId)
-  try {
-    const handed = await handedBy(request, keyId, key!)
-    if ('reports' in handed) release()
-    return 'reports' in handed ? handed : { ...handed, release }
-  } catch (error) {
-    release()
-    throw error
+/** Stores the body of a request on disk. @returns the number of bytes. @throws {SmtpReply} if the body is too large. */
+async function storeBody(body: ArrivingRequest['body'], held: Incoming): Promise<number> {
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > JSON_MAX_BYTES) throw new SmtpReply(552, TOO_LARGE)
+    if (!(await held.write(Buffer.from(chunk)))) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
   }
+  return size
 }
 
-async function handedBy(
-  request: ArrivingRequest,
-  keyId: string,
-  key: InboundKey,
-): Promise<HandedMail | HandedReports> {
-  const json = (await readBody(request.body, JSON_MAX_BYTES, BODY_MAX_MS)).toString('utf8')
+function handedBy(json: string, keyId: string, key: InboundKey): HandedMail | HandedReports {
   const news = readPostmark(json)
   if (news.kind === 'other') return { key, reports: [] }
   if (news.kind === 'report') return { key, reports: [news.report] }

@@ -1,21 +1,15 @@
 import { SmtpReply, TOO_LARGE } from '../acceptance.ts'
 
-/**
- * Reads an HTTP body of at most `maxBytes`. @throws {SmtpReply} if the HTTP body is longer, or takes longer than
- * `maxMs` milliseconds.
- */
+/** Reads an HTTP body of at most `maxBytes`. @throws {SmtpReply} if the HTTP body is longer. */
 export async function readBody(
   body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
   maxBytes: number,
-  maxMs = Number.POSITIVE_INFINITY,
 ): Promise<Buffer> {
-  const endsAtMs = performance.now() + maxMs
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of body ?? []) {
     size += chunk.length
     if (size > maxBytes) throw new SmtpReply(552, TOO_LARGE)
-    if (performance.now() > endsAtMs) throw new SmtpReply(451, '4.4.2 The body arrives too slowly')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

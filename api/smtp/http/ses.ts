@@ -16,6 +16,7 @@ import {
   type SnsMessage,
 } from '../../../shared/mail/http/sns.ts'
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE } from '../acceptance.ts'
+import { inboxSharers } from '../sharers.ts'
 import { HttpRefusal } from './httpAnswer.ts'
 import { enterLargeMail } from './largeMailTurn.ts'
 import { readBody, slices } from './readBody.ts'
@@ -113,7 +114,9 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     if (news.kind === 'other') return { key, reports: [] }
     if (news.kind === 'reports') return { key, reports: news.reports }
     const { envelope, spf, content } = news
-    const release = 'bytes' in content ? () => {} : await enterLargeMail(objects, 'bucket')
+    request.countAs(inboxSharers(envelope.to))
+    const release =
+      'bytes' in content ? () => {} : await enterLargeMail(objects, envelope.to[0] ?? '')
     let bytes: Buffer
     try {
       bytes = 'bytes' in content ? content.bytes : await objectOf(content)

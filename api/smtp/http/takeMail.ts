@@ -6,7 +6,7 @@ import { traceparent } from '../../../shared/process/workContext.ts'
 import type { MailProvider } from '../../../sql/mail/inbound/inboundMails.ts'
 import {
   type AcceptingParts,
-  admitSender,
+  checkSpoolRoom,
   findInbox,
   keepMail,
   MESSAGE_MAX_BYTES,
@@ -14,13 +14,15 @@ import {
   TOO_LARGE,
   TOO_MUCH_IN_FLIGHT,
 } from '../acceptance.ts'
-import type { OpenConnection } from '../connectionLimits.ts'
-import type { IncomingMails } from '../incomingMail.ts'
+import type { ConnectionLimits, OpenConnection } from '../connectionLimits.ts'
+import type { Incoming, IncomingMails } from '../incomingMail.ts'
+import { inboxSharers, type Sharer } from '../sharers.ts'
 import type { SmtpMetrics } from '../smtpMetrics.ts'
 import type { InboundKey } from './inboundKeys.ts'
 
 export type HttpParts = AcceptingParts & {
   incoming: IncomingMails
+  limits: ConnectionLimits
   metrics: SmtpMetrics
   mailDomain: string
 }
@@ -28,6 +30,13 @@ export type HttpParts = AcceptingParts & {
 /** Describes an HTTP request of a mail service, whose body may still arrive. */
 export type ArrivingRequest = Pick<Request, 'url' | 'headers'> & {
   body: AsyncIterable<Uint8Array>
+  /**
+   * Counts the connection of a proven HTTP request against other sharers than the network of the mail service.
+   * @throws {SmtpReply} if one of the sharers has too many connections.
+   */
+  countAs(sharers: readonly Sharer[]): void
+  /** Begins to store a body on disk that the adapter must read as a whole. */
+  hold(): Incoming
 }
 
 /**
@@ -57,6 +66,8 @@ export type HandedMail = {
 /** Describes a relay's delivery reports about copies of mails that this service sent. */
 export type HandedReports = { key: InboundKey; reports: RelayReport[] }
 
+const TOO_MANY_FOR_INBOX = '4.2.1 The inbox receives too many messages, try again later'
+
 /** Lists the accepted and the refused recipients of a mail. */
 export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }
 
@@ -73,11 +84,13 @@ export async function takeMail(
   mail: HandedMail,
   from: { address: string; connection: OpenConnection; signal: AbortSignal },
 ): Promise<Taken> {
-  admitSender(parts, from.address)
+  checkSpoolRoom(parts)
   const { byInbox, accepted, refused, later } = await findInboxes(parts, mail)
   if (byInbox.size === 0) throw later ?? new SmtpReply(550, refused[0]!.reason)
-  const isWhole = mail.release !== undefined
-  const incoming = parts.incoming.begin(from.address, byInbox.keys(), from.connection, { isWhole })
+  const sharers = inboxSharers(byInbox.keys())
+  if (!parts.limits.countAs(from.connection, sharers)) throw new SmtpReply(421, TOO_MANY_FOR_INBOX)
+  const isPaced = mail.release === undefined
+  const incoming = parts.incoming.begin(byInbox.keys(), from.connection, { isPaced })
   try {
     let size = 0
     for await (const chunk of mail.content) {
@@ -104,7 +117,7 @@ export async function takeMail(
           provider: mail.provider,
         }),
     )
-    parts.rates.count(from.address, byInbox.keys())
+    parts.rates.count(null, byInbox.keys())
     parts.metrics.accepted()
     if (later !== null) throw later
     return { accepted, refused }

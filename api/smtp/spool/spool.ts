@@ -62,7 +62,12 @@ export const sizeOf = (bytes: Uint8Array): SpooledSize =>
   bytes.length > SMALL_BYTES ? 'large' : 'small'
 
 /** Describes a spooled mail that waits until the mover stores it in PostgreSQL. */
-export type Arrival = Pick<SpooledMail, 'remoteIp' | 'inboxes'> & { id: number; size: number }
+export type Arrival = Pick<SpooledMail, 'remoteIp' | 'inboxes'> & {
+  id: number
+  size: number
+  /** Tells whether a mail service delivered the mail over HTTP. */
+  isOverHttp: boolean
+}
 
 type SpoolRow = {
   id: number
@@ -116,10 +121,11 @@ export class Spool {
     // count of 600 MB of waiting mail took a second, every five seconds, in the thread that answers SMTP.
     this.#db.run('create index if not exists mails_received on mails (received_at)')
     for (const [size, condition] of Object.entries(WHERE)) {
-      this.#db.run(`create index if not exists mails_${size}_arrivals
-        on mails (id, length(bytes), remote_ip, inboxes) where ${condition}`)
+      this.#db.run(`create index if not exists mails_${size}_senders
+        on mails (id, length(bytes), remote_ip, inboxes, provider) where ${condition}`)
+      // Earlier releases created this index without the column `provider`.
+      this.#db.run(`drop index if exists mails_${size}_arrivals`)
     }
-    this.#db.run('drop index if exists mails_large')
     this.addresses = new SpoolAddresses(this.#db)
     this.#writer = new SpoolWriter(file)
     this.#accepting = createBatcher({
@@ -185,18 +191,19 @@ export class Spool {
   arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
       .query<
-        { id: number; size: number; remote_ip: string; inboxes: string },
+        { id: number; size: number; remote_ip: string; inboxes: string; provider: string | null },
         { after: number; limit: number }
       >(
-        `select id, length(bytes) as size, remote_ip, inboxes from mails where ${WHERE[size]} and id > $after
+        `select id, length(bytes) as size, remote_ip, inboxes, provider from mails where ${WHERE[size]} and id > $after
          order by id limit $limit`,
       )
       .all({ after, limit })
-    return rows.map(({ id, size, remote_ip: remoteIp, inboxes }) => ({
+    return rows.map(({ id, size, remote_ip: remoteIp, inboxes, provider }) => ({
       id,
       size,
       remoteIp,
       inboxes: JSON.parse(inboxes),
+      isOverHttp: provider !== null,
     }))
   }
 

@@ -1,7 +1,8 @@
 import { type Costs, mayShare } from '../../../shared/fair/costs.ts'
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
-import type { Spool, SpooledSize } from './spool.ts'
+import { inboxSharers } from '../sharers.ts'
+import type { Arrival, Spool, SpooledSize } from './spool.ts'
 
 /**
  * Sets the maximum number of spooled mails that the mover keeps in memory until it moves them. When the mover has moved
@@ -167,7 +168,14 @@ export class SpoolTurns {
 
 const costOf = (size: number): number => BASE_MS + size / BYTES_PER_MS
 
-const sharersOf = ({ remoteIp, inboxes }: Pick<SpooledMail, 'remoteIp' | 'inboxes'>): string[] => [
-  ...inboxes.map(({ address }) => address),
-  networkSubject(remoteIp),
-]
+/**
+ * Returns the inboxes of a mail, and the network of its sender. For mail over HTTP, the inboxes count in place of the
+ * network too, because a mail service delivers everybody's mail from one address.
+ */
+function sharersOf({ remoteIp, inboxes, isOverHttp }: Arrival): string[] {
+  const addresses = inboxes.map(({ address }) => address)
+  const senders = isOverHttp
+    ? inboxSharers(addresses).map(({ name }) => name)
+    : [networkSubject(remoteIp)]
+  return [...addresses, ...senders]
+}

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OpenConnection } from '../../../api/smtp/connectionLimits.ts'
 import { type Incoming, IncomingMails } from '../../../api/smtp/incomingMail.ts'
+import { inboxSharers, networkSharers, type Sharer } from '../../../api/smtp/sharers.ts'
 import type { Pace } from '../../../shared/fair/pace.ts'
 
 const MB = 1024 * 1024
@@ -16,7 +17,7 @@ afterEach(async () => {
 })
 
 /**
- * Limits incomplete mails to 8 MB for all networks together, to 5 MB for one network, and to `loadedMb` MB for complete
+ * Limits incomplete mails to 8 MB for all networks together, to 5 MB for one sharer, and to `loadedMb` MB for complete
  * mails in memory.
  */
 function mails(loadedMb = 8) {
@@ -24,16 +25,18 @@ function mails(loadedMb = 8) {
   folders.push(folder)
   const pace = { take: () => 0 } as unknown as Pace
   const incoming = new IncomingMails(folder, pace, {
-    ...{ allBytes: 8 * MB, networkBytes: 5 * MB, loadedBytes: loadedMb * MB },
+    ...{ allBytes: 8 * MB, sharerBytes: 5 * MB, loadedBytes: loadedMb * MB },
   })
   const ended: string[] = []
-  const begin = async (name: string, address: string, megabytes: number) => {
-    const guest = { activeMs: 0, hangUp: () => ended.push(name) } as unknown as OpenConnection
-    const mail = incoming.begin(address, [], guest)
+  const beginFor = async (name: string, sharers: Sharer[], megabytes: number) => {
+    const guest: OpenConnection = { sharers, activeMs: 0, hangUp: () => ended.push(name) }
+    const mail = incoming.begin([], guest)
     begun.push(mail)
     return { mail, isTaken: await mail.write(Buffer.alloc(megabytes * MB, name)) }
   }
-  return { begin, ended }
+  const begin = (name: string, address: string, megabytes: number) =>
+    beginFor(name, networkSharers(address), megabytes)
+  return { begin, beginFor, ended }
 }
 
 test('if incomplete mails use too many bytes in total, the network with the most bytes loses its slowest mail', async () => {
@@ -62,6 +65,17 @@ test('the incomplete mails of one network stay below the byte limit for a networ
   expect((await begin('third', '10.0.1.1', 2)).isTaken).toBe(true)
   expect((await begin('other', '10.0.2.1', 1)).isTaken).toBe(true)
   expect(ended).toEqual([])
+})
+
+test('incomplete mails of a mail service use the bytes of their inboxes, so that a flooded inbox leaves room for others', async () => {
+  const { beginFor, ended } = mails()
+  const flooded = inboxSharers(['flooded'])
+  await beginFor('first', flooded, 3)
+  expect((await beginFor('second', flooded, 3)).isTaken).toBe(false)
+  const both = inboxSharers(['other', 'flooded'])
+  expect((await beginFor('for both inboxes', both, 3)).isTaken).toBe(false)
+  expect((await beginFor('other', inboxSharers(['quiet']), 3)).isTaken).toBe(true)
+  expect(ended).not.toContain('other')
 })
 
 test('a small mail stays in memory, and is accepted even if its network has reached its limit', async () => {

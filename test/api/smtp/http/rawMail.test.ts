@@ -32,6 +32,17 @@ const send = (raw: RawMail) => handOver(port, signedRequest(raw))
 const mailOf = (id: string, text = 'Hi.') =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\n${text}\r\n`
 
+/** Sends the first 80 KB of a mail of 100 KB over HTTP, and leaves the connection open. */
+function begin(at: number, to: string) {
+  const mail = 'x'.repeat(100_000)
+  const { headers } = signedRequest({ to: [to], mail })
+  const lines = Object.entries({ ...headers, host: 'x', 'content-length': String(mail.length) })
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const socket = connect(at, '127.0.0.1').on('error', () => {})
+  socket.write(`POST /v0/inbound/raw HTTP/1.1\r\n${head}\r\n${mail.slice(0, 80_000)}`)
+  return socket
+}
+
 test('a mail over HTTP is stored byte for byte, and the provider’s SPF result is shown apart from the service’s own check', async () => {
   const mail = Buffer.from(mailOf('first', 'Gr\xfc\xdfe\0'), 'latin1')
   const { status, body } = await send({ to: [agent.address], mail, spf: 'pass' })
@@ -176,13 +187,8 @@ test('an HTTP delivery above the size limit gets status 413, with and without a 
 })
 
 test('an HTTP delivery whose connection breaks stores no mail', async () => {
-  const mail = 'x'.repeat(100_000)
-  const { headers } = signedRequest({ to: [agent.address], mail })
-  const lines = Object.entries({ ...headers, host: 'x', 'content-length': String(mail.length) })
-  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
   const folder = join(service.config.dataDir, `incoming-${process.pid}`)
-  const socket = connect(port, '127.0.0.1')
-  socket.write(`POST /v0/inbound/raw HTTP/1.1\r\n${head}\r\n${mail.slice(0, 80_000)}`)
+  const socket = begin(port, agent.address)
   await waitFor('an unfinished message', async () => readdirSync(folder).length === 1)
   socket.destroy()
   await waitFor('its end', async () => readdirSync(folder).length === 0)
@@ -190,17 +196,40 @@ test('an HTTP delivery whose connection breaks stores no mail', async () => {
 
 test('too many HTTP deliveries get status 503, and the refused mails are not stored', async () => {
   await using narrow = await startTestService({
-    env: { ...INBOUND_ENV, SMTP_MESSAGES_PER_IP: '1' },
+    env: { ...INBOUND_ENV, SMTP_MESSAGES_PER_IP: '1', SMTP_MESSAGES_PER_INBOX: '1' },
   })
   const own = await narrow.newAgent()
+  const other = await narrow.newAgent()
   const at = narrow.smtp!.httpPort!
-  const hand = (id: string) => handOver(at, signedRequest({ to: [own.address], mail: mailOf(id) }))
+  const hand = (id: string, { address } = own) =>
+    handOver(at, signedRequest({ to: [address], mail: mailOf(id) }))
   expect((await hand('one')).status).toBe(200)
   const refused = await hand('two')
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '30'])
-  expect(refused.body.message).toStartWith('4.7.0 ')
+  expect(refused.body.message).toStartWith('4.2.1 ')
+  // A mail service delivers everybody's mail from one address, so SMTP_MESSAGES_PER_IP does not count here.
+  expect((await hand('three', other)).status).toBe(200)
   const messages = await waitForMessages(own, 1)
   expect(messages).toHaveLength(1)
+})
+
+test('the connections of mail over HTTP count for the receiving inbox, so that a flooded inbox delays no other inbox', async () => {
+  await using narrow = await startTestService({
+    env: { ...INBOUND_ENV, SMTP_MAX_CONNECTIONS_PER_IP: '2' },
+  })
+  const flooded = await narrow.newAgent()
+  const other = await narrow.newAgent()
+  const at = narrow.smtp!.httpPort!
+  const folder = join(narrow.config.dataDir, `incoming-${process.pid}`)
+  const open = ['first', 'second'].map(() => begin(at, flooded.address))
+  await waitFor('two unfinished messages', async () => readdirSync(folder).length === 2)
+  const hand = ({ address }: Agent) =>
+    handOver(at, signedRequest({ to: [address], mail: mailOf('late') }))
+  const refused = await hand(flooded)
+  expect([refused.status, refused.body.message.slice(0, 6)]).toEqual([503, '4.2.1 '])
+  expect((await hand(other)).status).toBe(200)
+  for (const socket of open) socket.destroy()
+  await waitFor('room for the inbox', async () => (await hand(flooded)).status === 200)
 })
 
 test('without INBOUND_SECRETS the HTTP port for mail is closed, and other paths and methods get an error response', async () => {

@@ -235,6 +235,23 @@ describe('the inboxes and networks take turns when their spooled mail moves to t
     await spool.close()
   })
 
+  test('if a mail service delivers a flood to one inbox over HTTP, its mail for another inbox moves to the database first', async () => {
+    const spool = new Spool(folder)
+    const turns = new SpoolTurns(spool, 'small', new Costs())
+    const overHttp = { remoteIp: '192.0.2.1', provider: { name: 'relay', spf: null } }
+    for (let n = 0; n < 60; n++) {
+      await spool.accept({ ...floodTo('flooded@mail.test', ''), ...overHttp })
+    }
+    const first = turns.next(BATCH)
+    turns.moved(first.map(({ id }) => id))
+    await spool.accept({ ...mail('Hello'), ...overHttp })
+    const next = turns.next({ ...BATCH, count: 2 })
+    expect(next.map(({ inboxes, priority }) => [inboxes[0]!.address, priority])).toEqual([
+      ['a@mail.test', 0],
+    ])
+    await spool.close()
+  })
+
   test('if a network writes to many inboxes, the mail of another network moves to the database first', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())

@@ -1,0 +1,24 @@
+import { networksOf } from '../../shared/http/networkSubject.ts'
+
+/**
+ * Sets how many times the limit of a /64 network a /48 network may use, because one IPv6 client can own a whole /48.
+ */
+const WIDE_FACTOR = 4
+
+/** Describes a party that shares the listener: a network, or an inbox that gets mail from a mail service. */
+export type Sharer = {
+  readonly name: string
+  /** Holds how many times each limit of a sharer (such as a network) this party may use. */
+  readonly factor: number
+}
+
+/** Returns the networks that contain a client's IP address as sharers of the listener, the narrowest first. */
+export const networkSharers = (address: string): Sharer[] =>
+  networksOf(address).map((name, n) => ({ name, factor: n === 0 ? 1 : WIDE_FACTOR }))
+
+/**
+ * Returns the receiving inboxes as sharers of the listener. A mail service delivers everybody's mail from one address.
+ * Therefore the inboxes count in place of the network, so that a stranger's mail to one inbox delays no other inbox.
+ */
+export const inboxSharers = (inboxes: Iterable<string>): Sharer[] =>
+  Array.from(inboxes, (inbox) => ({ name: `mail service to ${inbox}`, factor: 1 }))
