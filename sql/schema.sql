@@ -1005,6 +1005,7 @@ create table payments (
   log_index integer,
   traceparent text,
   details_removed_at timestamp(3) with time zone,
+  contradiction_count smallint default 0 not null,
   constraint payments_amount_atomic_check CHECK ((amount_atomic > 0)),
   constraint payments_check CHECK (((state = 'failed'::text) = (failure_reason IS NOT NULL))),
   constraint payments_check1 CHECK (((state <> 'settled'::text) OR ((tx_hash IS NOT NULL) AND (signed_receipt IS NOT NULL)))),

@@ -29,6 +29,8 @@ export type Payment = Transfer & {
   failureReason: X402Reason | null
   failureDetail: string | null
   troubleCount: number
+  /** Counts how often two simulations of the payment contradicted each other. */
+  contradictionCount: number
   revertCount: number
   /**
    * Holds the hash of the transaction that settled the payment. While the state of the payment is `verified`, `txHash`
@@ -84,6 +86,7 @@ type PaymentRow = TransferRow & {
   failure_reason: X402Reason | null
   failure_detail: string | null
   trouble_count: number
+  contradiction_count: number
   revert_count: number
   tx_hash: Hex | null
   newest_hash: Hex | null
@@ -102,7 +105,7 @@ const SELECT_PAYMENT = `
   select p.row, p.id, p.project_id, p.endpoint_id, e.url_pattern, p.match_key, p.resource_url, p.resource_source, p.x402_version, p.payment_identifier,
          p.network, p.chain_id, p.asset, p.payer, p.recipient, p.amount_atomic, p.valid_after, p.valid_before,
          p.authorization_nonce, p.signature, p.factory, p.factory_data, p.claim_head, p.state, p.failure_stage, p.failure_reason,
-         p.failure_detail, p.trouble_count, p.revert_count, p.tx_hash, p.block_number, p.log_index, p.signed_receipt,
+         p.failure_detail, p.trouble_count, p.contradiction_count, p.revert_count, p.tx_hash, p.block_number, p.log_index, p.signed_receipt,
          p.granted_at is not null as granted, p.created_at, p.settled_at, p.finalized_at, p.traceparent,
          case when p.state = 'verified' then (
            select t.hash from transaction_payments m join chain_transactions t on t.hash = m.hash
@@ -149,6 +152,7 @@ const toPayment = (row: PaymentRow): Payment => ({
   failureReason: row.failure_reason,
   failureDetail: row.failure_detail,
   troubleCount: row.trouble_count,
+  contradictionCount: row.contradiction_count,
   revertCount: row.revert_count,
   txHash: row.tx_hash ?? row.newest_hash,
   logIndex: row.log_index,

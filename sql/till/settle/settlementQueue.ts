@@ -9,10 +9,13 @@ import { addJob, hasNoJob } from '../../queue/jobs.ts'
  */
 const TAKEN = "interval '3 seconds'"
 /**
- * Limits how many waiting payments one query considers when the query shares a batch fairly between projects. The query
- * considers only the oldest waiting payments.
+ * Limits how many waiting payments one query considers when the query shares a batch fairly between projects. If more
+ * payments wait, the next query considers the payments after these, so that one project’s backlog hides no payment.
  */
-const WAITING_MAX = 20_000
+const WINDOW_MAX = 20_000
+
+/** Names the newest payment that a query has considered. The next query considers the payments after this payment. */
+export type WaitingCursor = { createdAt: Date; id: string }
 
 /**
  * Holds the SQL condition under which a verified payment, with the table alias `p`, must be settled in its own
@@ -36,8 +39,10 @@ const MAY_BE_TAKEN = `
  * @param room.grouped limits the number of taken payments that may share a transaction, in total and for one project.
  * The field `room.alone` sets the same limits for payments that need their own transaction.
  * @param own lists payments that the caller took earlier and has not finished.
+ * @param after makes the query consider only the payments after this one. Null makes the query begin with the oldest.
  * @returns the taken payments of each kind (with a shared or a separate transaction), and the number of waiting
- * payments of each kind.
+ * payments of each kind among the considered payments. The field `next` names the newest considered payment if more
+ * payments may wait, and is null otherwise.
  */
 export async function takeWaiting(
   db: Queryable,
@@ -45,17 +50,25 @@ export async function takeWaiting(
     chainId,
     own,
     room,
+    after = null,
+    windowMax = WINDOW_MAX,
   }: {
     chainId: number
     own: readonly string[]
     room: Record<'grouped' | 'alone', { most: number; share: number }>
+    after?: WaitingCursor | null
+    windowMax?: number
   },
-): Promise<Record<'grouped' | 'alone', { taken: string[]; more: number }>> {
+): Promise<
+  Record<'grouped' | 'alone', { taken: string[]; more: number }> & { next: WaitingCursor | null }
+> {
   const { rows } = await db.query<{
     id: string | null
     alone: boolean | null
     waiting: number
     waiting_alone: number
+    last_at: Date | null
+    last_id: string | null
   }>({
     name: 'take-waiting',
     text: `
@@ -63,10 +76,11 @@ export async function takeWaiting(
         select p.id, p.project_id, p.created_at, ${GOES_ALONE} as alone
         from payments p
         where ${MAY_BE_TAKEN} and p.chain_id = $1
+          and (p.created_at, p.id) > (coalesce($7::timestamptz, '-infinity'), coalesce($8::text, ''))
           and not exists (
             select from transaction_payments m join chain_transactions t on t.hash = m.hash
             where m.payment_id = p.id and t.state = 'open')
-        order by p.created_at limit ${WAITING_MAX}
+        order by p.created_at, p.id limit $9
       ), placed as (
         select w.*, row_number() over (partition by alone, project_id order by created_at, id) as place from waiting w
       ), ranked as (
@@ -88,7 +102,10 @@ export async function takeWaiting(
         returning p.id
       )
       select w.*, t.id, t.id in (select id from chosen where alone) as alone
-      from (select count(*)::int as waiting, count(*) filter (where alone)::int as waiting_alone from waiting) w
+      from (
+        select count(*)::int as waiting, count(*) filter (where alone)::int as waiting_alone,
+               max(created_at) as last_at, max(id) filter (where created_at = (select max(created_at) from waiting)) as last_id
+        from waiting) w
       left join taken t on true`,
     values: [
       chainId,
@@ -97,15 +114,19 @@ export async function takeWaiting(
       room.grouped.share,
       room.alone.most,
       room.alone.share,
+      after?.createdAt ?? null,
+      after?.id ?? null,
+      windowMax,
     ],
   })
   const of = (wanted: boolean) =>
     rows.flatMap(({ id, alone }) => (id !== null && alone === wanted ? [id] : []))
-  const { waiting, waiting_alone: alone } = rows[0]!
+  const { waiting, waiting_alone: alone, last_at: createdAt, last_id: id } = rows[0]!
   const [grouped, single] = [of(false), of(true)]
   return {
     grouped: { taken: grouped, more: waiting - alone - grouped.length },
     alone: { taken: single, more: alone - single.length },
+    next: waiting === windowMax && createdAt !== null && id !== null ? { createdAt, id } : null,
   }
 }
 
@@ -211,16 +232,23 @@ export async function sendAlone(db: Queryable, paymentIds: readonly string[]): P
  */
 export async function postponePayments(
   pool: Pool,
-  payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
+  payments: readonly {
+    paymentId: string
+    trouble: string
+    /** Tells whether two simulations contradict each other. Such a payment needs its own transaction from now on. */
+    isContradicted: boolean
+    runAt: Date
+  }[],
 ): Promise<void> {
   if (payments.length === 0) return
   await transaction(pool, async (db) => {
     const ordered = payments.toSorted((a, b) => (a.paymentId < b.paymentId ? -1 : 1))
-    for (const { paymentId, trouble, runAt } of ordered) {
+    for (const { paymentId, trouble, isContradicted, runAt } of ordered) {
       const { rowCount } = await db.query(
-        `update payments set trouble = $2, trouble_count = trouble_count + 1, settle_after = $3
+        `update payments set trouble = $2, trouble_count = trouble_count + 1, settle_after = $3,
+           goes_alone = goes_alone or $4, contradiction_count = contradiction_count + $4::int
          where id = $1 and state = 'verified'`,
-        [paymentId, trouble, runAt],
+        [paymentId, trouble, runAt, isContradicted],
       )
       if (rowCount === 1) await queueSettlement(db, paymentId, runAt)
     }

@@ -238,7 +238,10 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 
 /**
  * Ends a payment without a transfer on the chain. Callers use `failPayment` only if the authorization can never be
- * settled, because the failure of the payment is final.
+ * settled, because the failure of the payment is final. A payment with an open transaction does not fail, because
+ * another process may have sent this transaction after the caller judged the payment.
+ * @param failure.cannotPay is true if no open transaction can take the money any more, for example after the expiry.
+ * Then the payment also fails with an open transaction.
  * @param alongside is a function that runs in the same database transaction, but only if this call of `failPayment`
  * ends the payment.
  */
@@ -249,16 +252,22 @@ export async function failPayment(
     stage: 'verify' | 'settle'
     reason: X402Reason
     detail: string | null
+    cannotPay?: boolean
   },
   alongside?: (db: Queryable) => Promise<void>,
 ): Promise<void> {
+  const { paymentId, stage, reason, detail, cannotPay = false } = failure
   await transaction(pool, async (db) => {
+    // The update is a statement of its own, so that it sees the transactions that were stored before the lock.
+    await db.query('select from payments where id = $1 for no key update', [paymentId])
     const { rows } = await db.query<EventRow>(
       `update payments p set state = 'failed', failure_stage = $2, failure_reason = $3, failure_detail = $4,
          trouble = null
-       where id = $1 and state = 'verified'
+       where id = $1 and state = 'verified' and ($5 or not exists (
+         select from transaction_payments m join chain_transactions t on t.hash = m.hash
+         where m.payment_id = p.id and t.state = 'open'))
        returning ${EVENT_COLUMNS}`,
-      [failure.paymentId, failure.stage, failure.reason, failure.detail],
+      [paymentId, stage, reason, detail, cannotPay],
     )
     if (rows.length > 0) await alongside?.(db)
     await notifyChanged(

@@ -9,6 +9,7 @@ import {
   findUntaken,
   queueSettlement,
   takeWaiting,
+  type WaitingCursor,
 } from '../../../sql/till/settle/settlementQueue.ts'
 import { type ChainView, isKnown, type KnownChain } from '../chain/chainView.ts'
 import { after, GROUP_STATES, type GroupState, LOOK_STATES, type LookState } from './laneStates.ts'
@@ -78,6 +79,11 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
+  /**
+   * Holds where the next read of the waiting payments begins, or `null` for the oldest. Only a backlog that is too long
+   * for one read moves this place.
+   */
+  let place: WaitingCursor | null = null
   /** Tells whether some payments were left waiting when the settler last read the waiting payments. */
   let othersWait = false
   let drained: (() => void)[] = []
@@ -117,21 +123,28 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   const takeOn = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
     const mayGroup = nextGroupInMs() === 0
-    const { grouped, alone } = await takeWaiting(chain.pool, {
+    const { grouped, alone, next } = await takeWaiting(chain.pool, {
       chainId: chain.network.chainId,
       own: [...jobs.keys()].filter((id) => dropped.has(id)),
       room: {
         grouped: roomFor(mayGroup ? GROUP_MAX : 0),
         alone: roomFor(ALONE_MAX - aloneInHand),
       },
+      after: place,
     })
+    const hasRoom = mayGroup || aloneInHand < ALONE_MAX
+    place = next
     for (const id of [...grouped.taken, ...alone.taken]) dropped.delete(id)
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
     // The value `othersWait` does not count payments whose rows another process has locked, because an immediate second
     // read would still find these rows locked.
-    othersWait = grouped.more + alone.more > 0
+    othersWait = grouped.more + alone.more > 0 || next !== null
+    // A lane may have room, although the whole part of the backlog that this read considered needs the other lane.
+    if (next !== null && hasRoom && grouped.taken.length + alone.taken.length === 0) {
+      look = after(LOOK_STATES, look, 'asked')
+    }
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
     // The first payment group may have become late while the settler was reading the waiting payments. When this read
     // began, a second group was not yet allowed.

@@ -153,10 +153,13 @@ async function sendEach(
   )
   const later = passing.filter(waits).map(({ payment }) => payment)
   if (later.length > 0) await postpone(chain, later, 'it does not pass behind its group')
-  const judge = async (payment: Payment, { outcome }: Trial) => {
+  const judge = async (payment: Payment, { outcome, code }: Trial) => {
     if (outcome.kind === 'trouble') await postpone(chain, [payment], outcome.detail)
     if (outcome.kind !== 'refused') return
-    await orPostpone(chain, payment, () => judgeRefusal(chain, payment, outcome.refusal))
+    const isContract = code !== null
+    await orPostpone(chain, payment, () =>
+      judgeRefusal(chain, payment, outcome.refusal, { isContract }),
+    )
   }
   for (let at = 0; at < ready.length; at += JUDGED_AT_ONCE) {
     const some = ready.slice(at, at + JUDGED_AT_ONCE)

@@ -13,6 +13,13 @@ import { examineUsed } from '../watch/usedAuthorization.ts'
 
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
+/**
+ * Limits how often the chain may refuse a payment of a wallet contract in one simulation and accept it in the next. A
+ * contract can decide by the gas or by the block. Without this limit, payments that neither pass nor fail waited for
+ * ever, and 20,000 such payments stopped the settlement of all projects. A node that lags behind needs far fewer
+ * attempts to catch up.
+ */
+const CONTRADICTIONS_MAX = 20
 
 /**
  * Runs the function `work`, which handles one payment. If the RPC node does not respond, postpones only this payment.
@@ -33,21 +40,41 @@ export async function orPostpone(
 /**
  * Records a refused payment as failed only if the highest block that this process has seen confirms the refusal. A
  * payment must not fail because a chain node lags behind, or because the payer's money is just arriving.
+ * @param isContract tells whether the payer is a wallet contract.
  */
 export async function judgeRefusal(
   chain: KnownChain,
   payment: Payment,
   refusal: ChainRefusal,
+  { isContract = false } = {},
 ): Promise<void> {
   if (refusal.kind === 'used') return examineUsed(chain, payment)
   if (refusal.kind === 'suspended') return fail(chain, payment, refusal)
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
-  if (!confirmed) return postpone(chain, [payment], refusal.detail)
+  if (!confirmed) return contradict(chain, payment, refusal, isContract)
   // The token contract checks the blacklist of payers before it checks the nonce. Therefore the authorization of a
   // blacklisted payer may have been used before.
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, refusal)
+}
+
+/** Postpones a payment whose refusal is not confirmed. A payment of a wallet contract fails if this happens too often. */
+async function contradict(
+  chain: KnownChain,
+  payment: Payment,
+  refusal: ChainRefusal,
+  isContract: boolean,
+): Promise<void> {
+  if (!isContract) return postpone(chain, [payment], refusal.detail)
+  if (payment.contradictionCount < CONTRADICTIONS_MAX) {
+    return postpone(chain, [payment], refusal.detail, { isContradicted: true })
+  }
+  await fail(chain, payment, {
+    kind: 'final',
+    reason: 'invalid_transaction_state',
+    detail: `the simulations of the contract wallet contradict each other: ${refusal.detail}`,
+  })
 }
 
 /**
@@ -80,32 +107,42 @@ export async function confirmRefusal(
  */
 export async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
-  await fail(chain, payment, {
+  const refusal: ChainRefusal = {
     kind: 'expired',
     reason: 'invalid_exact_evm_payload_authorization_valid_before',
     detail: 'expired before it could be settled',
-  })
+  }
+  await fail(chain, payment, refusal, { cannotPay: true })
 }
 
-/** Records a payment as failed because its authorization can no longer be settled. */
+/**
+ * Records a payment as failed because its authorization can no longer be settled.
+ * @param cannotPay is true if an open transaction of the payment can no longer take the money.
+ */
 export async function fail(
   chain: ChainView,
   payment: Payment,
   refusal: ChainRefusal,
+  { cannotPay = false } = {},
 ): Promise<void> {
   await failPayment(chain.pool, {
     paymentId: payment.id,
     stage: payment.txHash === null ? 'verify' : 'settle',
     reason: refusal.reason,
     detail: refusal.detail,
+    cannotPay,
   })
 }
 
-/** Postpones the settlement of payments. The delays between the settlement attempts grow exponentially. */
+/**
+ * Postpones the settlement of payments. The delays between the settlement attempts grow exponentially.
+ * @param isContradicted is true if two simulations of a wallet contract contradict each other.
+ */
 export async function postpone(
   view: ChainView,
   payments: readonly Payment[],
   trouble: string,
+  { isContradicted = false } = {},
 ): Promise<void> {
   view.log.debug({ trouble, payments: payments.length }, 'payments have to wait')
   await postponePayments(
@@ -113,6 +150,7 @@ export async function postpone(
     payments.map((payment) => ({
       paymentId: payment.id,
       trouble,
+      isContradicted,
       runAt: new Date(
         Date.now() +
           Math.min(

@@ -34,9 +34,17 @@ export async function tendQuiet(
   const { quietMs } = chain.timing
   const found = await findQuietTransactions(chain.pool, wallet, { quietMs, limit: BATCH_MAX })
   const quiet = highestFeePerNonce(found.filter(({ nonce }) => nonce >= used))
-  const errors = await broadcast(chain, quiet)
+  const failed = await findFailed(chain, quiet)
+  const errors = await broadcast(
+    chain,
+    quiet.filter((one) => !failed.has(one)),
+  )
   let isPoor = false
   for (const stuck of quiet) {
+    if (failed.has(stuck)) {
+      await reprice(chain, account, { stuck, payments: [] })
+      continue
+    }
     const error = errors.get(stuck.hash) ?? null
     if (!isPoor && isFundsError(error)) {
       isPoor = true
@@ -87,6 +95,26 @@ async function withoutCode(chain: KnownChain, members: readonly Payment[]): Prom
     chain.head.number,
   )
   return members.filter((_, n) => codes[n] === '0x')
+}
+
+/**
+ * Returns those transactions whose payments have all failed. An empty transfer must replace such a transaction at once.
+ * After a reorganisation, the transaction could otherwise take the money of a payment that has failed.
+ */
+async function findFailed(
+  chain: KnownChain,
+  transactions: readonly OpenTransaction[],
+): Promise<Set<OpenTransaction>> {
+  const stored = await findPayments(
+    chain.pool,
+    transactions.flatMap(({ paymentIds }) => paymentIds),
+  )
+  const failed = new Set(stored.filter(({ state }) => state === 'failed').map(({ id }) => id))
+  return new Set(
+    transactions.filter(
+      ({ paymentIds }) => paymentIds.length > 0 && paymentIds.every((id) => failed.has(id)),
+    ),
+  )
 }
 
 const isFeeError = (error: string | null): boolean =>

@@ -167,5 +167,6 @@ async function refuse(chain: KnownChain, payment: Payment, detail: string): Prom
     stage: payment.txHash === null ? 'verify' : 'settle',
     reason: 'invalid_exact_evm_nonce_already_used',
     detail,
+    cannotPay: true,
   })
 }

@@ -99,7 +99,7 @@ describe('the service finds the transaction of a payment', () => {
     const paymentId = await newPayment(pool)
     await newTransaction(pool, paymentId)
     const failure = { stage: 'settle', reason: 'insufficient_funds', detail: null } as const
-    await failPayment(pool, { paymentId, ...failure })
+    await failPayment(pool, { paymentId, ...failure, cannotPay: true })
     expect(await hashOf(paymentId)).toBeNull()
   })
 

@@ -106,6 +106,28 @@ describe('a payment gets a transaction of a gas wallet', () => {
     expect(await nextOf(wallet)).toBe(1n)
   })
 
+  test('a payment does not fail if another process stores its transaction at the same moment', async () => {
+    const id = await newPayment(pool)
+    const asked = Promise.withResolvers<void>()
+    const signing = Promise.withResolvers<void>()
+    const stored = storeSigned(pool, wallet, [[id]], new Map(), async (_, nonce) => {
+      asked.resolve()
+      await signing.promise
+      return signedFor(id, nonce)
+    })
+    await asked.promise
+    const failed = failPayment(pool, {
+      ...{ paymentId: id, stage: 'verify', reason: 'insufficient_funds', detail: null },
+    })
+    await blocked(pool, 1)
+    signing.resolve()
+    await Promise.all([stored, failed])
+    expect([(await row(pool, 'payments', id)).state, await openOf(id)]).toEqual([
+      'verified',
+      [(await stored)[0]!.hash],
+    ])
+  })
+
   test('no transaction is stored for a payment that has failed', async () => {
     const id = await newPayment(pool)
     await failPayment(pool, {

@@ -115,6 +115,20 @@ describe('the service records the settlement of a payment', () => {
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
+  test('a payment with an open transaction does not fail, unless the transaction can no longer take the money', async () => {
+    const id = await newPayment(pool)
+    await newTransaction(pool, id)
+    await fail(id)
+    expect(await findPayment(pool, id)).toMatchObject({ state: 'verified', failureReason: null })
+    expect(await eventsOf(id)).toEqual([])
+    await failPayment(pool, {
+      ...{ paymentId: id, stage: 'settle', reason: 'insufficient_funds', detail: null },
+      cannotPay: true,
+    })
+    expect((await findPayment(pool, id))?.state).toBe('failed')
+    expect(await eventsOf(id)).toEqual(['payment.failed'])
+  })
+
   test('a recorded settlement does not change a payment that has already failed', async () => {
     const id = await newPayment(pool)
     await fail(id)
@@ -259,7 +273,9 @@ describe('the service postpones a payment', () => {
   const postpone = (ids: string[]) =>
     postponePayments(
       pool,
-      ids.map((paymentId) => ({ paymentId, trouble: 'no answer', runAt: new Date() })),
+      ids.map((paymentId) => ({
+        ...{ paymentId, trouble: 'no answer', isContradicted: false, runAt: new Date() },
+      })),
     )
 
   test('a postponement changes only verified payments that are not yet settled', async () => {

@@ -13,6 +13,7 @@ import {
   queueSettlement,
   sendAlone,
   takeWaiting,
+  type WaitingCursor,
 } from '../../../../sql/till/settle/settlementQueue.ts'
 import { failPayment } from '../../../../sql/till/settle/settlements.ts'
 import { recordMisses } from '../../../../sql/till/watch/misses.ts'
@@ -63,7 +64,8 @@ const jobAt = async (id: string): Promise<Date> => {
 
 type Given = { own?: string[]; grouped?: typeof ROOM; alone?: typeof ROOM }
 async function take({ own = [], grouped = ROOM, alone = ROOM }: Given = {}) {
-  const taken = await takeWaiting(pool, { chainId, own, room: { grouped, alone } })
+  const { next, ...taken } = await takeWaiting(pool, { chainId, own, room: { grouped, alone } })
+  expect(next).toBeNull()
   for (const part of [taken.grouped, taken.alone]) part.taken.sort()
   return taken
 }
@@ -144,6 +146,33 @@ describe('a settler takes waiting payments', () => {
       grouped: { taken: grouped, more: 0 },
       alone: { taken: [alone[0]!, alone[1]!, alone[3]!], more: 1 },
     })
+  })
+})
+
+describe('more payments wait than one query considers', () => {
+  const room = { grouped: { most: 1, share: 1 }, alone: { most: 0, share: 0 } }
+  const look = (after: WaitingCursor | null = null) =>
+    takeWaiting(pool, { chainId, own: [], room, after, windowMax: 2 })
+
+  test('if one project’s payments fill the first query, the next query considers the payments after them', async () => {
+    const alone = [await waiting(), await waiting()]
+    for (const id of alone) await set(id, 'goes_alone = true')
+    const late = await waiting({ projectId: await newProject(pool) })
+    const first = await look()
+    expect(first).toMatchObject({ grouped: NOTHING, alone: { taken: [], more: 2 } })
+    expect(first.next).toMatchObject({ id: alone[1]! })
+    const second = await look(first.next)
+    expect(second).toMatchObject({ grouped: { taken: [late], more: 0 }, next: null })
+  })
+
+  test('if payments were claimed in the same millisecond, each of them is considered once', async () => {
+    const ids = [await waiting(), await waiting(), await waiting()].toSorted()
+    await pool.query(`update payments set created_at = '2026-01-01' where chain_id = $1`, [chainId])
+    const first = await look()
+    expect(first).toMatchObject({ grouped: { taken: [ids[0]!], more: 1 } })
+    expect(first.next?.id).toBe(ids[1]!)
+    const second = await look(first.next)
+    expect(second).toMatchObject({ grouped: { taken: [ids[2]!], more: 0 }, next: null })
   })
 })
 

@@ -57,6 +57,10 @@ async function paid(payer: Address): Promise<void> {
 }
 async function suspended(paymentId: string, payer: Address): Promise<void> {
   const why = { reason: 'invalid_transaction_state', detail: 'it reverted' } as const
+  await pool.query(
+    `update chain_transactions set state = 'mined', succeeded = false where payment_id = $1`,
+    [paymentId],
+  )
   await failAndSuspend(pool, { paymentId, chainId, payer, code, ...why })
 }
 const isSuspended = async (payer: Address, of: Hex | null, chain = chainId) =>

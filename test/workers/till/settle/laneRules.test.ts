@@ -236,6 +236,27 @@ describe('the lanes limit how many payments run at once', () => {
     for (const id of ids) expect(await troubleOf(id)).toBe(AWAY)
   })
 
+  test('a backlog of 20,100 payments that need separate transactions does not hide a payment that may share one', async () => {
+    const [copied, late] = [await payment(), await payment()]
+    await pool.query(
+      `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,
+         valid_after, valid_before, authorization_nonce, signature, goes_alone, created_at)
+       select id || n, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic, valid_after,
+         valid_before, '0x' || lpad(to_hex(1000000 + n), 64, '0'), signature, true, created_at - interval '1 hour'
+       from payments, generate_series(1, 20100) n where id = $1`,
+      [copied],
+    )
+    await set(copied, 'goes_alone = true')
+    const release = hold()
+    const lanes = createSettlementLanes(chain)
+    const job = lanes.settle(late)
+    await isAsked(late)
+    await pool.query(`update payments set settle_after = now() + interval '1 hour'`)
+    release()
+    await Promise.all([job, lanes.drain()])
+    expect(await troubleOf(late)).toBe(AWAY)
+  }, 60_000)
+
   test('a second payment group begins even if the first group becomes late during the reading of the waiting payments', async () => {
     const release = hold()
     let reads = 0

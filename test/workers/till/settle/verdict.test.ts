@@ -11,7 +11,7 @@ import {
 import type { ChainRefusal } from '../../../../workers/till/trial/simulation.ts'
 import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
 import { newPayer, pay } from '../../../support/till/till.ts'
-import { row } from '../../../support/till/tillRows.ts'
+import { newTransaction, row } from '../../../support/till/tillRows.ts'
 
 let till: HandTill
 beforeAll(async () => {
@@ -94,6 +94,41 @@ describe('a refusal by the chain', () => {
     expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
   })
 
+  test('if the simulations of a wallet contract contradict each other, the payment goes alone, and fails after twenty times', async () => {
+    const id = await claimed()
+    const again = async () =>
+      judgeRefusal(till.chain, await till.payment(id), NO_MONEY, { isContract: true })
+    await again()
+    const { goesAlone, contradictionCount } = await till.payment(id)
+    expect([goesAlone, contradictionCount]).toEqual([true, 1])
+    await till.pool.query('update payments set contradiction_count = 19 where id = $1', [id])
+    await again()
+    expect(await stored(id)).toMatchObject({ state: 'verified', contradiction_count: 20 })
+    await again()
+    expect(await stored(id)).toMatchObject({
+      state: 'failed',
+      failure_reason: 'invalid_transaction_state',
+      failure_detail: expect.stringContaining(NO_MONEY.detail),
+    })
+  })
+
+  test('a payment of an account waits for each contradicted refusal, because only a late node contradicts itself', async () => {
+    const id = await claimed()
+    await till.pool.query('update payments set contradiction_count = 20 where id = $1', [id])
+    await judge(id, NO_MONEY)
+    expect(await stored(id)).toMatchObject({ state: 'verified', goes_alone: false })
+  })
+
+  test('a refusal does not end a payment whose transaction another run has sent', async () => {
+    const id = await poor()
+    const payment = await till.payment(id)
+    // This wallet pays for no other transaction, so that its nonce leaves no gap.
+    const wallet = { chainId: till.chain.network.chainId, address: payment.payer }
+    await newTransaction(till.pool, id, wallet)
+    await judgeRefusal(till.chain, payment, NO_MONEY)
+    expect((await stored(id)).state).toBe('verified')
+  })
+
   test.each(['early', 'expired'] as const)(
     'a payment waits if its settlement is refused with the reason %s',
     async (kind) => {
@@ -160,7 +195,7 @@ test('a failed payment has the failure stage verify if no transaction was sent f
   const before = await claimed()
   await fail(till.chain, await till.payment(before), NO_MONEY)
   const { id: after } = await till.send()
-  await fail(till.chain, await till.payment(after), NO_MONEY)
+  await fail(till.chain, await till.payment(after), NO_MONEY, { cannotPay: true })
   const stages = [await stored(before), await stored(after)].map((one) => one.failure_stage)
   expect(stages).toEqual(['verify', 'settle'])
 })

@@ -50,6 +50,24 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect(await sendsOf(txHash)).toBe(2)
   })
 
+  test('an empty transfer replaces a transaction whose payment has failed, so that the transaction takes no money', async () => {
+    const { id, txHash } = await till.send()
+    await till.pool.query(
+      `update payments set state = 'failed', failure_reason = 'insufficient_funds' where id = $1`,
+      [id],
+    )
+    await look()
+    expect(await sendsOf(txHash)).toBe(1)
+    await till.client.mine({ blocks: 1 })
+    expect(await till.client.getTransactionReceipt({ hash: txHash }).catch(() => null)).toBeNull()
+    const { rows } = await till.pool.query(
+      'select hash from chain_transactions where nonce = $1 and payment_id is null',
+      [(await transactionOf(txHash)).nonce],
+    )
+    const receipt = await till.client.getTransactionReceipt({ hash: rows[0].hash })
+    expect([receipt.status, receipt.logs]).toEqual(['success', []])
+  })
+
   test('the fee of a quiet transaction rises by a quarter if the transaction was sent twice and is missing from three blocks', async () => {
     const { id, txHash } = await till.send()
     const passBlocks = (count: number) => {
