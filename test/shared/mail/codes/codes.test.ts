@@ -23,6 +23,15 @@ describe('the service finds one-time codes in a mail', () => {
   })
 
   test.each([
+    'Ваш верификациони код је: f3a1 9c07',
+    'Сигурносни код: f3a1 9c07',
+    'Вашиот верификациски код е: f3a1 9c07',
+    'Код за потврду: f3a1 9c07',
+  ])('a code of letters and digits is found in Serbian and Macedonian: %s', (text) => {
+    expect(valuesOf(text)).toEqual(['f3a19c07'])
+  })
+
+  test.each([
     'Mã đơn hàng: 583914',
     'Kode pesanan: 583914',
     'Bestillingskode: 583914',
