@@ -4,8 +4,8 @@ import type { Queryable } from './db.ts'
 const BATCH = 2_000
 
 /**
- * Names the tables from which the housekeeping job deletes old rows. In each table, an index covers the time in the SQL
- * condition of the table.
+ * Names the tables from which the housekeeping job deletes old rows. In each table, an index covers the SQL condition
+ * of the table.
  */
 type AgedTable =
   | 'deleted_messages'

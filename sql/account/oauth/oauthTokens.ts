@@ -167,7 +167,9 @@ async function issue(
 
 /**
  * Ends an OAuth grant, and writes the end into the audit log of the project. From the next request on, the tokens of
- * the ended grant are invalid in every process. All calls that wait for mail of the project also end.
+ * the ended grant are invalid in every process. All calls that wait for mail of the project also end. The housekeeping
+ * deletes the tokens, because an app could collect so many tokens that their deletion here would exceed the statement
+ * timeout. The statement timeout would then also undo the end of the grant.
  * @param by names the person who ended the grant, or no person if the app itself caused the end.
  * @returns false if the grant had ended before.
  */
@@ -181,7 +183,6 @@ export async function endGrant(
      returning project_id, client_name`,
     [grantId],
   )
-  await db.query('delete from oauth_tokens where grant_id = $1', [grantId])
   const ended = rows[0]
   if (ended === undefined) return false
   await notifyKeysChanged(db, ended.project_id)
@@ -298,7 +299,8 @@ export async function findGrantScopes(db: Queryable, grantId: string): Promise<s
 
 /**
  * Deletes old rows of OAuth: requests for consent, authorization codes, tokens, ended grants, client metadata documents
- * and unused clients. An authorization code or a token is deleted a day after its expiry.
+ * and unused clients. An authorization code or a token is deleted a day after its expiry. The tokens of a revoked grant
+ * are deleted before.
  */
 export async function deleteStaleOAuth(db: Queryable): Promise<void> {
   for (const text of [
@@ -310,5 +312,11 @@ export async function deleteStaleOAuth(db: Queryable): Promise<void> {
   ]) {
     await db.query(text)
   }
+  await deleteInBatches(
+    db,
+    'oauth_tokens',
+    // The array makes PostgreSQL look the tokens up by their grants, and not read all tokens.
+    'grant_id = any (array(select id from oauth_grants where revoked_at is not null))',
+  )
   await deleteInBatches(db, 'oauth_tokens', `expires_at < clock_timestamp() - interval '1 day'`)
 }

@@ -169,7 +169,8 @@ export type EndedGrant = { id: string; projectId: string; clientName: string }
 
 /**
  * Ends the OAuth grants of a person for projects for which the person may no longer decide. The grants stay ended if
- * the person later gets the right back, because nobody could see and end these grants in the meantime.
+ * the person later gets the right back, because nobody could see and end these grants in the meantime. The housekeeping
+ * deletes the tokens of ended grants.
  */
 async function endLostGrants(db: Queryable, personId: string): Promise<EndedGrant[]> {
   const { rows } = await db.query<EndedGrant>(
@@ -178,7 +179,6 @@ async function endLostGrants(db: Queryable, personId: string): Promise<EndedGran
      returning g.id, g.project_id as "projectId", g.client_name as "clientName"`,
     [personId],
   )
-  await db.query('delete from oauth_tokens where grant_id = any ($1)', [rows.map(({ id }) => id)])
   await endWaitsOfApps(db, rows)
   return rows
 }

@@ -6,15 +6,13 @@ import {
   authenticateToken,
   deleteStaleOAuth,
   endGrant,
-  exchangeCode,
   findGrantScopes,
-  refreshTokens,
   revokeToken,
-  type TokenPair,
 } from '../../../../sql/account/oauth/oauthTokens.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { newProject } from '../../../support/till/tillRows.ts'
+import * as grantRows from '../../../support/oauth/grantRows.ts'
+import { type Grant, REDIRECT, SCOPES } from '../../../support/oauth/grantRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -24,61 +22,14 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const REDIRECT = 'https://host.example/cb'
-const SCOPES = ['mail:read', 'mail:send']
-let made = 0
-
-/** Makes a registered OAuth client, a project and a grant with an unused authorization code. */
-async function newGrant({ clientId = `client-${++made}`, role = 'operator' } = {}) {
-  const projectId = await newProject(pool)
-  const id = `grant-${++made}`
-  const personId = `person-${made}`
-  await pool.query(
-    `insert into oauth_clients (id, name, redirect_uris) select $1::text, 'Host', array[$2::text]
-     where $1 not like 'https://%'`,
-    [clientId, REDIRECT],
-  )
-  await pool.query(`insert into people (id, name, email, role) values ($1, 'Ada', $2, $3)`, [
-    ...[personId, `${personId}@example.com`, role],
-  ])
-  await pool.query(
-    `insert into oauth_grants (id, project_id, client_id, client_name, redirect_host, scopes, resource, actor, expires_at,
-       person_id)
-     values ($1, $2, $3, 'Host', 'host.example', $4, 'https://purser.example/mcp', 'test',
-       clock_timestamp() + interval '90 days', $5)`,
-    [id, projectId, clientId, SCOPES, personId],
-  )
-  return { id, projectId, clientId, personId, code: await newCode(id, clientId) }
-}
-type Grant = Awaited<ReturnType<typeof newGrant>>
-
-async function newCode(grantId: string, clientId: string): Promise<string> {
-  const code = newToken('code')
-  await pool.query(
-    `insert into oauth_codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)
-     values ($1, $2, $3, $4, 'challenge', clock_timestamp() + interval '1 minute')`,
-    [hashSecret(code), grantId, clientId, REDIRECT],
-  )
-  return code
-}
-
-const exchange = ({ code, clientId }: Grant, changes: { [key: string]: unknown } = {}) =>
-  exchangeCode(
-    pool,
-    {
-      ...{ code, clientId, redirectUri: REDIRECT },
-      isProven: (challenge) => challenge === 'challenge',
-      ...changes,
-    },
-    'req_1',
-  )
-const tokensOf = async (grant: Grant): Promise<TokenPair> => {
-  const pair = await exchange(grant)
-  if (typeof pair === 'string') throw new Error(pair)
-  return pair
-}
+const newGrant = (options?: Parameters<typeof grantRows.newGrant>[1]) =>
+  grantRows.newGrant(pool, options)
+const newCode = (grantId: string, clientId: string) => grantRows.newCode(pool, grantId, clientId)
+const exchange = (grant: Grant, changes?: { [key: string]: unknown }) =>
+  grantRows.exchange(pool, grant, changes)
+const tokensOf = (grant: Grant) => grantRows.given(exchange(grant))
 const refresh = (grant: Grant, token: string, scopes: string[] | null = null) =>
-  refreshTokens(pool, { token, clientId: grant.clientId, scopes }, 'req_1')
+  grantRows.refresh(pool, grant, token, scopes)
 const isValid = async (token: string) => (await authenticateToken(pool, token)) !== null
 const change = (table: string, set: string, where: string, value: unknown) =>
   pool.query(`update ${table} set ${set} where ${where} = $1`, [value])
