@@ -87,13 +87,17 @@ function narrowed(scope: string | undefined): string[] | null {
   return scopes.length === 0 ? null : scopes
 }
 
-const FAULTS: Record<TokenFault, string> = {
-  invalid_grant: 'the code or the refresh token is unknown, used or over: ask the owner again',
-  invalid_scope: 'scope must be part of what the owner gave',
+const FAULTS: Record<TokenFault, [message: string, status: number]> = {
+  invalid_grant: [
+    'the code or the refresh token is unknown, used or over: ask the owner again',
+    400,
+  ],
+  invalid_scope: ['scope must be part of what the owner gave', 400],
+  temporarily_unavailable: ['the app refreshes its tokens too often: wait a minute', 429],
 }
 
 function answer(found: TokenPair | TokenFault) {
-  if (typeof found === 'string') throw new OAuthError(found, FAULTS[found])
+  if (typeof found === 'string') throw new OAuthError(found, ...FAULTS[found])
   return {
     access_token: found.access,
     token_type: 'Bearer',

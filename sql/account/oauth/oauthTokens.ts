@@ -20,6 +20,15 @@ const REFRESH_DAYS = 30
  * because responses get lost, and because chat hosts refresh tokens in parallel.
  */
 const ROTATION_SECONDS = 60
+/**
+ * The following constants limit how often an app refreshes the tokens of one OAuth grant: REFRESHES_AT_ONCE times, and
+ * then once in REFRESH_EVERY_SECONDS. An honest app refreshes about once an hour in each of its processes. The limit
+ * bounds a grant to about 46,000 tokens: a refresh token stays stored for 31 days, and an access token for 25 hours. The
+ * service does not keep a fixed number of tokens instead. Otherwise a thief could refresh until the service forgets the
+ * stolen refresh token, and the use of a forgotten token ends no grant.
+ */
+const REFRESHES_AT_ONCE = 100
+const REFRESH_EVERY_SECONDS = 60
 
 /** Describes a pair of an access token and a refresh token. The access token lasts `accessSeconds` seconds. */
 export type TokenPair = {
@@ -31,7 +40,7 @@ export type TokenPair = {
 }
 
 /** Tells why the service issued no OAuth tokens. */
-export type TokenFault = 'invalid_grant' | 'invalid_scope'
+export type TokenFault = 'invalid_grant' | 'invalid_scope' | 'temporarily_unavailable'
 
 /**
  * Holds the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted OAuth client issues no
@@ -102,7 +111,8 @@ export async function exchangeCode(
 
 /**
  * Exchanges a refresh token for a new token pair (OAuth 2.1 §4.3). The OAuth grant ends if a client uses a refresh
- * token over ROTATION_SECONDS after its first exchange.
+ * token over ROTATION_SECONDS after its first exchange. An app that refreshes too often gets no tokens, and its refresh
+ * token stays valid.
  * @param scopes lists the scopes of the new access token, which must be scopes of the old refresh token. Null means that
  * the new access token has all scopes of the old refresh token.
  */
@@ -132,6 +142,7 @@ export async function refreshTokens(
     if (!row.is_live || !row.is_fresh) return 'invalid_grant'
     const held = row.scopes.filter((scope) => row.grant_scopes.includes(scope))
     if (scopes?.some((scope) => !held.includes(scope))) return 'invalid_scope'
+    if (!(await countRefresh(db, row.id))) return 'temporarily_unavailable'
     await db.query(
       'update oauth_tokens set rotated_at = coalesce(rotated_at, clock_timestamp()) where token_hash = $1',
       [hashSecret(token)],
@@ -139,6 +150,18 @@ export async function refreshTokens(
     // The new refresh token keeps the scopes of the old refresh token (RFC 6749 §6).
     return await issue(db, row, { access: scopes ?? held, refresh: held })
   })
+}
+
+/** Counts one refresh of the tokens of an OAuth grant. @returns false if the app refreshes too often. */
+async function countRefresh(db: Queryable, grantId: string): Promise<boolean> {
+  const every = `interval '${REFRESH_EVERY_SECONDS} seconds'`
+  const { rowCount } = await db.query(
+    `update oauth_grants set
+       refreshed_to = greatest(refreshed_to, clock_timestamp() - ${REFRESHES_AT_ONCE} * ${every}) + ${every}
+     where id = $1 and (refreshed_to is null or refreshed_to + ${every} <= clock_timestamp())`,
+    [grantId],
+  )
+  return rowCount === 1
 }
 
 async function issue(

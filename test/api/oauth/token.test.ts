@@ -228,6 +228,24 @@ describe('an app refreshes its access token', () => {
     ])
   })
 
+  test('an app that refreshes too often gets 429, and its refresh token stays valid', async () => {
+    const { refresh, clientId: client_id } = await connect(service, agent)
+    const used = (time: string) =>
+      service.database.pool.query(
+        `update oauth_grants set refreshed_to = ${time} where client_id = $1`,
+        [client_id],
+      )
+    await used(`clock_timestamp() + interval '30 seconds'`)
+    const fields = { ...REFRESH, client_id, refresh_token: refresh }
+    expect(await refused(fields)).toEqual([
+      429,
+      'temporarily_unavailable',
+      'the app refreshes its tokens too often: wait a minute',
+    ])
+    await used('null')
+    expect((await token(service.url, fields)).status).toBe(200)
+  })
+
   test('a token refresh is refused if an authorization code or an access token stands in place of the refresh token', async () => {
     const { access, clientId: client_id, exchange } = await connect(service, agent)
     for (const refresh_token of [access, exchange.code]) {

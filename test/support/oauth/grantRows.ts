@@ -83,8 +83,8 @@ export const refresh = (
   refreshTokens(pool, { token, clientId: grant.clientId, scopes }, 'req_1')
 
 /** Moves the first exchange of a refresh token back, so that another exchange counts as reuse. */
-export const spendLongAgo = (pool: Pool, token: string) =>
+export const ageExchange = (pool: Pool, token: string) =>
   pool.query(
-    `update oauth_tokens set rotated_at = clock_timestamp() - interval '61 seconds' where token_hash = $1`,
+    `update oauth_tokens set rotated_at = rotated_at - interval '61 seconds' where token_hash = $1`,
     [hashSecret(token)],
   )

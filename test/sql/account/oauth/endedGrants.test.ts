@@ -15,12 +15,12 @@ import { changePerson } from '../../../../sql/account/people/people.ts'
 import { createPool, type Pool } from '../../../../sql/db.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
+  ageExchange,
   exchange,
   type Grant,
   given,
   newGrant,
   refresh,
-  spendLongAgo,
 } from '../../../support/oauth/grantRows.ts'
 
 let database: TestDatabase
@@ -70,7 +70,7 @@ const ENDINGS: [string, (held: Held) => Promise<unknown>, result: unknown][] = [
   [
     'a refresh token is used again',
     async ({ grant, first }) => {
-      await spendLongAgo(pool, first.refresh)
+      await ageExchange(pool, first.refresh)
       return await refresh(pool, grant, first.refresh)
     },
     'invalid_grant',
