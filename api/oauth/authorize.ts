@@ -9,7 +9,7 @@ import { browserHeaders, browserOf } from '../http/browserCookie.ts'
 import { personPage, sayingHtml } from '../http/personPage.ts'
 import type { Services } from '../http/services.ts'
 import { findClient } from './findClient.ts'
-import { limitNetwork } from './networkLimit.ts'
+import { limitNetwork, widestNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const STATE_MAX_CHARS = 2_000
@@ -39,14 +39,26 @@ export async function authorize(services: Services, request: Request): Promise<R
   try {
     const asked = readRequest(query, config)
     const browser = browserOf(request, baseUrl)
-    const id = await createRequest(pool, browser, {
-      clientId: client.id,
-      clientName: client.name,
-      clientHost: client.host,
-      redirectUri,
-      state,
-      ...asked,
-    })
+    const id = await createRequest(
+      pool,
+      browser,
+      {
+        clientId: client.id,
+        clientName: client.name,
+        clientHost: client.host,
+        redirectUri,
+        state,
+        ...asked,
+      },
+      widestNetwork(request),
+    )
+    if (id === null) {
+      throw new OAuthError(
+        'temporarily_unavailable',
+        'too many apps wait for consent: try again in a few minutes',
+        429,
+      )
+    }
     return new Response(null, {
       status: 303,
       headers: {

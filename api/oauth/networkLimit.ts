@@ -12,9 +12,11 @@ const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as
 
 /**
  * Sets the maximum number of OAuth requests that one /48 network of IPv6 may send in a minute. The maximum applies to
- * requests that fill a table of limited size.
+ * requests that fill a table of limited size. Token requests fill no such table, because each OAuth grant has its own
+ * limit of refreshes.
  */
 const PER_MINUTE_WIDE: { [Use in keyof typeof PER_MINUTE]?: number } = {
+  authorize: 240,
   document: 60,
   register: 120,
 }

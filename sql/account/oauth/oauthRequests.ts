@@ -4,6 +4,7 @@ import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 import { mayDecide } from '../people/people.ts'
+import { replaceable } from './replaceable.ts'
 
 /** Describes an OAuth client's request for the owner's consent. */
 export type OAuthRequest = {
@@ -21,6 +22,8 @@ export type OAuthRequest = {
 /** Sets the maximum number of minutes in which an owner must decide on a consent page. */
 const REQUEST_MINUTES = 10
 const CODE_SECONDS = 60
+/** Sets the maximum number of requests for consent that are stored, because strangers can make any number of requests. */
+const REQUESTS_MAX = 10_000
 
 type Row = {
   id: string
@@ -46,17 +49,37 @@ const toRequest = (row: Row): OAuthRequest => ({
   resource: row.resource,
 })
 
-/** Stores an OAuth client's request for consent. @param browser is the secret that the browser's cookie holds. */
+/**
+ * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces a request that
+ * is decided or has expired, or else a request of the network that made most of them.
+ * @param browser is the secret that the browser's cookie holds.
+ * @param network is the network of the caller.
+ * @returns null if too many requests for consent are open and these requests come from many networks.
+ */
 export async function createRequest(
   db: Queryable,
   browser: string,
   request: Omit<OAuthRequest, 'id'>,
-): Promise<string> {
+  network: string,
+): Promise<string | null> {
   const id = newOAuthRequestId()
-  await db.query(
-    `insert into oauth_requests (
-       id, browser_hash, client_id, client_name, client_host, redirect_uri, state, challenge, scopes, resource, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, clock_timestamp() + interval '${REQUEST_MINUTES} minutes')`,
+  const { rowCount } = await db.query(
+    `with full_up as (
+       select count(*) >= ${REQUESTS_MAX} as is_full from (select from oauth_requests limit ${REQUESTS_MAX}) stored
+     ), replaced as (
+       delete from oauth_requests where (select is_full from full_up) and id = (
+         ${replaceable('oauth_requests', {
+           since: 'expires_at',
+           where: 'true',
+           over: 'decided_at is not null or expires_at <= clock_timestamp()',
+         })})
+       returning id
+     )
+     insert into oauth_requests (
+       id, browser_hash, client_id, client_name, client_host, redirect_uri, state, challenge, scopes, resource, network,
+       expires_at)
+     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp() + interval '${REQUEST_MINUTES} minutes'
+     where not (select is_full from full_up) or exists (select from replaced)`,
     [
       id,
       hashSecret(browser),
@@ -68,9 +91,10 @@ export async function createRequest(
       request.challenge,
       request.scopes,
       request.resource,
+      network,
     ],
   )
-  return id
+  return rowCount === 1 ? id : null
 }
 
 const OPEN = `id = $1 and browser_hash = $2 and decided_at is null and expires_at > clock_timestamp()`

@@ -8,16 +8,21 @@ const IDLE_AFTER = '1 hour'
 
 /**
  * Returns an SQL query for the id of the row that a new row of a full table replaces. Strangers can fill the tables of
- * OAuth clients. The network with the most rows yields, so that a stranger who fills a table replaces only the rows of
- * this stranger.
+ * OAuth clients and of requests for consent. The network with the most rows yields, so that a stranger who fills a table
+ * replaces only the rows of this stranger. Several new rows at once replace different rows.
  * @param of.since is the column with the time of a row.
  * @param of.where selects the rows that strangers can fill.
+ * @param of.over selects the rows that nobody needs any more. These rows yield first. By default there are none.
  */
-export const replaceable = (table: string, of: { since: string; where: string }): string => `
+export const replaceable = (
+  table: string,
+  { over = 'false', ...of }: { since: string; where: string; over?: string },
+): string => `
   select id from ${table},
     lateral (select network = (
       select network from ${table} where ${of.where}
       group by network having count(*) >= ${CROWD_MIN} order by count(*) desc, network limit 1
-    )) crowd (is_largest)
-  where (${of.where}) and (is_largest or ${of.since} < clock_timestamp() - interval '${IDLE_AFTER}')
-  order by is_largest desc nulls last, ${of.since} limit 1`
+    ), ${over}) yielding (is_largest, is_over)
+  where (${of.where}) and (is_over or is_largest or ${of.since} < clock_timestamp() - interval '${IDLE_AFTER}')
+  order by is_over desc, is_largest desc nulls last, ${of.since} limit 1
+  for update of ${table} skip locked`

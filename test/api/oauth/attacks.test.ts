@@ -279,6 +279,47 @@ test('a flood of app registrations is refused, and an unused app is deleted afte
   expect([status, body.error]).toEqual([413, 'payload_too_large'])
 })
 
+test('a flood of requests for consent is refused, and the app learns it', async () => {
+  await using own = await startOAuthService()
+  const { body } = await register(own.url)
+  await own.database.pool.query(
+    `insert into oauth_requests (id, browser_hash, client_id, client_name, redirect_uri, challenge, scopes, resource,
+       expires_at, network)
+     select 'flood' || n, '', 'flood', 'Flood', 'https://flood.example/cb', 'c', '{mail:read}', 'r',
+       clock_timestamp() + interval '5 minutes', 'net' || n from generate_series(1, 10000) n`,
+  )
+  const asked = authorizationOf(own.url, body.client_id)
+  const full = await authorize(own.url, asked)
+  expect(full.status).toBe(303)
+  expect(answered(full.headers.get('location')!)).toMatchObject({
+    error: 'temporarily_unavailable',
+    error_description: 'too many apps wait for consent: try again in a few minutes',
+    state: 'a state',
+  })
+  await own.database.pool.query(`update oauth_requests set network = 'net1' where id <= 'flood2'`)
+  const { headers } = await authorize(own.url, asked)
+  expect(headers.get('location')).toStartWith('/console/connect#')
+})
+
+test('a stranger with many networks of /64 can make 240 requests for consent a minute, and another /48 has its own limit', async () => {
+  await using own = await startOAuthService({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } })
+  const { body } = await register(own.url)
+  const { query } = authorizationOf(own.url, body.client_id)
+  const askFrom = async (address: string) =>
+    (
+      await fetch(`${own.url}/oauth/authorize?${query}`, {
+        redirect: 'manual',
+        headers: { 'x-forwarded-for': address },
+      })
+    ).status
+  await withinOneMinute()
+  const statuses: number[] = []
+  for (let n = 0; n < 250; n++) statuses.push(await askFrom(`2001:db8:1:${n.toString(16)}::1`))
+  expect(statuses.slice(0, 240)).toEqual(Array(240).fill(303))
+  expect(statuses.slice(240)).toEqual(Array(10).fill(429))
+  expect(await askFrom('2001:db8:2::1')).toBe(303)
+})
+
 test('the database stores authorization codes and OAuth tokens only as hashes', async () => {
   const { exchange, access, refresh } = await connect(service, agent)
   const { rows } = await service.database.pool.query(
