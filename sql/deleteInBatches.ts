@@ -10,6 +10,11 @@ const BATCH = 2_000
 type AgedTable =
   | 'deleted_messages'
   | 'events'
+  | 'oauth_client_documents'
+  | 'oauth_clients'
+  | 'oauth_codes'
+  | 'oauth_grants'
+  | 'oauth_requests'
   | 'oauth_tokens'
   | 'payment_checks'
   | 'project_webhooks'

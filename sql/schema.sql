@@ -1755,6 +1755,8 @@ CREATE INDEX oauth_codes_grant ON public.oauth_codes USING btree (grant_id);
 
 CREATE INDEX oauth_grants_client ON public.oauth_grants USING btree (client_id);
 
+CREATE INDEX oauth_grants_end ON public.oauth_grants USING btree (COALESCE(revoked_at, expires_at));
+
 CREATE INDEX oauth_grants_listing ON public.oauth_grants USING btree (created_at DESC, id DESC);
 
 CREATE INDEX oauth_grants_of_person ON public.oauth_grants USING btree (person_id);

@@ -5,7 +5,7 @@ import type { Running } from '../../shared/process/service.ts'
 import type { Retention } from '../../shared/retention.ts'
 import { deleteStaleApprovals } from '../../sql/account/approvals.ts'
 import { deleteStaleRateWindows } from '../../sql/account/keys/rateWindows.ts'
-import { deleteStaleOAuth } from '../../sql/account/oauth/oauthTokens.ts'
+import { STALE_OAUTH } from '../../sql/account/oauth/staleOAuth.ts'
 import { deleteStaleSessions } from '../../sql/account/people/consoleSessions.ts'
 import { requeueLostPurges } from '../../sql/account/projects/purgeProject.ts'
 import { storeServiceRetention } from '../../sql/account/projects/retention.ts'
@@ -79,7 +79,7 @@ const CLEANINGS: readonly Step[] = [
   deleteStaleEvents,
   deleteForgottenWebhooks,
   deleteStaleSessions,
-  deleteStaleOAuth,
+  ...STALE_OAUTH,
   forgetStaleListeners,
   forgetStaleReports,
   deleteStaleMinutes,

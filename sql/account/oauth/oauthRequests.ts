@@ -22,7 +22,7 @@ export type OAuthRequest = {
 /** Sets the maximum number of minutes in which an owner must decide on a consent page. */
 const REQUEST_MINUTES = 10
 const CODE_SECONDS = 60
-/** Sets the maximum number of requests for consent that are stored, because strangers can make any number of requests. */
+/** Sets the maximum number of stored requests for consent, because strangers can make any number of requests. */
 const REQUESTS_MAX = 10_000
 
 type Row = {
@@ -50,8 +50,8 @@ const toRequest = (row: Row): OAuthRequest => ({
 })
 
 /**
- * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces a request that
- * is decided or has expired, or else a request of the network that made most of them.
+ * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces a request
+ * that is decided or has expired, or else a request of the network that made most of them.
  * @param browser is the secret that the browser's cookie holds.
  * @param network is the network of the caller.
  * @returns null if too many requests for consent are open and these requests come from many networks.

@@ -1,7 +1,6 @@
 import { isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
-import { deleteInBatches } from '../../deleteInBatches.ts'
 import { notifyKeysChanged } from '../../events/events.ts'
 import { parseLsn } from '../../operations/replica.ts'
 import { writeAudit } from '../audit.ts'
@@ -23,8 +22,8 @@ const ROTATION_SECONDS = 60
 /**
  * The following constants limit how often an app refreshes the tokens of one OAuth grant: REFRESHES_AT_ONCE times, and
  * then once in REFRESH_EVERY_SECONDS. An honest app refreshes about once an hour in each of its processes. The limit
- * bounds a grant to about 46,000 tokens: a refresh token stays stored for 31 days, and an access token for 25 hours. The
- * service does not keep a fixed number of tokens instead. Otherwise a thief could refresh until the service forgets the
+ * bounds a grant to about 46,000 tokens: a refresh token stays stored for 31 days, and an access token for 25 hours.
+ * The service does not keep a fixed number of tokens instead. Otherwise a thief could refresh until the service forgets the
  * stolen refresh token, and the use of a forgotten token ends no grant.
  */
 const REFRESHES_AT_ONCE = 100
@@ -318,28 +317,4 @@ export async function findGrantScopes(db: Queryable, grantId: string): Promise<s
     values: [grantId],
   })
   return rows[0]?.scopes ?? null
-}
-
-/**
- * Deletes old rows of OAuth: requests for consent, authorization codes, tokens, ended grants, client metadata documents
- * and unused clients. An authorization code or a token is deleted a day after its expiry. The tokens of a revoked grant
- * are deleted before.
- */
-export async function deleteStaleOAuth(db: Queryable): Promise<void> {
-  for (const text of [
-    `delete from oauth_requests where expires_at < clock_timestamp() - interval '1 hour'`,
-    `delete from oauth_codes where expires_at < clock_timestamp() - interval '1 day'`,
-    `delete from oauth_grants where coalesce(revoked_at, expires_at) < clock_timestamp() - interval '30 days'`,
-    `delete from oauth_client_documents where wanted_at < clock_timestamp() - interval '7 days'`,
-    `delete from oauth_clients c where used_at is null and created_at < clock_timestamp() - interval '1 day'`,
-  ]) {
-    await db.query(text)
-  }
-  await deleteInBatches(
-    db,
-    'oauth_tokens',
-    // The array makes PostgreSQL look the tokens up by their grants, and not read all tokens.
-    'grant_id = any (array(select id from oauth_grants where revoked_at is not null))',
-  )
-  await deleteInBatches(db, 'oauth_tokens', `expires_at < clock_timestamp() - interval '1 day'`)
 }

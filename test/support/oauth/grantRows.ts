@@ -7,6 +7,7 @@ import {
   type TokenFault,
   type TokenPair,
 } from '../../../sql/account/oauth/oauthTokens.ts'
+import { STALE_OAUTH } from '../../../sql/account/oauth/staleOAuth.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { newProject } from '../till/tillRows.ts'
 
@@ -88,3 +89,8 @@ export const ageExchange = (pool: Pool, token: string) =>
     `update oauth_tokens set rotated_at = rotated_at - interval '61 seconds' where token_hash = $1`,
     [hashSecret(token)],
   )
+
+/** Deletes old rows of OAuth, as the housekeeping does. */
+export async function cleanUp(pool: Pool): Promise<void> {
+  for (const step of STALE_OAUTH) await step(pool)
+}

@@ -1,13 +1,13 @@
 /**
- * Tests that an app cannot keep its OAuth grant from ending. An app that refreshes its tokens all day has so many tokens
- * that one statement cannot delete them within the statement timeout. A locked token stands for such a deletion.
+ * Tests that an app cannot keep its OAuth grant from ending. An app that refreshes its tokens all day had so many
+ * tokens that one statement could not delete them within the statement timeout. A locked token stands for such a
+ * deletion.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { hashSecret } from '../../../../shared/secretHash.ts'
 import { revokeGrant } from '../../../../sql/account/oauth/oauthGrants.ts'
 import {
   authenticateToken,
-  deleteStaleOAuth,
   revokeToken,
   type TokenPair,
 } from '../../../../sql/account/oauth/oauthTokens.ts'
@@ -16,6 +16,7 @@ import { createPool, type Pool } from '../../../../sql/db.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   ageExchange,
+  cleanUp,
   exchange,
   type Grant,
   given,
@@ -107,9 +108,9 @@ test('the clean-up deletes the tokens of ended OAuth grants before their expiry,
     (await pool.query('select from oauth_tokens where grant_id = $1', [id])).rowCount
   await revokeGrant(pool, { grantId: ended.id, projectIds: null }, by)
   await whileLocked(access, async () => {
-    await deleteStaleOAuth(pool)
+    await cleanUp(pool)
     expect([await tokensOf(ended), await tokensOf(live)]).toEqual([1, 2])
   })
-  await deleteStaleOAuth(pool)
+  await cleanUp(pool)
   expect([await tokensOf(ended), await tokensOf(live)]).toEqual([0, 2])
 })

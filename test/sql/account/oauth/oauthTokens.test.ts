@@ -4,7 +4,6 @@ import { newToken } from '../../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../../shared/secretHash.ts'
 import {
   authenticateToken,
-  deleteStaleOAuth,
   endGrant,
   findGrantScopes,
   revokeToken,
@@ -345,7 +344,7 @@ test('old OAuth rows are deleted after their retention periods, and younger rows
         [id, clientId],
       )
     ).rows[0]
-  await deleteStaleOAuth(pool)
+  await grantRows.cleanUp(pool)
   expect(await rows(old)).toEqual({ codes: 0, tokens: 0, grants: 1, clients: 0 })
   expect(await rows(young)).toEqual({ codes: 1, tokens: 2, grants: 1, clients: 1 })
 
@@ -357,10 +356,10 @@ test('old OAuth rows are deleted after their retention periods, and younger rows
   )
   await change('oauth_grants', `revoked_at = ${ago('30 days 1 minute')}`, 'id', old.id)
   await change('oauth_grants', `expires_at = ${ago('30 days -1 minute')}`, 'id', young.id)
-  await deleteStaleOAuth(pool)
+  await grantRows.cleanUp(pool)
   expect(await rows(old)).toMatchObject({ grants: 0 })
   expect(await rows(young)).toMatchObject({ grants: 1, clients: 1 })
   await change('oauth_grants', `expires_at = ${ago('30 days 1 minute')}`, 'id', young.id)
-  await deleteStaleOAuth(pool)
+  await grantRows.cleanUp(pool)
   expect(await rows(young)).toMatchObject({ grants: 0 })
 })

@@ -1,0 +1,45 @@
+import type { Queryable } from '../../db.ts'
+import { deleteInBatches } from '../../deleteInBatches.ts'
+
+/** Selects the OAuth grants that ended at least a period ago. The index `oauth_grants_end` covers the time. */
+const endedBefore = (period: string) =>
+  `coalesce(revoked_at, expires_at) < clock_timestamp() - interval '${period}'`
+
+/**
+ * Lists the steps that delete old rows of OAuth: requests for consent, authorization codes, tokens, ended grants,
+ * client metadata documents and unused clients. An authorization code or a token is deleted a day after its expiry, and
+ * a token of an ended grant earlier. The housekeeping runs each step on its own, so that a failed step stops no other
+ * step.
+ */
+export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
+  (db) =>
+    deleteInBatches(db, 'oauth_requests', `expires_at < clock_timestamp() - interval '1 hour'`),
+  (db) => deleteInBatches(db, 'oauth_codes', `expires_at < clock_timestamp() - interval '1 day'`),
+  (db) => deleteInBatches(db, 'oauth_tokens', `expires_at < clock_timestamp() - interval '1 day'`),
+  (db) =>
+    deleteInBatches(
+      db,
+      'oauth_tokens',
+      // The array makes PostgreSQL look the tokens up by their grants, and not read all tokens.
+      `grant_id = any (array(select id from oauth_grants where ${endedBefore('0')}))`,
+    ),
+  (db) =>
+    deleteInBatches(
+      db,
+      'oauth_grants',
+      // A grant that still has tokens waits for the previous step. One statement could delete too many tokens with it.
+      `${endedBefore('30 days')} and not exists (select from oauth_tokens where grant_id = oauth_grants.id)`,
+    ),
+  (db) =>
+    deleteInBatches(
+      db,
+      'oauth_client_documents',
+      `wanted_at < clock_timestamp() - interval '7 days'`,
+    ),
+  (db) =>
+    deleteInBatches(
+      db,
+      'oauth_clients',
+      `used_at is null and created_at < clock_timestamp() - interval '1 day'`,
+    ),
+]
