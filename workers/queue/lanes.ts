@@ -45,6 +45,15 @@ export type LaneLimits = {
   returnMs: number
   /** Limits which part of all slots one project holds over all lanes. Without this limit, other limits apply. */
   sharerPart?: number
+  /**
+   * Limits which part of the slots of the pool all lanes together hold. The other slots are for jobs without a lane.
+   * Without this limit, the lanes share all slots.
+   */
+  poolPart?: number
+  /**
+   * Tells that a job without room is refused at once, and does not wait in its slot. Another job needs the slot more.
+   */
+  neverWaits?: boolean
 }
 
 const WEBHOOK_LIMITS: LaneLimits = {
@@ -84,6 +93,25 @@ export const PURSE_LIMITS: LaneLimits = {
   trusting: true,
   returnMs: 250,
   sharerPart: 1 / 3,
+}
+
+/**
+ * Sets the limits of the lanes for the checks of payments. A lane belongs to one project. A check takes a fraction of a
+ * second, and 5 s if the chain node is silent. At 32 slots, the checks of all projects hold 15 slots, and the checks of
+ * one project 6. Six slots make the 1,200 checks that a project may ask for in a minute, if a check takes 300 ms. The
+ * other 17 slots serve the settlement, which uses up to 16 slots for payments that go alone.
+ */
+export const CHECK_LIMITS: LaneLimits = {
+  laneCap: 6,
+  slowLaneCap: 2,
+  slowSharerCap: 2,
+  slowMs: 2_000,
+  lateMs: 2_000,
+  trusting: true,
+  // The pool looks for due jobs every 200 ms.
+  returnMs: 200,
+  poolPart: 1 / 2,
+  neverWaits: true,
 }
 
 /**
@@ -167,15 +195,17 @@ export class Lanes {
 
   /**
    * @param slots is the number of jobs that the worker pool runs at the same time. All slow lanes (queues for one
-   * receiver) together get at most half of the slots.
+   * receiver) together get at most half of the slots. If the limits give the lanes only a part of the pool
+   * (`poolPart`), all rules hold for this part.
    */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
     this.#limits = limits
-    this.#slots = slots
-    this.#slowCap = Math.max(1, Math.floor(slots / 2))
-    this.#reserve = Math.floor(slots / 10)
-    this.#spare = Math.floor(slots / 4)
+    const shared = Math.max(1, Math.floor(slots * (limits.poolPart ?? 1)))
+    this.#slots = shared
+    this.#slowCap = Math.max(1, Math.floor(shared / 2))
+    this.#reserve = Math.floor(shared / 10)
+    this.#spare = Math.floor(shared / 4)
   }
 
   /**
@@ -265,6 +295,7 @@ export class Lanes {
   }
 
   #mayWait(lane: Lane): boolean {
+    if (this.#limits.neverWaits) return false
     // If a lane has no open request, nobody will call `leave`, so a job that waits in the lane would never be woken.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false

@@ -1,4 +1,5 @@
 import { createExamineChain, type ExamineOptions } from '../operations/doctor/examine.ts'
+import { CHECK_LIMITS } from '../queue/lanes.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import { createSettlePayment } from '../till/settle/settlePayment.ts'
 import type { Till } from '../till/till.ts'
@@ -10,12 +11,14 @@ export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'pay
   name: 'payments',
   tasks: (context) => ({
     settle_payment: createSettlePayment(till),
-    check_payment: createCheckPayment(till),
+    check_payment: createCheckPayment(context, till),
     examine_chain: createExamineChain(context, options),
   }),
   pollIntervalMs: 200,
   // If the jobs of several payments run at the same time, their payments are simulated, signed and sent together. The
   // jobs of payments share the chain connections of the till (the payment part of the service).
   concurrency: 32,
+  // Only the checks have lanes. A settlement never waits for a lane.
+  lanes: CHECK_LIMITS,
   connections: RUNNER_CONNECTIONS.payments,
 })

@@ -37,6 +37,8 @@ export type Check = Omit<NewCheck, 'claim'> & {
    * payment with this authorization may be older than this check.
    */
   paymentId: string | null
+  /** Holds the milliseconds since the check was stored, by the clock of the database. */
+  ageMs: number
 }
 
 /** Stores a payment check, and queues its job. */
@@ -69,13 +71,15 @@ type CheckRow = {
   state: Check['state']
   reason: X402Reason | null
   payment_id: string | null
+  age_ms: number
 }
 
 /** Finds one payment check by id. @returns null if the payment check does not exist. */
 export async function findCheck(db: Queryable, id: string): Promise<Check | null> {
   const { rows } = await db.query<CheckRow>({
     name: 'find-check',
-    text: `select id, claim, claims, reason_without_code, state, reason, payment_id
+    text: `select id, claim, claims, reason_without_code, state, reason, payment_id,
+                  extract(epoch from clock_timestamp() - created_at)::float8 * 1000 as age_ms
            from payment_checks where id = $1`,
     values: [id],
   })
@@ -89,6 +93,7 @@ export async function findCheck(db: Queryable, id: string): Promise<Check | null
     state: row.state,
     reason: row.reason,
     paymentId: row.payment_id,
+    ageMs: row.age_ms,
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { Lanes, MAIL_LIMITS, type Turn } from '../../../workers/queue/lanes.ts'
+import { CHECK_LIMITS, Lanes, MAIL_LIMITS, type Turn } from '../../../workers/queue/lanes.ts'
 
 const FAST_CAP = 32
 const SLOW_CAP = 4
@@ -306,4 +306,17 @@ test('a process forgets the speed of idle lanes when it knows ten thousand, but 
   expect([await places('idle'), await places('busy')]).toEqual([SLOW_CAP, 0])
   leave(await lanes.enter('one more', 'q'))
   expect([await places('other idle'), await places('busy')]).toEqual([SLOW_CAP + 1, 0])
+})
+
+test('the checks of payments hold at most half of the pool, and those of one project hold six slots', async () => {
+  const lanes = new Lanes(32, CHECK_LIMITS, () => clockMs)
+  const enter = (project: string) =>
+    Promise.all(Array.from({ length: 32 }, () => lanes.enter(`check:${project}`, project)))
+  const first = await enter('p')
+  expect(granted(first)).toHaveLength(6)
+  // A refused check leaves its slot at once, although its lane is fast.
+  expect(first.filter((turn) => !turn.granted).length).toBe(26)
+  const others = await Promise.all(Array.from({ length: 20 }, (_, n) => enter(`q${n}`)))
+  expect(granted(others[0]!).length).toBeGreaterThan(0)
+  expect(granted([...first, ...others.flat()])).toHaveLength(15)
 })

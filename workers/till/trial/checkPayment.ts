@@ -7,7 +7,7 @@ import {
   refuseCheck,
 } from '../../../sql/till/payments/paymentChecks.ts'
 import { transferOf } from '../../../sql/till/payments/payments.ts'
-import type { Task } from '../../queue/task.ts'
+import type { PoolContext, Task } from '../../queue/task.ts'
 import { hasCode } from '../chain/chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
@@ -16,23 +16,41 @@ import { confirmRefusal } from '../settle/verdict.ts'
 import type { Till } from '../till.ts'
 import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 
-const RETRY_MS = 500
+/**
+ * Lists how many milliseconds pass between two runs of a check that the chain does not decide. The last number applies
+ * to all further runs. A wallet can contradict itself for as long as it likes, and 500 such checks with a pause of half
+ * a second would run 1,000 times in a second.
+ */
+const PAUSES_MS = [500, 1_000, 2_000, 4_000]
+/**
+ * Sets the age in milliseconds at which a check ends in any case. The API process that waits for a check ends it after
+ * `SETTLEMENT_WAIT_MS`, which is at most two minutes. If this process has died, nobody else ends the check.
+ */
+const AGE_MAX_MS = 120_000
 
 /**
  * Simulates a payment authorization before the service claims it (stores it as a payment). If the service stored the
  * payment before the simulation, a stranger with a random signature could occupy a nonce of somebody else’s wallet.
+ * The checks take turns by project, because anyone with a payment header can cause checks.
  */
 export const createCheckPayment =
-  ({ view }: Till): Task<'check_payment'> =>
-  async ({ checkId }) => {
+  ({ lanes }: Pick<PoolContext, 'lanes'>, { view }: Till): Task<'check_payment'> =>
+  async ({ checkId, retries = 0 }) => {
     const check = await findCheck(view.pool, checkId)
     if (check === null || check.state !== 'open') return
+    if (check.ageMs > AGE_MAX_MS) return refuseCheck(view.pool, checkId, 'unexpected_verify_error')
+    const projectId = check.claim.project_id
+    const turn = await lanes.enter(`check:${projectId}`, projectId)
+    if (!turn.granted) return queueAgain(view, { checkId, retries, inMs: turn.returnInMs })
     try {
       if (!isKnown(view)) throw new RpcTrouble('the chain is not known yet')
       await judge(view, check)
     } catch (error) {
       if (!(error instanceof RpcTrouble)) throw error
-      await retry(view, checkId)
+      const inMs = PAUSES_MS[Math.min(retries, PAUSES_MS.length - 1)]!
+      await queueAgain(view, { checkId, retries: retries + 1, inMs })
+    } finally {
+      turn.leave()
     }
   }
 
@@ -71,11 +89,14 @@ async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean>
 const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
   factory !== null && chain.factories.has(factory.toLowerCase())
 
-async function retry(view: ChainView, checkId: string): Promise<void> {
+async function queueAgain(
+  view: ChainView,
+  { checkId, retries, inMs }: { checkId: string; retries: number; inMs: number },
+): Promise<void> {
   await addJob(view.pool, {
     task: 'check_payment',
-    payload: { checkId },
+    payload: retries === 0 ? { checkId } : { checkId, retries },
     key: `check_payment:${checkId}`,
-    runAt: new Date(Date.now() + RETRY_MS),
+    runAt: new Date(Date.now() + inMs),
   })
 }

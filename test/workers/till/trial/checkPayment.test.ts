@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import type { Address } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'
 import { createCheck, findCheck, refuseCheck } from '../../../../sql/till/payments/paymentChecks.ts'
+import { CHECK_LIMITS, Lanes, type Turn } from '../../../../workers/queue/lanes.ts'
 import { settlePayments } from '../../../../workers/till/settle/settler.ts'
 import type { Till } from '../../../../workers/till/till.ts'
 import { createCheckPayment } from '../../../../workers/till/trial/checkPayment.ts'
@@ -46,10 +47,24 @@ async function newCheck(
   await dropJobs(till.pool)
   return id
 }
-async function run(checkId: string): Promise<any> {
-  const run = createCheckPayment({ view: till.chain } as Till)
-  await run({ checkId }, { attempt: 1 })
+async function run(
+  checkId: string,
+  { retries, turn }: { retries?: number; turn?: Turn } = {},
+): Promise<any> {
+  const free = new Lanes(32, CHECK_LIMITS)
+  const lanes = turn === undefined ? free : { enter: async () => turn }
+  const run = createCheckPayment({ lanes } as never, { view: till.chain } as Till)
+  await run({ checkId, ...(retries === undefined ? {} : { retries }) }, { attempt: 1 })
   return findCheck(till.pool, checkId)
+}
+/** Returns the payload of the queued check, and in how many milliseconds it runs. */
+async function nextRun(checkId: string): Promise<{ payload: any; inMs: number }> {
+  const { rows } = await till.pool.query(
+    `select payload, extract(epoch from run_at - created_at)::float8 * 1000 as in_ms
+     from graphile_worker._private_jobs where key = $1`,
+    [`check_payment:${checkId}`],
+  )
+  return { payload: rows[0].payload, inMs: rows[0].in_ms }
 }
 const isQueued = async (checkId: string) => {
   const { rows } = await till.pool.query('select key from graphile_worker.jobs where key like $1', [
@@ -145,5 +160,50 @@ describe('the service checks a payment by a simulation', () => {
     const soon = await pay({ from: wallet, validAfter: timestamp, validBefore: timestamp + 600n })
     await till.client.increaseTime({ seconds: 10 })
     expect(await run(await newCheck(soon))).toMatchObject({ state: 'passed' })
+  })
+
+  test('a payment check that the chain does not decide runs less and less often', async () => {
+    const id = await newCheck(await pay({ from: wallet }))
+    till.proxy.fault = { status: 503 }
+    const pausesMs: number[] = []
+    let retries: number | undefined
+    for (let n = 0; n < 6; n++) {
+      expect(await run(id, retries === undefined ? {} : { retries })).toMatchObject({
+        state: 'open',
+      })
+      const { payload, inMs } = await nextRun(id)
+      retries = payload.retries
+      pausesMs.push(inMs)
+      await dropJobs(till.pool)
+    }
+    const most = [500, 1_000, 2_000, 4_000, 4_000, 4_000]
+    for (const [n, ms] of pausesMs.entries()) {
+      expect(ms).toBeLessThanOrEqual(most[n]!)
+      expect(ms).toBeGreaterThan(most[n]! / 2)
+    }
+  })
+
+  test('a payment check that nobody waits for any more is refused, and the chain is not asked', async () => {
+    const id = await newCheck(await pay({ from: wallet }))
+    await till.pool.query(
+      `update payment_checks set created_at = created_at - interval '121 seconds' where id = $1`,
+      [id],
+    )
+    expect(await run(id)).toMatchObject({ state: 'refused', reason: 'unexpected_verify_error' })
+    expect(await isQueued(id)).toBe(false)
+  })
+
+  test('a payment check whose project has no free slot comes back later, and asks the chain nothing', async () => {
+    const id = await newCheck(await pay({ from: wallet }))
+    const turn: Turn = { granted: false, returnInMs: 60_000 }
+    expect(await run(id, { retries: 2, turn })).toMatchObject({ state: 'open' })
+    const { payload, inMs } = await nextRun(id)
+    expect(payload).toEqual({ checkId: id, retries: 2 })
+    expect(inMs).toBeWithin(30_000, 60_001)
+    await dropJobs(till.pool)
+    let left = 0
+    const leave = () => void left++
+    await run(id, { turn: { granted: true, waited: false, leave } })
+    expect(left).toBe(1)
   })
 })
