@@ -85,6 +85,7 @@ import { funnelRoutes } from './till/payments/funnelRoutes.ts'
 import { paidHeaderRoutes } from './till/payments/paidHeaderRoutes.ts'
 import { paymentRecordRoutes } from './till/payments/paymentRecordRoutes.ts'
 import { paymentRoutes } from './till/payments/paymentRoutes.ts'
+import { freeUnread } from './till/payments/redeem/redeemPlaces.ts'
 import { refundRoutes } from './till/payments/refundRoutes.ts'
 import { vaultRoutes } from './vault/vaultRoutes.ts'
 import { vaultUseRoutes } from './vault/vaultUseRoutes.ts'
@@ -135,6 +136,9 @@ export function createApp(services: Services, usage: UsageRecorder): App {
       } finally {
         bodies.release(state)
       }
+      await freeUnread(services, state).catch((error: unknown) => {
+        services.log.warn({ err: error }, 'a redeem call keeps its place')
+      })
       finish(services, request, response, state, performance.now() - startedMs)
       describe(span, request, response, state)
       return response
@@ -304,13 +308,14 @@ async function passGate(
   }
   if (access !== 'public') {
     const authorization = request.headers.get('authorization')
-    const { identity, budget, writtenTo } = await admit(
+    const { identity, budget, usage, writtenTo } = await admit(
       services,
       { access, path },
       authorization,
       from,
     )
     state.budget = budget
+    state.usage = usage
     state.identity = identity
     state.writtenTo = writtenTo
     state.admitAgain = async () => {

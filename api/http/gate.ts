@@ -38,6 +38,11 @@ const PAYWALL_WINDOWS: Partial<Record<string, RateWindow>> = {
   '/v0/payments/challenge': ':challenge',
   '/v0/payments/redeem': ':redeem',
 }
+/**
+ * Holds the path on which the gate counts calls, and the handler counts payments. The gate has not read the payment
+ * header, and a stranger can make a paywall forward any header.
+ */
+export const REDEEM_PATH = '/v0/payments/redeem'
 
 /** Holds the messages for the ways in which an API key can be wrong (docs/contract.md §2). */
 const UNAUTHORIZED = {
@@ -72,7 +77,12 @@ export async function admit(
   { access, path }: { access: Exclude<Access, 'public' | 'console'>; path: string },
   authorization: string | null,
   clientAddress: string,
-): Promise<{ identity: Identity; budget: Budget | null; writtenTo: FoundKey['writtenTo'] }> {
+): Promise<{
+  identity: Identity
+  budget: Budget | null
+  usage: Usage | null
+  writtenTo: FoundKey['writtenTo']
+}> {
   const accessToken = path === MCP_PATH ? bearerToken(authorization) : null
   if (accessToken !== null) return await admitToken(services, accessToken)
   const { keys, gatePool, config } = services
@@ -99,16 +109,26 @@ export async function admit(
       clientAddress,
     )
   }
-  const { requestsPerMinute, facilitatorRequestsPerMinute } = config.limits
-  const limit = ofFacilitator ? facilitatorRequestsPerMinute : requestsPerMinute
-  const budget = toBudget(found.usage, limit)
-  if (budget !== null && found.usage.used > budget.limit) {
+  const { usage } = found
+  const budget = toBudget(usage, limitOf(path, usage, config.limits))
+  if (budget !== null && usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
   if (!allows(found.identity, access)) {
     throw new GateRefusal(missingScope(access), budget)
   }
-  return { identity: found.identity, budget, writtenTo: found.writtenTo }
+  const { identity, writtenTo } = found
+  return { identity, budget, usage: budget === null ? null : usage, writtenTo }
+}
+
+/**
+ * Returns the limit that a request counts towards. The first redeem calls of a minute show the limit of payments, and
+ * the later calls the limit of all redeem calls.
+ */
+function limitOf(path: string, { used }: Usage, limits: Config['limits']): number {
+  if (path.startsWith(FACILITATOR)) return limits.facilitatorRequestsPerMinute
+  const isLate = path === REDEEM_PATH && used > limits.requestsPerMinute
+  return isLate ? limits.redeemCallsPerMinute : limits.requestsPerMinute
 }
 
 /**
@@ -194,7 +214,12 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
   // If the operator stops offering a scope, valid OAuth tokens also lose this scope.
   const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
   const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
-  return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }
+  return {
+    identity: { ...found.identity, scopes },
+    budget,
+    usage: null,
+    writtenTo: found.writtenTo,
+  }
 }
 
 /**
@@ -244,7 +269,15 @@ export async function countConsoleRequest(
   if (usage.used > limit) throw tooManyRequests(toBudget(usage, limit)!)
 }
 
-function tooManyRequests(budget: Budget): ApiError {
+/** Returns the refusal of a request that exceeds a limit. Returns `null` for a request within the limit. */
+export function refusalOver(usage: Usage, limit: number): GateRefusal | null {
+  const budget = toBudget(usage, limit)
+  if (budget === null || usage.used <= limit) return null
+  return new GateRefusal(tooManyRequests(budget), budget)
+}
+
+/** Makes the 429 error of an exceeded limit. */
+export function tooManyRequests(budget: Budget): ApiError {
   const waitS = Math.max(1, Math.ceil((budget.resetsAt.getTime() - Date.now()) / 1000))
   return new ApiError(429, 'rate_limited', 'Too many requests', { 'retry-after': String(waitS) })
 }

@@ -1,5 +1,6 @@
 import type { Actor } from '../../sql/account/audit.ts'
 import type { Identity } from '../../sql/account/keys/keys.ts'
+import type { Usage } from '../../sql/account/keys/rateWindows.ts'
 import type { ConsoleSession } from '../../sql/account/people/consoleSessions.ts'
 import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
@@ -17,6 +18,11 @@ export type RequestState = {
   clientAddress: string
   route: Route | null
   budget: Budget | null
+  /**
+   * Holds the place of the request in its rate window, as the gate (the checks before every handler) counted it. The
+   * place is `null` if the request counts towards no rate limit, or if a handler has taken over the count.
+   */
+  usage: Usage | null
   /**
    * Holds the identity to which the API key belongs. The gate (the checks before every handler) sets the identity when
    * it has checked the API key and its scope.
@@ -56,6 +62,7 @@ export const newRequestState = (requestId: string): RequestState => ({
   clientAddress: '',
   route: null,
   budget: null,
+  usage: null,
   identity: null,
   session: null,
   error: undefined,

@@ -142,6 +142,8 @@ export type Config = {
      * counts requests to the facilitator separately from other requests.
      */
     facilitatorRequestsPerMinute: number
+    /** Limits all redeem calls of a project. The limit of new payments is `requestsPerMinute`. */
+    redeemCallsPerMinute: number
     /** Limits the requests of one person to the console. The value 0 turns the limit off. */
     consoleRequestsPerMinute: number
     /** Holds the maximum number of recipients to whom a project may send mail in a UTC day. Null means no limit. */

@@ -8,9 +8,18 @@ export type Usage = { used: number; resetsAt: Date }
 
 /**
  * Lists the separate counts of a project's requests in a minute. The count '' is for all requests without a separate
- * count. A subject in the table `rate_windows` is the id of the project and then one of these names.
+ * count. A subject in the table `rate_windows` is the id of the project and then one of these names. The names that
+ * begin with `:redeem-` belong to the places of redeem calls (sql/account/keys/redeemPlaces.ts).
  */
-export const RATE_WINDOWS = ['', ':x402', ':challenge', ':redeem'] as const
+export const RATE_WINDOWS = [
+  '',
+  ':x402',
+  ':challenge',
+  ':redeem',
+  ':redeem-freed',
+  ':redeem-taken',
+  ':redeem-check',
+] as const
 export type RateWindow = (typeof RATE_WINDOWS)[number]
 
 /**

@@ -263,6 +263,12 @@ test('the rate limit for x402 facilitator calls is six times the general limit, 
   expect(of({ RATE_LIMIT_REQUESTS: '10', RATE_LIMIT_FACILITATOR: '5' })).toBe(5)
 })
 
+test('the limit of all redeem calls is twelve times the general limit', () => {
+  const of = (limit: string) =>
+    parseConfig({ RATE_LIMIT_REQUESTS: limit }).limits.redeemCallsPerMinute
+  expect(['0', '200'].map(of)).toEqual([0, 2_400])
+})
+
 test('a process opens its health port only if HEALTH_PORT is set, and on the same host address as the service', () => {
   expect(parseConfig({}).health).toBeNull()
   expect(parseConfig({ HEALTH_PORT: '9000', HOST: '0.0.0.0' }).health).toEqual({

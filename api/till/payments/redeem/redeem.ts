@@ -13,10 +13,12 @@ import {
   type X402Reason,
 } from '../../../../shared/till/x402.ts'
 import { findSeller } from '../../../../sql/till/endpoints/seller.ts'
+import { ApiError } from '../../../http/errors.ts'
 import type { Services } from '../../../http/services.ts'
 import { challengeFor, paymentRequiredHeader } from '../challenge.ts'
 import { type Offer, readOffer, readTerms } from '../offer.ts'
 import { findGrant, grant, takeRedeemKey, ungranted } from './grant.ts'
+import { type RedeemPlaces, redeemPlaces } from './redeemPlaces.ts'
 import { findGrantable, type Outcome, type Sale, settleWithin } from './settleWithin.ts'
 
 /**
@@ -36,8 +38,26 @@ export type RedeemInput = {
  * payment gets `ok: true` only under one idempotency key.
  * @returns the grant, or a refusal with the payment requirement that the seller shows to the payer.
  * @throws {ApiError} 400 for an invalid request. 409 for an idempotency key that belongs to another request.
+ * @throws {GateRefusal} 429 if the request exceeds the limit of its kind.
  */
 export async function redeem(
+  services: Services,
+  projectId: string,
+  request: Request,
+  body: RedeemInput,
+) {
+  const places = redeemPlaces(services, projectId, request)
+  try {
+    return await redeemAt(places, services, projectId, request, body)
+  } catch (error) {
+    // The service throws an ApiError only before it claims a payment, so the call makes no new payment.
+    if (error instanceof ApiError) await places.free()
+    throw error
+  }
+}
+
+async function redeemAt(
+  places: RedeemPlaces,
   services: Services,
   projectId: string,
   request: Request,
@@ -58,7 +78,10 @@ export async function redeem(
   } catch (error) {
     // The seller may have deleted the endpoint or stopped selling after the payment.
     const granted = await findGrant(services, projectId, key, asked)
-    if (granted !== null) return granted
+    if (granted !== null) {
+      await places.free()
+      return granted
+    }
     const past = await findPastOffer(
       services,
       { projectId, resourceUrl: url, amountAtomic },
@@ -68,8 +91,11 @@ export async function redeem(
     offer = past
   }
   const taken = await takeRedeemKey(services, projectId, key, asked)
-  if (taken?.stored != null) return taken.stored
-  const outcome = await settleWithin(services, offer, decoded, deadlineMs)
+  if (taken?.stored != null) {
+    await places.free()
+    return taken.stored
+  }
+  const outcome = await settleWithin(services, offer, decoded, deadlineMs, places)
   if (outcome.kind !== 'settled') return refusal(services, offer, decoded, outcome)
   const x402Version = versionOf(decoded)
   const granted = await grant(services, outcome.payment, { key: taken?.key ?? null, x402Version })

@@ -19,6 +19,7 @@ import { challengeFor, requirementOf } from '../challenge.ts'
 import type { Offer, Seller } from '../offer.ts'
 import { limitReached } from '../settlementLimits.ts'
 import { askChain } from './askChain.ts'
+import { NO_PLACES, type RedeemPlaces } from './redeemPlaces.ts'
 
 /** Describes the verdict of the service on a payment that a payer has presented. */
 export type Outcome =
@@ -44,29 +45,37 @@ const refused = (
  * Settles the payment that a payer makes for an offer. Waits for the outcome of the payment until `deadlineMs`
  * (performance.now()) at most. Stores the authorization as a payment before the service broadcasts a transaction. If a
  * payer presents the same authorization again, the second request waits for the outcome of the existing payment.
+ * @param places counts the request, and decides which limit the request counts towards.
+ * @throws {GateRefusal} 429 if the request exceeds its limit.
  */
 export async function settleWithin(
   services: Services,
   offer: Offer,
   decoded: DecodedPayment,
   deadlineMs: number,
+  places: RedeemPlaces = NO_PLACES,
 ): Promise<Outcome> {
-  if (!decoded.ok) return refused('verify', decoded.reason)
+  const refuseFree = async (reason: X402Reason) => {
+    await places.free()
+    return refused('verify', reason)
+  }
+  if (!decoded.ok) return refuseFree(decoded.reason)
   const { payload } = decoded
   const verdict = await verify(offer, payload)
   if (verdict.kind === 'valid') {
-    return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
+    return claimAndWait(services, claimOf(offer, payload, verdict), { deadlineMs, places })
   }
   // The service reports an existing payment even if the payment header has expired in the meantime, or if the signer is
   // a contract wallet.
   const existing = await findClaim(services.pool, keyOf(offer.seller, payload))
   if (existing !== null && isSame(existing, saleOf(offer), payload)) {
+    await places.repeat(existing.id)
     return waitForEnd(services, existing.id, deadlineMs)
   }
-  if (verdict.kind === 'invalid') return refused('verify', verdict.reason)
-  if (existing !== null) return refused('verify', 'duplicate_settlement')
+  if (verdict.kind === 'invalid') return refuseFree(verdict.reason)
+  if (existing !== null) return refuseFree('duplicate_settlement')
   const claim = claimOf(offer, payload, verdict)
-  return checkAndWait(services, { claim, verdict, deadlineMs })
+  return checkAndWait(services, { claim, verdict, deadlineMs, places })
 }
 
 /**
@@ -170,8 +179,22 @@ const isSameSale = (one: Sale, other: Sale): boolean =>
 async function claimAndWait(
   services: Services,
   claim: NewClaim,
-  deadlineMs: number,
+  { deadlineMs, places }: { deadlineMs: number; places: RedeemPlaces },
 ): Promise<Outcome> {
+  const waitForOther = async (existing: Payment) => {
+    if (!isSameSale(existing, claim)) {
+      await places.free()
+      return refused('verify', 'duplicate_settlement')
+    }
+    await places.repeat(existing.id)
+    return waitForEnd(services, existing.id, deadlineMs)
+  }
+  if (places.isLate) {
+    // A payment that exists already needs no place, so the service looks for it before it takes a place.
+    const existing = await findClaim(services.pool, claim)
+    if (existing !== null) return waitForOther(existing)
+    await places.take()
+  }
   const watch = services.waiters.watch(claim.id)
   try {
     if (await services.claims.submit(claim)) {
@@ -182,8 +205,7 @@ async function claimAndWait(
   }
   const existing = await findClaim(services.pool, claim)
   if (existing === null) return refused('verify', await whyUnclaimed(services, claim))
-  if (!isSameSale(existing, claim)) return refused('verify', 'duplicate_settlement')
-  return waitForEnd(services, existing.id, deadlineMs)
+  return waitForOther(existing)
 }
 
 /**
@@ -263,10 +285,11 @@ async function checkAndWait(
     claim: NewClaim
     verdict: Extract<AuthorizationVerdict, { kind: 'contract' }>
     deadlineMs: number
+    places: RedeemPlaces
   },
 ): Promise<Outcome> {
-  const { claim, verdict, deadlineMs } = wanted
-  const limit = await limitReached(services, claim.projectId)
+  const { claim, verdict, deadlineMs, places } = wanted
+  const [limit] = await Promise.all([limitReached(services, claim.projectId), places.check()])
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
   // The service looks for a stored payment even after the chain refused the authorization. A parallel call may have

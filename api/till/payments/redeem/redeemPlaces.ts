@@ -1,0 +1,100 @@
+import {
+  countCheck,
+  countRepeat,
+  freePlace,
+  takePlace,
+} from '../../../../sql/account/keys/redeemPlaces.ts'
+import { GateRefusal, REDEEM_PATH, refusalOver, tooManyRequests } from '../../../http/gate.ts'
+import { type RequestState, stateOf } from '../../../http/requestState.ts'
+import type { Services } from '../../../http/services.ts'
+
+/**
+ * Limits the redeem calls a minute for one payment that already exists. A call waits 25 s for a pending payment, and a
+ * payer asks about three times a minute. If the operator has set a shorter wait, a payer may ask every second. The limit
+ * counts for each payment, because a stranger can repeat each header that the chain shows.
+ */
+const REPEATS_MAX = 60
+
+/**
+ * Decides which redeem calls use up the limit of new payments. A stranger can send any header to a seller's paywall,
+ * and the paywall forwards each header. The functions throw 429 if a call exceeds its limit.
+ */
+export type RedeemPlaces = {
+  /** Tells whether earlier calls of the minute hold all places, so that a new payment must take a freed place. */
+  isLate: boolean
+  /** Frees the place of a call that makes no new payment. A second use of the function changes nothing. */
+  free(): Promise<void>
+  /** Takes a freed place for a new payment of a late call. */
+  take(): Promise<void>
+  /** Counts a call for a payment that already exists. */
+  repeat(paymentId: string): Promise<void>
+  /** Counts a call whose signature only the chain can check. Anyone can make such a signature, so it holds no place. */
+  check(): Promise<void>
+}
+
+const nothing = async () => {}
+
+/** Holds the places of a call without a limit, such as a call of the facilitator, which has a limit of its own. */
+export const NO_PLACES: RedeemPlaces = {
+  isLate: false,
+  free: nothing,
+  take: nothing,
+  repeat: nothing,
+  check: nothing,
+}
+
+/** Creates the functions that count one redeem call. @throws {GateRefusal} 429 from each of these functions. */
+export function redeemPlaces(
+  { pool, config }: Pick<Services, 'pool' | 'config'>,
+  projectId: string,
+  request: Request,
+): RedeemPlaces {
+  const state = stateOf(request)
+  const { usage } = state
+  if (usage === null) return NO_PLACES
+  state.usage = null
+  const limit = config.limits.requestsPerMinute
+  const isLate = usage.used > limit
+  let holds = !isLate
+  const free = async () => {
+    if (!holds) return
+    holds = false
+    await freePlace(pool, projectId, usage.resetsAt)
+  }
+  const orRefuse = (refusal: GateRefusal | null) => {
+    if (refusal !== null) throw refusal
+  }
+  return {
+    isLate,
+    free,
+    async take() {
+      const { taken, freed, resetsAt } = await takePlace(pool, projectId)
+      state.budget = { limit, remaining: Math.max(0, freed - taken), resetsAt }
+      // The minute of the call is over, so the places of the new minute are not those that the call found held.
+      if (taken <= freed || resetsAt > usage.resetsAt) return
+      throw new GateRefusal(tooManyRequests(state.budget), state.budget)
+    },
+    async repeat(paymentId) {
+      const [used] = await Promise.all([countRepeat(pool, paymentId), free()])
+      orRefuse(refusalOver(used, REPEATS_MAX))
+    },
+    async check() {
+      const [used] = await Promise.all([countCheck(pool, projectId), free()])
+      orRefuse(refusalOver(used, limit))
+    },
+  }
+}
+
+/**
+ * Frees the place of a redeem call that reached no handler, because its body is too large or has a wrong form. A
+ * stranger can cause such a call at the paywall of an MCP tool, where a payment is an object of any form.
+ */
+export async function freeUnread(
+  { pool, config }: Pick<Services, 'pool' | 'config'>,
+  { route, usage, identity }: RequestState,
+): Promise<void> {
+  const projectId = identity?.projectId ?? null
+  if (route?.path !== REDEEM_PATH || usage === null || projectId === null) return
+  if (usage.used <= config.limits.requestsPerMinute)
+    await freePlace(pool, projectId, usage.resetsAt)
+}

@@ -1,0 +1,173 @@
+/** Tests which redeem calls use up the limit of new payments, and which limits the other redeem calls have. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startApi } from '../../../../../api/http/server.ts'
+import { withinOneMinute } from '../../../../support/rateWindow.ts'
+import { type Answer, createClient, silentLog } from '../../../../support/service.ts'
+import { deployWallet } from '../../../../support/till/smartWallet.ts'
+import {
+  fund,
+  headerOf,
+  pay,
+  payer,
+  redeem,
+  startTestTill,
+  type TestTill,
+} from '../../../../support/till/till.ts'
+import { waitFor } from '../../../../support/waitFor.ts'
+
+const LIMIT = 6
+/** Holds the limit of all redeem calls of a project. */
+const CALLS = 12 * LIMIT
+
+let till: TestTill
+beforeAll(async () => {
+  till = await startTestTill({
+    env: { RATE_LIMIT_REQUESTS: String(LIMIT), SETTLEMENT_WAIT_MS: '8000' },
+  })
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const budgetOf = ({ headers }: Answer) => [
+  headers.get('x-ratelimit-limit'),
+  headers.get('x-ratelimit-remaining'),
+]
+const headers = (count: number): Promise<string[]> =>
+  Promise.all(Array.from({ length: count }, async () => (await pay()).header))
+const expectRefused = (answer: Answer, limit: number) => {
+  expect(answer).toMatchObject({ status: 429, body: { error: 'rate_limited' } })
+  expect(budgetOf(answer)).toEqual([String(limit), '0'])
+  expect(Number(answer.headers.get('retry-after'))).toBeWithin(1, 61)
+}
+
+/** Makes headers that cannot be decoded, or that fail a check without the chain. */
+async function worthless(): Promise<string[]> {
+  const { authorization } = await pay()
+  return [
+    'anything',
+    btoa('{}'),
+    (await pay({ to: payer.address })).header,
+    (await pay({ value: 9_999n })).header,
+    (await pay({ validBefore: 1n })).header,
+    (await pay({ validAfter: 4_000_000_000n, validBefore: 4_000_000_001n })).header,
+    // This signature has 64 bytes, so only an ordinary account can have made it, and it is not the payer's.
+    headerOf(authorization, `0x${'11'.repeat(64)}`),
+  ]
+}
+
+test('headers that cannot be decoded or that fail a check without the chain do not use up the limit of payments', async () => {
+  const seller = await till.newSeller()
+  await withinOneMinute()
+  const kinds = await worthless()
+  const strange = await Promise.all(
+    Array.from({ length: 5 }, () => kinds)
+      .flat()
+      .map((header) => redeem(seller, header)),
+  )
+  for (const { status, body } of strange) {
+    expect({ status, ...body }).toMatchObject({ status: 200, ok: false, stage: 'verify' })
+  }
+  for (const [n, header] of (await headers(LIMIT)).entries()) {
+    const answer = await redeem(seller, header)
+    expect(answer).toMatchObject({ status: 200, body: { ok: true } })
+    expect(budgetOf(answer)).toEqual([String(LIMIT), String(LIMIT - n - 1)])
+  }
+  expectRefused(await redeem(seller, (await pay()).header), LIMIT)
+  expect((await redeem(seller, 'anything')).status).toBe(200)
+})
+
+test('a project makes at most as many new payments a minute as its limit allows, also over two API processes', async () => {
+  const { service } = till
+  const other = startApi(service.config, service.database.url, silentLog)
+  try {
+    const seller = await till.newSeller()
+    const clients = [seller, createClient(`http://127.0.0.1:${other.port}`, seller.key)]
+    await withinOneMinute()
+    const mixed = [...(await headers(LIMIT * 3)), ...(await worthless())]
+    const answers = await Promise.all(
+      mixed.map((header, n) => redeem(clients[n % clients.length]!, header)),
+    )
+    const refused = answers.filter(({ status }) => status === 429).length
+    expect(refused).toBeGreaterThanOrEqual(LIMIT * 2)
+    for (const header of await headers(LIMIT)) await redeem(seller, header)
+    expectRefused(await redeem(seller, (await pay()).header), LIMIT)
+    const { body } = await seller.get('/v0/payments')
+    expect(body.payments.length).toBeWithin(1, LIMIT + 1)
+  } finally {
+    await other.stop()
+  }
+})
+
+test('a payment that exists is served while the limit of payments is used up, up to 60 times a minute', async () => {
+  await using slow = await startTestTill({
+    env: { RATE_LIMIT_REQUESTS: String(LIMIT), SETTLEMENT_WAIT_MS: '50' },
+  })
+  const seller = await slow.newSeller()
+  await slow.client.setAutomine(false)
+  await withinOneMinute()
+  const [first, ...rest] = await headers(LIMIT)
+  const pending = { status: 200, body: { reason: 'settlement_pending' } }
+  for (const header of [first!, ...rest])
+    expect(await redeem(seller, header)).toMatchObject(pending)
+  expectRefused(await redeem(seller, (await pay()).header), LIMIT)
+  const repeats = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => redeem(seller, first!)))
+  for (const answer of await repeats(20)) expect(answer).toMatchObject(pending)
+  await slow.client.setAutomine(true)
+  await waitFor('the settlements', async () => {
+    const { rowCount } = await slow.service.database.pool.query(
+      `select from payments where state = 'settled'`,
+    )
+    return rowCount === LIMIT
+  })
+  expect((await redeem(seller, rest[0]!)).body).toMatchObject({ ok: true })
+  expect((await repeats(40)).map(({ status }) => status)).toEqual(Array(40).fill(200))
+  expectRefused(await redeem(seller, first!), 60)
+})
+
+test('signatures that only the chain can check have a limit of their own', async () => {
+  const seller = await till.newSeller()
+  const wallet = await deployWallet(till.client, payer.address)
+  await fund(till.client, wallet, 10_000n)
+  const forged = async () =>
+    headerOf((await pay({ from: wallet })).authorization, `0x${'ab'.repeat(66)}`)
+  await withinOneMinute()
+  for (let n = 1; n < LIMIT; n++) {
+    expect((await redeem(seller, await forged())).body).toMatchObject({ ok: false })
+  }
+  const { header } = await pay({ from: wallet })
+  expect((await redeem(seller, header)).body).toMatchObject({ ok: true })
+  expectRefused(await redeem(seller, await forged()), LIMIT)
+  // The payment of the wallet exists now, so it needs no check.
+  expect((await redeem(seller, header)).body).toMatchObject({ reason: 'duplicate_settlement' })
+  for (const one of await headers(LIMIT)) {
+    expect(await redeem(seller, one)).toMatchObject({ status: 200, body: { ok: true } })
+  }
+})
+
+test('all redeem calls of a project together have a limit, so that worthless headers take little processor time', async () => {
+  const seller = await till.newSeller()
+  await withinOneMinute()
+  const answers: Answer[] = []
+  for (let n = 0; n <= CALLS; n++) answers.push(await redeem(seller, 'anything'))
+  expect(answers.slice(0, CALLS).map(({ status }) => status)).toEqual(Array(CALLS).fill(200))
+  expect(budgetOf(answers[LIMIT]!)).toEqual([String(CALLS), String(CALLS - LIMIT - 1)])
+  expectRefused(answers[CALLS]!, CALLS)
+})
+
+test('a call with a wrong resource, a wrong body or a repeated Idempotency-Key does not use up the limit of payments', async () => {
+  const seller = await till.newSeller()
+  const [first, ...rest] = await headers(LIMIT)
+  const keyed = { 'idempotency-key': 'once' }
+  await withinOneMinute()
+  const { body } = await redeem(seller, first, {}, keyed)
+  for (let n = 0; n < LIMIT; n++) {
+    expect((await redeem(seller, first, {}, keyed)).body).toEqual(body)
+    const wrong = { resource: 'https://api.example.com/other' }
+    expect((await redeem(seller, first, wrong)).status).toBe(400)
+    expect((await redeem(seller, first, { resource: 'no url' })).status).toBe(400)
+    expect((await redeem(seller, first, { unknown: 1 })).status).toBe(400)
+  }
+  for (const header of rest) {
+    expect(await redeem(seller, header)).toMatchObject({ status: 200, body: { ok: true } })
+  }
+})
