@@ -79,6 +79,25 @@ describe('the service cuts an attribution line from the reply text', () => {
     expect(replyText(line)).toBe('Fine.')
   })
 
+  test.each(['We met at 10:33 on Oct 8, 2014 in Hamburg.', 'Did we meet at 10:33 on Oct 8, 2014?'])(
+    'the sentence directly above an attribution stays in the reply text: %s',
+    (own) => {
+      expect(replyText(`${own}\nBob <bob@x.test> wrote:\n> old`)).toBe(own)
+    },
+  )
+
+  test('an attribution with three numbers and an address, but without a verb, is removed from the reply text', () => {
+    expect(below('8 okt 10:33 Bob Lee <bob@example.com>:||old')).toBe(OWN)
+  })
+
+  test('only words of the writer before an attribution on the same line belong to the reply text', () => {
+    const line = 'On Wed, Apr 4, 2012 at 3:59 PM, bob@x.test wrote:|> Hi'
+    expect(below(`Fine ${line}`)).toBe(`${OWN}\n\nFine`)
+    for (const prefix of ['--', 'a@x.test', 'Sent from my iPhone']) {
+      expect(below(`${prefix} ${line}`)).toBe(OWN)
+    }
+  })
+
   test('an attribution without a date is removed if a quote or the end of the text follows', () => {
     expect(below('Bob Lee wrote:|> old')).toBe(OWN)
     expect(below('bob@x.test wrote:||old')).toBe(OWN)
@@ -93,6 +112,13 @@ describe('the service cuts an attribution line from the reply text', () => {
     'Le 5 mai, Marie a écrit à tout le monde pour dire non.',
     'Am 5. Mai 2024 schrieb ich dir eine Mail.\nHast du sie?',
     'One thing: on my side, when I run it...\nOn 5 machines it fails.',
+    'For 3 rooms on 12/05/2024, write to <bob@x.test>:\n- your name\n- the dates',
+    'Call at 10:33, or write to <bob@x.test>:\n- your name\n- the dates',
+    'Please ask 2 of us at 10:30, such as Bob (bob@x.test), about this:\n- a\n- b',
+    'We all meet them over a long lunch in the canteen upstairs on 5/6/2024 at 10:30 with Bob (bob@x.test) about this:\n- a',
+    'Notes --- 5/6/2024 Ann wrote to bob@x.test ---\nMore of mine.',
+    'Notes --- at 10:30 on 5/6/2024 Ann wrote it ---\nMore of mine.',
+    'Notes --- at 10:30 Ann wrote to bob@x.test ---\nMore of mine.',
   ])('a text without an attribution line stays complete in the reply text: %s', (text) =>
     expect(replyText(text)).toBe(text),
   )
