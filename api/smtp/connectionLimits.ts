@@ -36,7 +36,7 @@ export class ConnectionLimits {
    */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const sharers = networkSharers(address)
-    if (!this.#haveRoom(sharers)) return null
+    if (!sharers.every((sharer) => this.#hasRoom(sharer))) return null
     if (this.#count >= this.#max && !this.#makeRoom(sharers.at(-1)!)) return null
     const connection = { sharers, activeMs: performance.now(), hangUp }
     this.#add(connection)
@@ -46,14 +46,15 @@ export class ConnectionLimits {
   /**
    * Counts an open connection against other sharers from now on. A mail service counts as a network only until the
    * service knows the receiving inboxes.
-   * @returns false if one of these sharers has too many connections. The caller then ends the connection.
+   * @returns those sharers that have room. The connection counts only against these sharers. If no sharer has room,
+   * the caller ends the connection.
    */
-  countAs(connection: OpenConnection, sharers: readonly Sharer[]): boolean {
+  countAs(connection: OpenConnection, sharers: readonly Sharer[]): readonly Sharer[] {
     const isOpen = this.#remove(connection)
-    const hasRoom = this.#haveRoom(sharers)
-    connection.sharers = sharers
+    const free = sharers.filter((sharer) => this.#hasRoom(sharer))
+    if (free.length > 0) connection.sharers = free
     if (isOpen) this.#add(connection)
-    return hasRoom
+    return free
   }
 
   /** Returns the number of open SMTP connections. */
@@ -82,8 +83,7 @@ export class ConnectionLimits {
     return wasHere
   }
 
-  #haveRoom = (sharers: readonly Sharer[]): boolean =>
-    sharers.every((sharer) => this.#held(sharer) < this.#perAddressMax * sharer.factor)
+  #hasRoom = (sharer: Sharer): boolean => this.#held(sharer) < this.#perAddressMax * sharer.factor
 
   #held = ({ name }: Sharer): number => this.#connections.get(name)?.size ?? 0
 

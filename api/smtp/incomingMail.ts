@@ -36,7 +36,7 @@ const FOLDER = 'incoming-'
 /** Describes one SMTP message that is still arriving. */
 export type Incoming = {
   /**
-   * Adds the next bytes of the incoming message. @returns false if a sharer of the message, such as the sender's
+   * Adds the next bytes of the incoming message. @returns false if each sharer of the message, such as the sender's
    * network, already occupies too many bytes.
    */
   write(chunk: Buffer): Promise<boolean>
@@ -84,9 +84,14 @@ export class IncomingMails {
   /**
    * Begins to receive a message for the sharers of its connection.
    * @param inboxes are the inboxes to which the message is addressed.
+   * @param alwaysBytes is the size up to which the message needs no share of the bytes on disk.
    * @param isPaced is false if a slow pace would only hold memory longer, or would slow the mail of other inboxes.
    */
-  begin(inboxes: Iterable<string>, connection: OpenConnection, { isPaced = true } = {}): Incoming {
+  begin(
+    inboxes: Iterable<string>,
+    connection: OpenConnection,
+    { isPaced = true, alwaysBytes = 0 } = {},
+  ): Incoming {
     const held: Held = {
       holders: connection.sharers.filter(({ factor }) => factor === 1).map(({ name }) => name),
       bytes: 0,
@@ -101,7 +106,8 @@ export class IncomingMails {
     let loaded = 0
     const hasShare = (): boolean => {
       this.#evict(held)
-      return held.holders.every(
+      if (size <= alwaysBytes) return true
+      return held.holders.some(
         (holder) =>
           this.#sum(({ holders }) => holders.includes(holder)) <= this.#bounds.sharerBytes,
       )

@@ -17,8 +17,10 @@ export const networkSharers = (address: string): Sharer[] =>
   networksOf(address).map((name, n) => ({ name, factor: n === 0 ? 1 : WIDE_FACTOR }))
 
 /**
- * Returns the receiving inboxes as sharers of the listener. A mail service delivers everybody's mail from one address.
+ * Returns a receiving inbox as a sharer of the listener. A mail service delivers everybody's mail from one address.
  * Therefore the inboxes count in place of the network, so that a stranger's mail to one inbox delays no other inbox.
  */
-export const inboxSharers = (inboxes: Iterable<string>): Sharer[] =>
-  Array.from(inboxes, (inbox) => ({ name: `mail service to ${inbox}`, factor: 1 }))
+export const inboxSharer = (inbox: string): Sharer => ({
+  name: `mail service to ${inbox}`,
+  factor: 1,
+})

@@ -153,10 +153,10 @@ async function receive(
         headers,
         body,
         countAs(sharers) {
-          if (parts.limits.countAs(connection, sharers)) return
+          if (parts.limits.countAs(connection, sharers).length > 0) return
           throw new SmtpReply(421, TOO_MANY_CONNECTIONS)
         },
-        hold: () => parts.incoming.begin([], connection, { isPaced: false }),
+        hold: (options) => parts.incoming.begin([], connection, { isPaced: false, ...options }),
       },
       parts,
     )

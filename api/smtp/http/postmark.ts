@@ -14,6 +14,8 @@ import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
+/** Limits how many large requests of one inbound key wait, because each of them keeps a connection and disk space. */
+const WAITING_MAX = 10
 /** Requests of at most this many bytes do not wait for their turn. */
 const SMALL_BYTES = 1024 * 1024
 
@@ -23,7 +25,7 @@ const SMALL_BYTES = 1024 * 1024
  * @throws {SignedMailError} for a wrong key or secret, or for a wrong password in the header `Authorization`.
  */
 export function createPostmark() {
-  const large = new FairTurns({ total: 1, perSharer: 1 })
+  const large = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: WAITING_MAX })
   return async (
     request: ArrivingRequest,
     pathname: string,
@@ -35,7 +37,7 @@ export function createPostmark() {
     const authorization = request.headers.get('authorization') ?? ''
     provePostmark({ pathname, authorization }, keyId, key?.secrets ?? [])
     request.countAs([{ name: `inbound key ${keyId}`, factor: 1 }])
-    const held = request.hold()
+    const held = request.hold({ alwaysBytes: SMALL_BYTES })
     let release = () => {}
     try {
       const size = await storeBody(request.body, held)

@@ -16,7 +16,7 @@ import {
   type SnsMessage,
 } from '../../../shared/mail/http/sns.ts'
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE } from '../acceptance.ts'
-import { inboxSharers } from '../sharers.ts'
+import { inboxSharer } from '../sharers.ts'
 import { HttpRefusal } from './httpAnswer.ts'
 import { enterLargeMail } from './largeMailTurn.ts'
 import { readBody, slices } from './readBody.ts'
@@ -114,7 +114,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     if (news.kind === 'other') return { key, reports: [] }
     if (news.kind === 'reports') return { key, reports: news.reports }
     const { envelope, spf, content } = news
-    request.countAs(inboxSharers(envelope.to))
+    request.countAs(envelope.to.map(inboxSharer))
     const release =
       'bytes' in content ? () => {} : await enterLargeMail(objects, envelope.to[0] ?? '')
     let bytes: Buffer

@@ -16,7 +16,7 @@ import {
 } from '../acceptance.ts'
 import type { ConnectionLimits, OpenConnection } from '../connectionLimits.ts'
 import type { Incoming, IncomingMails } from '../incomingMail.ts'
-import { inboxSharers, type Sharer } from '../sharers.ts'
+import { inboxSharer, type Sharer } from '../sharers.ts'
 import type { SmtpMetrics } from '../smtpMetrics.ts'
 import type { InboundKey } from './inboundKeys.ts'
 
@@ -32,11 +32,14 @@ export type ArrivingRequest = Pick<Request, 'url' | 'headers'> & {
   body: AsyncIterable<Uint8Array>
   /**
    * Counts the connection of a proven HTTP request against other sharers than the network of the mail service.
-   * @throws {SmtpReply} if one of the sharers has too many connections.
+   * @throws {SmtpReply} if each of the sharers has too many connections.
    */
   countAs(sharers: readonly Sharer[]): void
-  /** Begins to store a body on disk that the adapter must read as a whole. */
-  hold(): Incoming
+  /**
+   * Begins to store a body on disk that the adapter must read as a whole. A body of at most `alwaysBytes` is never
+   * refused for lack of space.
+   */
+  hold(options: { alwaysBytes: number }): Incoming
 }
 
 /**
@@ -85,10 +88,12 @@ export async function takeMail(
   from: { address: string; connection: OpenConnection; signal: AbortSignal },
 ): Promise<Taken> {
   checkSpoolRoom(parts)
-  const { byInbox, accepted, refused, later } = await findInboxes(parts, mail)
+  const { byInbox, accepted, refused, later } = withRoom(
+    parts,
+    from.connection,
+    await findInboxes(parts, mail),
+  )
   if (byInbox.size === 0) throw later ?? new SmtpReply(550, refused[0]!.reason)
-  const sharers = inboxSharers(byInbox.keys())
-  if (!parts.limits.countAs(from.connection, sharers)) throw new SmtpReply(421, TOO_MANY_FOR_INBOX)
   const isPaced = mail.release === undefined
   const incoming = parts.incoming.begin(byInbox.keys(), from.connection, { isPaced })
   try {
@@ -132,6 +137,26 @@ export async function takeMail(
  */
 const partKey = ({ sourceKey }: HandedMail, inboxes: Iterable<string>): string =>
   requestId(sourceKey, [...inboxes].sort().join(' '))
+
+/** Counts the connection for the inboxes of a mail. An inbox with too many connections gets the mail later. */
+function withRoom(
+  { limits }: HttpParts,
+  connection: OpenConnection,
+  found: Awaited<ReturnType<typeof findInboxes>>,
+): typeof found {
+  const { byInbox, accepted, refused } = found
+  const free = limits.countAs(connection, [...byInbox.keys()].map(inboxSharer))
+  const names = new Set(free.map(({ name }) => name))
+  const crowded = [...byInbox].filter(([inbox]) => !names.has(inboxSharer(inbox).name))
+  if (crowded.length === 0) return found
+  const addresses = new Set(crowded.map(([, address]) => address))
+  return {
+    byInbox: new Map([...byInbox].filter(([, address]) => !addresses.has(address))),
+    accepted: accepted.filter((address) => !addresses.has(address)),
+    refused,
+    later: new SmtpReply(421, TOO_MANY_FOR_INBOX),
+  }
+}
 
 async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
   const byInbox = new Map<string, string>()

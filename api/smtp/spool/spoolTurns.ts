@@ -1,7 +1,7 @@
 import { type Costs, mayShare } from '../../../shared/fair/costs.ts'
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
-import { inboxSharers } from '../sharers.ts'
+import { inboxSharer } from '../sharers.ts'
 import type { Arrival, Spool, SpooledSize } from './spool.ts'
 
 /**
@@ -175,7 +175,7 @@ const costOf = (size: number): number => BASE_MS + size / BYTES_PER_MS
 function sharersOf({ remoteIp, inboxes, isOverHttp }: Arrival): string[] {
   const addresses = inboxes.map(({ address }) => address)
   const senders = isOverHttp
-    ? inboxSharers(addresses).map(({ name }) => name)
+    ? addresses.map((address) => inboxSharer(address).name)
     : [networkSubject(remoteIp)]
   return [...addresses, ...senders]
 }

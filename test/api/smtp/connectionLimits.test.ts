@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { ConnectionLimits } from '../../../api/smtp/connectionLimits.ts'
-import { inboxSharers } from '../../../api/smtp/sharers.ts'
+import { inboxSharer } from '../../../api/smtp/sharers.ts'
 
 const never = () => expect.unreachable()
 
@@ -49,18 +49,20 @@ test('if the end of an SMTP connection is reported twice, the limit frees only o
 test('a connection of a mail service counts for its inbox once the inbox is known, and the mail service may open another', () => {
   const limits = new ConnectionLimits({ max: 100, perAddressMax: 2 })
   const open = () => limits.enter('192.0.2.1', never)
-  const deliver = (...inboxes: string[]) => limits.countAs(open()!, inboxSharers(inboxes))
-  expect([deliver('flooded'), deliver('flooded'), deliver('flooded')]).toEqual([true, true, false])
-  expect([deliver('other'), deliver('third', 'flooded')]).toEqual([true, false])
-  const [first, second] = [open(), open()]
-  expect([first === null, second === null, open()]).toEqual([false, false, null])
-  expect(limits.count()).toBe(7)
+  const deliver = (...inboxes: string[]) =>
+    limits.countAs(open()!, inboxes.map(inboxSharer)).map(({ name }) => name.split(' ').at(-1))
+  expect([deliver('flooded'), deliver('flooded')]).toEqual([['flooded'], ['flooded']])
+  expect([deliver('other'), deliver('third', 'flooded')]).toEqual([['other'], ['third']])
+  // Without room for its inbox, a connection still counts for the mail service.
+  expect(deliver('flooded')).toEqual([])
+  expect([open() === null, open()]).toEqual([false, null])
+  expect(limits.count()).toBe(6)
 })
 
 test('a connection that has left to make room stays away when its inbox becomes known', () => {
   const limits = new ConnectionLimits({ max: 2, perAddressMax: 2 })
   const left = limits.enter('192.0.2.1', never)!
   limits.leave(left)
-  limits.countAs(left, inboxSharers(['inbox']))
+  limits.countAs(left, [inboxSharer('inbox')])
   expect(limits.count()).toBe(0)
 })

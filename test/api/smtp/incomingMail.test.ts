@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OpenConnection } from '../../../api/smtp/connectionLimits.ts'
 import { type Incoming, IncomingMails } from '../../../api/smtp/incomingMail.ts'
-import { inboxSharers, networkSharers, type Sharer } from '../../../api/smtp/sharers.ts'
+import { inboxSharer, networkSharers, type Sharer } from '../../../api/smtp/sharers.ts'
 import type { Pace } from '../../../shared/fair/pace.ts'
 
 const MB = 1024 * 1024
@@ -28,9 +28,9 @@ function mails(loadedMb = 8) {
     ...{ allBytes: 8 * MB, sharerBytes: 5 * MB, loadedBytes: loadedMb * MB },
   })
   const ended: string[] = []
-  const beginFor = async (name: string, sharers: Sharer[], megabytes: number) => {
+  const beginFor = async (name: string, sharers: Sharer[], megabytes: number, alwaysMb = 0) => {
     const guest: OpenConnection = { sharers, activeMs: 0, hangUp: () => ended.push(name) }
-    const mail = incoming.begin([], guest)
+    const mail = incoming.begin([], guest, { alwaysBytes: alwaysMb * MB })
     begun.push(mail)
     return { mail, isTaken: await mail.write(Buffer.alloc(megabytes * MB, name)) }
   }
@@ -69,13 +69,21 @@ test('the incomplete mails of one network stay below the byte limit for a networ
 
 test('incomplete mails of a mail service use the bytes of their inboxes, so that a flooded inbox leaves room for others', async () => {
   const { beginFor, ended } = mails()
-  const flooded = inboxSharers(['flooded'])
-  await beginFor('first', flooded, 3)
-  expect((await beginFor('second', flooded, 3)).isTaken).toBe(false)
-  const both = inboxSharers(['other', 'flooded'])
-  expect((await beginFor('for both inboxes', both, 3)).isTaken).toBe(false)
-  expect((await beginFor('other', inboxSharers(['quiet']), 3)).isTaken).toBe(true)
-  expect(ended).not.toContain('other')
+  const [flooded, other] = [inboxSharer('flooded'), inboxSharer('other')]
+  await beginFor('first', [flooded], 3)
+  expect((await beginFor('second', [flooded], 3)).isTaken).toBe(false)
+  expect((await beginFor('for both inboxes', [flooded, other], 2)).isTaken).toBe(true)
+  expect((await beginFor('quiet', [inboxSharer('quiet')], 3)).isTaken).toBe(true)
+  expect(ended).not.toContain('quiet')
+})
+
+test('a body below its guaranteed size is taken, although the others of its sharer use all their bytes', async () => {
+  const { beginFor } = mails()
+  const key = { name: 'inbound key', factor: 1 }
+  await beginFor('large', [key], 5)
+  const small = await beginFor('small', [key], 1, 1)
+  expect(small.isTaken).toBe(true)
+  expect(await small.mail.write(Buffer.from('!'))).toBe(false)
 })
 
 test('a small mail stays in memory, and is accepted even if its network has reached its limit', async () => {

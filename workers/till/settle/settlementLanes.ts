@@ -123,17 +123,11 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   const takeOn = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
     const mayGroup = nextGroupInMs() === 0
-    const { grouped, alone, next } = await takeWaiting(chain.pool, {
-      chainId: chain.network.chainId,
-      own: [...jobs.keys()].filter((id) => dropped.has(id)),
-      room: {
-        grouped: roomFor(mayGroup ? GROUP_MAX : 0),
-        alone: roomFor(ALONE_MAX - aloneInHand),
-      },
-      after: place,
-    })
-    const hasRoom = mayGroup || aloneInHand < ALONE_MAX
-    place = next
+    const room = { grouped: mayGroup ? GROUP_MAX : 0, alone: ALONE_MAX - aloneInHand }
+    const hasRoom = room.grouped > 0 || room.alone > 0
+    const own = [...jobs.keys()].filter((id) => dropped.has(id))
+    const { grouped, alone, next } = await takeFrom(chain, own, room, place)
+    if (hasRoom) place = next
     for (const id of [...grouped.taken, ...alone.taken]) dropped.delete(id)
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
@@ -265,6 +259,37 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
       return promise
     },
   }
+}
+
+/**
+ * Takes waiting payments from a place in the backlog. If the backlog ends before the lanes are full, takes the oldest
+ * payments too.
+ */
+async function takeFrom(
+  chain: KnownChain,
+  own: readonly string[],
+  room: Record<Lane, number>,
+  place: WaitingCursor | null,
+): ReturnType<typeof takeWaiting> {
+  const take = (places: Record<Lane, number>, after: WaitingCursor | null) =>
+    takeWaiting(chain.pool, {
+      chainId: chain.network.chainId,
+      own,
+      room: { grouped: roomFor(places.grouped), alone: roomFor(places.alone) },
+      after,
+    })
+  const last = await take(room, place)
+  if (place === null || last.next !== null) return last
+  const left = {
+    grouped: room.grouped - last.grouped.taken.length,
+    alone: room.alone - last.alone.taken.length,
+  }
+  const oldest = await take(left, null)
+  const both = (lane: Lane) => ({
+    taken: [...last[lane].taken, ...oldest[lane].taken],
+    more: last[lane].more + oldest[lane].more,
+  })
+  return { grouped: both('grouped'), alone: both('alone'), next: oldest.next }
 }
 
 const roomFor = (most: number) => ({ most, share: Math.ceil(most / SHARE_DIVISOR) })

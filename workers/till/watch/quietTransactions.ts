@@ -42,7 +42,8 @@ export async function tendQuiet(
   let isPoor = false
   for (const stuck of quiet) {
     if (failed.has(stuck)) {
-      await reprice(chain, account, { stuck, payments: [] })
+      // If the fee cannot rise, only the transaction itself can use its nonce. Later nonces wait for this nonce.
+      if (!(await reprice(chain, account, { stuck, payments: [] }))) await broadcast(chain, [stuck])
       continue
     }
     const error = errors.get(stuck.hash) ?? null
@@ -79,7 +80,7 @@ export async function resendDropped(
   pooled: bigint,
 ): Promise<void> {
   const dropped = await findSentOnce(chain.pool, wallet, { nonce: pooled, quietMs: POOL_MS })
-  if (dropped === null) return
+  if (dropped === null || (await findFailed(chain, [dropped])).has(dropped)) return
   chain.log.info({ hash: dropped.hash }, 'the pool of the node has dropped a transaction')
   await broadcast(chain, [dropped])
 }

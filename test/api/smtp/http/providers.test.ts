@@ -8,6 +8,7 @@ import { createPostmark } from '../../../../api/smtp/http/postmark.ts'
 import { slices } from '../../../../api/smtp/http/readBody.ts'
 import type { HandedMail } from '../../../../api/smtp/http/takeMail.ts'
 import { IncomingMails } from '../../../../api/smtp/incomingMail.ts'
+import { networkSharers } from '../../../../api/smtp/sharers.ts'
 // @ts-expect-error: the Cloudflare worker is plain JavaScript without types
 import emailWorker from '../../../../deploy/cloudflare/emailWorker.js'
 import { Pace } from '../../../../shared/fair/pace.ts'
@@ -161,7 +162,7 @@ test('large webhooks of Postmark are read one at a time, and a small webhook doe
   const folder = mkdtempSync(join(tmpdir(), 'purser-postmark-'))
   const incoming = new IncomingMails(folder, new Pace({ bytesPerS: 0, burstS: 0 }))
   const read = (bytes: number) => {
-    const connection = { sharers: [], activeMs: 0, hangUp() {} }
+    const connection = { sharers: networkSharers('192.0.2.1'), activeMs: 0, hangUp() {} }
     const body = slices(Buffer.from(textOf('mail', 'x'.repeat(bytes))))
     const hold = () => incoming.begin([], connection)
     const request = { url: url.href, headers: new Headers(headers), body, countAs() {}, hold }

@@ -228,6 +228,13 @@ test('the connections of mail over HTTP count for the receiving inbox, so that a
   const refused = await hand(flooded)
   expect([refused.status, refused.body.message.slice(0, 6)]).toEqual([503, '4.2.1 '])
   expect((await hand(other)).status).toBe(200)
+  const both = await handOver(
+    at,
+    signedRequest({ to: [flooded.address, other.address], mail: mailOf('for both') }),
+  )
+  expect(both.status).toBe(503)
+  const [forBoth] = await waitForMessages(other, 2)
+  expect(forBoth.subject).toBe('for both')
   for (const socket of open) socket.destroy()
   await waitFor('room for the inbox', async () => (await hand(flooded)).status === 200)
 })

@@ -9,6 +9,7 @@ import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import { failPayment } from '../../../../sql/till/settle/settlements.ts'
 import type { ChainView, KnownChain } from '../../../../workers/till/chain/chainView.ts'
 import { type RpcCall, RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
+import { GROUP_MAX } from '../../../../workers/till/settle/paymentGroup.ts'
 import { createSettlementLanes } from '../../../../workers/till/settle/settlementLanes.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { type HandChain, startHandChain } from '../../../support/till/handChain.ts'
@@ -236,25 +237,46 @@ describe('the lanes limit how many payments run at once', () => {
     for (const id of ids) expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('a backlog of 20,100 payments that need separate transactions does not hide a payment that may share one', async () => {
-    const [copied, late] = [await payment(), await payment()]
-    await pool.query(
+  /** Copies a payment, so that the copies were claimed an hour before it. */
+  const copy = (id: string, count: number, goesAlone: boolean) =>
+    pool.query(
       `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,
          valid_after, valid_before, authorization_nonce, signature, goes_alone, created_at)
        select id || n, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic, valid_after,
-         valid_before, '0x' || lpad(to_hex(1000000 + n), 64, '0'), signature, true, created_at - interval '1 hour'
-       from payments, generate_series(1, 20100) n where id = $1`,
-      [copied],
+         valid_before, '0x' || lpad(to_hex(1000000 + n), 64, '0'), signature, $3, created_at - interval '1 hour'
+       from payments, generate_series(1, $2::int) n where id = $1`,
+      [id, count, goesAlone],
     )
+  const putOffAll = () => pool.query(`update payments set settle_after = now() + interval '1 hour'`)
+
+  test('a backlog of 20,100 payments that need separate transactions does not hide a payment that may share one', async () => {
+    const [copied, late] = [await payment(), await payment()]
+    await copy(copied, 20_100, true)
     await set(copied, 'goes_alone = true')
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const job = lanes.settle(late)
     await isAsked(late)
-    await pool.query(`update payments set settle_after = now() + interval '1 hour'`)
+    await putOffAll()
     release()
     await Promise.all([job, lanes.drain()])
     expect(await troubleOf(late)).toBe(AWAY)
+  }, 60_000)
+
+  test('the last payments of a long backlog share their group with the oldest payments', async () => {
+    const [copied, late] = [await payment(), await payment()]
+    await copy(copied, 20_000, false)
+    const release = hold()
+    const lanes = createSettlementLanes(chain)
+    const job = lanes.settle(late)
+    await isAsked(late)
+    const [namesLate, namesCopied] = [await namesPayer(late), await namesPayer(`${copied}1`)]
+    expect(requests.filter((text) => namesLate(text) && namesCopied(text))).toHaveLength(1)
+    const group = requests.find(namesLate)!
+    expect(group.split('eth_getcode').length - 2).toBe(GROUP_MAX)
+    await putOffAll()
+    release()
+    await Promise.all([job, lanes.drain()])
   }, 60_000)
 
   test('a second payment group begins even if the first group becomes late during the reading of the waiting payments', async () => {
