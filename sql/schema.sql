@@ -1825,6 +1825,8 @@ CREATE INDEX purchases_key ON public.purchases USING btree (key_id) WHERE (key_i
 
 CREATE INDEX purchases_open ON public.purchases USING btree (project_id, valid_before) WHERE (money = 'open'::text);
 
+CREATE INDEX purchases_payments ON public.purchases USING btree (project_id, created_at DESC, "row" DESC) WHERE (kind = 'payment'::text);
+
 CREATE INDEX purchases_project ON public.purchases USING btree (project_id, created_at DESC, "row" DESC);
 
 CREATE INDEX purchases_refunds ON public.purchases USING btree (refund_of) WHERE (refund_of IS NOT NULL);

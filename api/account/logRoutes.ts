@@ -17,6 +17,7 @@ import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operatio
 import { cutPage, readPage } from '../http/page.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { readFiltered } from '../mail/messages/searches.ts'
 
 const Word = (description: string, example: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 256, description, examples: [example] }))
@@ -196,9 +197,9 @@ export function logRoutes(services: Services) {
       '/v0/logs/stats',
       ({ request, query }) => {
         const filter = { projectId: projectOfLog(request), ...readFilter(query) }
-        return query.q === undefined
-          ? countLogs(services.pool, filter)
-          : services.searches.run(filter.projectId, (db) => countLogs(db, filter))
+        return readFiltered(services, filter.projectId, unindexed(query), (db) =>
+          countLogs(db, filter),
+        )
       },
       {
         query: LogFilter,
@@ -251,6 +252,17 @@ function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'project
   }
 }
 
+/** Returns the filters for which the audit log has no index. */
+const unindexed = ({
+  action,
+  category,
+  actor,
+  requestId,
+  outcome,
+  status,
+  q,
+}: Static<typeof LogFilter>): unknown[] => [action, category, actor, requestId, outcome, status, q]
+
 async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof Stats>> {
   const found = await countAudit(pool, { ...filter, limit: COUNTED_MAX })
   const sumBy = <Name extends string>(nameOf: (count: AuditCount) => Name) => {
@@ -280,21 +292,21 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
 }
 
 /**
- * Returns one page of the audit log. The searches of several projects run in rotation, so a text search of one project
- * may wait for the searches of other projects.
+ * Returns one page of the audit log. The searches of several projects run in rotation, so a search of one project may
+ * wait for the searches of other projects.
  * @throws {ApiError} 400 for an invalid query.
  */
 export async function listLogs(
-  { pool, searches }: Pick<Services, 'pool' | 'searches'>,
+  services: Pick<Services, 'pool' | 'searches'>,
   projectId: string,
   query: Static<typeof LogQuery>,
 ) {
   const { order = 'newest', limit: _limit, pageToken: _token, ...filter } = query
   const { limit, cursor } = readPage(query)
   const wanted = { projectId, ...readFilter(filter), order, cursor, limit: limit + 1 }
-  const found = await (query.q === undefined
-    ? listAudit(pool, wanted)
-    : searches.run(projectId, (db) => listAudit(db, wanted)))
+  const found = await readFiltered(services, projectId, unindexed(query), (db) =>
+    listAudit(db, wanted),
+  )
   const { page, next } = cutPage(found, limit, ({ at }) => at)
   return { logs: page.map(toView), count: page.length, ...next }
 }

@@ -19,6 +19,7 @@ import { readRange } from '../http/input/queryTime.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { identityOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { readFiltered } from '../mail/messages/searches.ts'
 import {
   COUNTED_MAX,
   DeliveryFilterQuery,
@@ -117,20 +118,21 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
 }
 
 /**
- * Reads the log of webhook deliveries. A search in the webhook URLs may read every delivery, so the projects run such
- * searches one after another.
+ * Reads the log of webhook deliveries. A search for an event or in the webhook URLs may read every delivery, so the
+ * projects run such searches one after another.
  */
 const read = <Result>(
-  { pool, searches }: Server,
-  filter: DeliveryFilter,
+  server: Server,
+  { projectId }: DeliveryFilter,
+  { event, q }: Static<typeof DeliveryFilterQuery>,
   work: (db: Pool) => Promise<Result>,
-): Promise<Result> => (filter.url === undefined ? work(pool) : searches.run(filter.projectId, work))
+): Promise<Result> => readFiltered(server, projectId, [event, q], work)
 
 async function list(server: Server, request: Request, query: Static<typeof DeliveryListQuery>) {
   const { limit, cursor } = readPage(query)
   const filter = readFilter(request, query)
   const { order = 'newest' } = query
-  const found = await read(server, filter, (db) =>
+  const found = await read(server, filter, query, (db) =>
     listDeliveries(db, { ...filter, order, cursor, limit: limit + 1 }),
   )
   const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
@@ -151,7 +153,7 @@ function sums(counts: readonly DeliveryCount[]) {
 
 async function count(server: Server, request: Request, query: Static<typeof DeliveryFilterQuery>) {
   const filter = readFilter(request, query)
-  const found = await read(server, filter, (db) =>
+  const found = await read(server, filter, query, (db) =>
     countDeliveries(db, { ...filter, limit: COUNTED_MAX }),
   )
   const whole = sums(found)

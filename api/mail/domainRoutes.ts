@@ -8,6 +8,7 @@ import {
   DomainInUseError,
   deleteMailDomain,
   findMailDomain,
+  hasPeopleAt,
   listMailDomains,
   type MailDomain,
   queueCheck,
@@ -148,6 +149,11 @@ export function domainRoutes(services: Services) {
 async function add({ pool, config, keyring }: Services, text: string) {
   const domain = readDomain(text)
   if (domain === config.mailDomain) throw conflict(`${domain} is the service's own domain`)
+  if (await hasPeopleAt(pool, domain)) {
+    throw conflict(
+      `domain must hold no address of a person or an approver of this service: ${domain}`,
+    )
+  }
   const added = await addMailDomain(pool, await keyring(pool), domain)
   if (added === null) throw conflict(`domain must be new: ${domain} is here already`)
   return toView(added, config)

@@ -11,6 +11,7 @@ import { operation, PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { callerOf, projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { readFiltered } from '../mail/messages/searches.ts'
 import { purchase, readPurchase, readPurse } from './purchase.ts'
 import {
   EXAMPLE_PURCHASE,
@@ -134,12 +135,12 @@ export const PaymentsQuery = t.Composite([
 
 /** Returns one page of a project's payments, newest first. */
 export async function listPayments(
-  { pool }: Pick<Services, 'pool'>,
+  services: Pick<Services, 'pool' | 'searches'>,
   projectId: string,
   { payment, state, host, mandate, from, until, ...page }: Static<typeof PaymentsQuery>,
 ) {
   const { limit, cursor } = readPage(page)
-  const found = await listPurchases(pool, {
+  const wanted = {
     projectId,
     cursor,
     limit: limit + 1,
@@ -149,7 +150,10 @@ export async function listPayments(
     mandateId: mandate ?? null,
     from: queryTime('from', from) ?? null,
     until: queryTime('until', until) ?? null,
-  })
+  }
+  const found = await readFiltered(services, projectId, [payment, state, host, mandate], (db) =>
+    listPurchases(db, wanted),
+  )
   const cut = cutPage(found, limit, ({ createdAt }) => createdAt)
   return { payments: cut.page.map(toPurchaseView), count: cut.page.length, ...cut.next }
 }

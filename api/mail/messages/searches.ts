@@ -25,6 +25,20 @@ export type Searches = {
 }
 
 /**
+ * Reads a list with filters that no index covers. With such a filter, the read may scan the whole history of a project,
+ * so it runs as a search does. Otherwise a key that asks for rare rows 200 times a minute held all database connections
+ * of the API.
+ * @param filters are the filters without an index. A filter that is not given is undefined.
+ */
+export const readFiltered = <Result>(
+  { pool, searches }: { pool: Pool; searches: Searches },
+  projectId: string,
+  filters: readonly unknown[],
+  read: (db: Pool) => Promise<Result>,
+): Promise<Result> =>
+  filters.every((filter) => filter === undefined) ? read(pool) : searches.run(projectId, read)
+
+/**
  * Creates the object that runs searches. Searches have separate database connections with a short statement timeout, so
  * searches never occupy the connection of another request. Projects run their searches in rotation.
  * @param pool holds the database connections that only searches use.

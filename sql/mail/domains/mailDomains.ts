@@ -95,6 +95,20 @@ export async function queueCheck(db: Queryable, domain: string, runAt?: Date): P
   })
 }
 
+/**
+ * Tells whether a person of the console or the approver of a project has a mail address in a domain. If the service
+ * hosted this domain, an agent could read the person's sign-in links and approval links.
+ */
+export async function hasPeopleAt(db: Queryable, domain: string): Promise<boolean> {
+  const { rows } = await db.query<{ has: boolean }>(
+    `select exists (select from people where right(email, length($1) + 1) = '@' || $1)
+         or exists (
+           select from projects where deleted_at is null and lower(right(approver_email, length($1) + 1)) = '@' || $1) as has`,
+    [domain],
+  )
+  return rows[0]!.has
+}
+
 /** Finds one mail domain. @returns null if the mail domain does not exist. */
 export async function findMailDomain(db: Queryable, domain: string): Promise<MailDomain | null> {
   const { rows } = await db.query<DomainRow>('select * from mail_domains where domain = $1', [

@@ -83,6 +83,26 @@ async function verified(domain: string): Promise<any> {
 const newProject = async (emailName: string, emailDomain: string) =>
   await service.platform.post('/v0/platform/projects', { emailName, emailDomain })
 
+test('a mail domain cannot be added if a person of the console or an approver has an address in it', async () => {
+  const { pool } = service.database
+  await pool.query(
+    `insert into people (id, email, name, role) values ('per_1', 'ada@people.example', 'Ada', 'owner')`,
+  )
+  const approved = await service.newAgent()
+  const path = `/v0/platform/projects/${approved.project.id}`
+  const set = await service.platform.patch(path, { approverEmail: 'Bob@Approvers.example' })
+  expect(set.status).toBe(200)
+  for (const domain of ['people.example', 'approvers.example']) {
+    const { status, body } = await service.platform.post(PATH, { domain })
+    expect([status, body.message]).toEqual([
+      409,
+      `domain must hold no address of a person or an approver of this service: ${domain}`,
+    ])
+  }
+  const { status } = await service.platform.post(PATH, { domain: 'agents.people.example' })
+  expect(status).toBe(201)
+})
+
 test('a mail domain cannot be used until its DNS records prove the ownership', async () => {
   const { status, body } = await service.platform.post(PATH, { domain: 'Agents.Example.COM.' })
   expect([status, body.domain, body.status]).toEqual([201, 'agents.example.com', 'pending'])
