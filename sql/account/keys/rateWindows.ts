@@ -31,15 +31,17 @@ const IS_CURRENT = `w.window_start between excluded.window_start and excluded.wi
 /**
  * Writes an SQL statement that adds `weight` requests to each rate limit subject in the current minute. The parameter
  * `weight` is an SQL integer. The parameter `subjects` is an SQL query with a text column `subject`. The database's
- * clock decides when a minute begins, so the rate limit is exact across API processes.
+ * clock decides when a minute begins, so the rate limit is exact across API processes. The parameter `condition` is an SQL
+ * condition on the stored window `w`. If the condition is false, the statement changes and returns nothing.
  */
-export function rateWindowUpsert(subjects: string, weight = '1'): string {
+export function rateWindowUpsert(subjects: string, weight = '1', condition = 'true'): string {
   return `
     insert into rate_windows as w (subject, window_start, used)
     select subject, date_trunc('minute', clock_timestamp()), ${weight} from (${subjects}) s
     on conflict (subject) do update set
       used = case when ${IS_CURRENT} then w.used + excluded.used else excluded.used end,
       window_start = case when ${IS_CURRENT} then w.window_start else excluded.window_start end
+    where ${condition}
     returning subject, used, window_start + interval '1 minute' as resets_at`
 }
 

@@ -20,25 +20,33 @@ export async function freePlace(db: Queryable, projectId: string, resetsAt: Date
 }
 
 /**
- * Takes a freed place for a new payment.
- * @returns how many places were taken, including this place, and how many places were freed.
+ * Takes a freed place for a new payment. The minute of the call ends at `resetsAt`. If this minute is over, the call
+ * needs no freed place, because the places of the new minute are not those that the call found held. A refused call
+ * changes nothing, so a burst of calls that find no place leaves the places for later payments.
+ * @returns how many freed places remain in the minute. Returns `null` if no freed place remained for this call.
  */
 export async function takePlace(
   db: Queryable,
   projectId: string,
-): Promise<{ taken: number; freed: number; resetsAt: Date }> {
-  const { rows } = await db.query<{ taken: number; freed: number; resets_at: Date }>({
+  resetsAt: Date,
+): Promise<{ remaining: number; resetsAt: Date } | null> {
+  const { rows } = await db.query<{ remaining: number; resets_at: Date }>({
     name: 'take-redeem-place',
     text: `
-      with taken as (${rateWindowUpsert(`select $1 || ':redeem-taken' as subject`)})
-      select t.used as taken, t.resets_at, coalesce(f.used, 0) as freed
-      from taken t
-      left join rate_windows f
-        on f.subject = $1 || ':redeem-freed' and f.window_start + interval '1 minute' = t.resets_at`,
-    values: [projectId],
+      with place as materialized (
+        select m.start, m.start >= $2::timestamptz as is_over, coalesce(f.used, 0) as freed
+        from (select date_trunc('minute', clock_timestamp()) as start) m
+        left join rate_windows f on f.subject = $1 || ':redeem-freed' and f.window_start = m.start
+      ), taken as (${rateWindowUpsert(
+        `select $1 || ':redeem-taken' as subject from place where is_over or freed > 0`,
+        '1',
+        `(select is_over or w.window_start <> start or w.used < freed from place)`,
+      )})
+      select greatest(0, p.freed - t.used) as remaining, t.resets_at from taken t cross join place p`,
+    values: [projectId, resetsAt],
   })
-  const { taken, freed, resets_at: resetsAt } = rows[0]!
-  return { taken, freed, resetsAt }
+  const row = rows[0]
+  return row === undefined ? null : { remaining: row.remaining, resetsAt: row.resets_at }
 }
 
 /** Counts a redeem call whose signature only the chain can check. */

@@ -68,11 +68,9 @@ export function redeemPlaces(
     isLate,
     free,
     async take() {
-      const { taken, freed, resetsAt } = await takePlace(pool, projectId)
-      state.budget = { limit, remaining: Math.max(0, freed - taken), resetsAt }
-      // The minute of the call is over, so the places of the new minute are not those that the call found held.
-      if (taken <= freed || resetsAt > usage.resetsAt) return
-      throw new GateRefusal(tooManyRequests(state.budget), state.budget)
+      const place = await takePlace(pool, projectId, usage.resetsAt)
+      state.budget = { limit, ...(place ?? { remaining: 0, resetsAt: usage.resetsAt }) }
+      if (place === null) throw new GateRefusal(tooManyRequests(state.budget), state.budget)
     },
     async repeat(paymentId) {
       const [used] = await Promise.all([countRepeat(pool, paymentId), free()])

@@ -18,23 +18,63 @@ afterAll(() => database[Symbol.asyncDispose]())
 const call = async (projectId: string) =>
   (await countRequests(pool, `${projectId}:redeem`, 1)).resetsAt
 
+const free = (projectId: string, resetsAt: Date) => freePlace(pool, projectId, resetsAt)
+
+/** Moves all counts of a project to the minute before. */
+const endMinute = (projectId: string) =>
+  pool.query(
+    `update rate_windows set window_start = window_start - interval '1 minute' where subject like $1`,
+    [`${projectId}%`],
+  )
+
 test('payments take the places that other calls of the same project have freed', async () => {
   await withinOneMinute()
-  expect(await takePlace(pool, 'prj_a')).toMatchObject({ taken: 1, freed: 0 })
   const resetsAt = await call('prj_a')
-  for (let n = 0; n < 3; n++) await freePlace(pool, 'prj_a', resetsAt)
-  expect(await takePlace(pool, 'prj_a')).toEqual({ taken: 2, freed: 3, resetsAt })
-  expect(await takePlace(pool, 'prj_b')).toMatchObject({ taken: 1, freed: 0 })
+  for (let n = 0; n < 3; n++) await free('prj_a', resetsAt)
+  for (const remaining of [2, 1, 0]) {
+    expect(await takePlace(pool, 'prj_a', resetsAt)).toEqual({ remaining, resetsAt })
+  }
+  expect(await takePlace(pool, 'prj_a', resetsAt)).toBeNull()
+  expect(await takePlace(pool, 'prj_b', resetsAt)).toBeNull()
+})
+
+test('a call that finds no place uses none of the places that are freed after it', async () => {
+  await withinOneMinute()
+  const resetsAt = await call('prj_d')
+  const takeMany = async () => {
+    const places = await Promise.all(
+      Array.from({ length: 20 }, () => takePlace(pool, 'prj_d', resetsAt)),
+    )
+    return places.filter((place) => place !== null).length
+  }
+  expect(await takeMany()).toBe(0)
+  for (let n = 0; n < 3; n++) await free('prj_d', resetsAt)
+  expect(await takeMany()).toBe(3)
+  expect(await takeMany()).toBe(0)
+  await free('prj_d', resetsAt)
+  expect(await takeMany()).toBe(1)
 })
 
 test('a call frees no place of another minute, and the places of a minute end with it', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_c')
-  await freePlace(pool, 'prj_c', new Date(resetsAt.getTime() - 60_000))
-  expect(await takePlace(pool, 'prj_c')).toMatchObject({ taken: 1, freed: 0 })
-  await freePlace(pool, 'prj_c', resetsAt)
-  await pool.query(
-    `update rate_windows set window_start = window_start - interval '1 minute' where subject like 'prj_c%'`,
-  )
-  expect(await takePlace(pool, 'prj_c')).toMatchObject({ taken: 1, freed: 0 })
+  await free('prj_c', new Date(resetsAt.getTime() - 60_000))
+  expect(await takePlace(pool, 'prj_c', resetsAt)).toBeNull()
+  for (let n = 0; n < 3; n++) await free('prj_c', resetsAt)
+  expect(await takePlace(pool, 'prj_c', resetsAt)).toMatchObject({ remaining: 2 })
+  await endMinute('prj_c')
+  expect(await takePlace(pool, 'prj_c', resetsAt)).toBeNull()
+  await free('prj_c', resetsAt)
+  expect(await takePlace(pool, 'prj_c', resetsAt)).toEqual({ remaining: 0, resetsAt })
+})
+
+test('a payment whose minute is over needs no freed place, and it counts in the new minute', async () => {
+  await withinOneMinute()
+  const resetsAt = await call('prj_e')
+  const before = new Date(resetsAt.getTime() - 60_000)
+  expect(await takePlace(pool, 'prj_e', before)).toEqual({ remaining: 0, resetsAt })
+  await free('prj_e', resetsAt)
+  expect(await takePlace(pool, 'prj_e', resetsAt)).toBeNull()
+  await free('prj_e', resetsAt)
+  expect(await takePlace(pool, 'prj_e', resetsAt)).toEqual({ remaining: 0, resetsAt })
 })

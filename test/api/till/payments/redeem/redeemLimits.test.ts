@@ -1,8 +1,10 @@
 /** Tests which redeem calls use up the limit of new payments, and which limits the other redeem calls have. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../../api/http/server.ts'
+import { countRequests } from '../../../../../sql/account/keys/rateWindows.ts'
+import { freePlace } from '../../../../../sql/account/keys/redeemPlaces.ts'
 import { withinOneMinute } from '../../../../support/rateWindow.ts'
-import { type Answer, createClient, silentLog } from '../../../../support/service.ts'
+import { type Agent, type Answer, createClient, silentLog } from '../../../../support/service.ts'
 import { deployWallet } from '../../../../support/till/smartWallet.ts'
 import {
   fund,
@@ -37,6 +39,14 @@ const expectRefused = (answer: Answer, limit: number) => {
   expect(answer).toMatchObject({ status: 429, body: { error: 'rate_limited' } })
   expect(budgetOf(answer)).toEqual([String(limit), '0'])
   expect(Number(answer.headers.get('retry-after'))).toBeWithin(1, 61)
+}
+
+/** Makes new payments, and checks that the project then has no place for a further one. */
+async function fillPlaces(seller: Agent, count: number): Promise<void> {
+  for (const header of await headers(count)) {
+    expect(await redeem(seller, header)).toMatchObject({ status: 200, body: { ok: true } })
+  }
+  expectRefused(await redeem(seller, (await pay()).header), LIMIT)
 }
 
 /** Makes headers that cannot be decoded, or that fail a check without the chain. */
@@ -91,10 +101,20 @@ test('a project makes at most as many new payments a minute as its limit allows,
     for (const header of await headers(LIMIT)) await redeem(seller, header)
     expectRefused(await redeem(seller, (await pay()).header), LIMIT)
     const { body } = await seller.get('/v0/payments')
-    expect(body.payments.length).toBeWithin(1, LIMIT + 1)
+    expect(body.payments).toHaveLength(LIMIT)
   } finally {
     await other.stop()
   }
+})
+
+test('payments that are refused while other calls hold all places do not use up a place', async () => {
+  const seller = await till.newSeller()
+  const { pool } = till.service.database
+  await withinOneMinute()
+  const { resetsAt } = await countRequests(pool, `${seller.project.id}:redeem`, LIMIT)
+  for (const header of await headers(LIMIT)) expectRefused(await redeem(seller, header), LIMIT)
+  for (let n = 0; n < LIMIT; n++) await freePlace(pool, seller.project.id, resetsAt)
+  await fillPlaces(seller, LIMIT)
 })
 
 test('a payment that exists is served while the limit of payments is used up, up to 60 times a minute', async () => {
