@@ -22,7 +22,10 @@ const REPEATS_MAX = 60
 export type RedeemPlaces = {
   /** Tells whether earlier calls of the minute hold all places, so that a new payment must take a freed place. */
   isLate: boolean
-  /** Frees the place of a call that makes no new payment. A second use of the function changes nothing. */
+  /**
+   * Frees the place of a call that makes no new payment, also a place from `take`. A second use of the function changes
+   * nothing.
+   */
   free(): Promise<void>
   /** Takes a freed place for a new payment of a late call. */
   take(): Promise<void>
@@ -55,11 +58,16 @@ export function redeemPlaces(
   state.usage = null
   const limit = config.limits.requestsPerMinute
   const isLate = usage.used > limit
-  let holds = !isLate
+  const { budget } = state
+  /** Holds the end of the minute whose place the call holds. */
+  let heldUntil = isLate ? null : usage.resetsAt
   const free = async () => {
-    if (!holds) return
-    holds = false
-    await freePlace(pool, projectId, usage.resetsAt)
+    if (heldUntil === null) return
+    const resetsAt = heldUntil
+    heldUntil = null
+    // A late call shows the limit of payments only if it makes a payment.
+    state.budget = budget
+    await freePlace(pool, projectId, resetsAt)
   }
   const orRefuse = (refusal: GateRefusal | null) => {
     if (refusal !== null) throw refusal
@@ -71,6 +79,7 @@ export function redeemPlaces(
       const place = await takePlace(pool, projectId, usage.resetsAt)
       state.budget = { limit, ...(place ?? { remaining: 0, resetsAt: usage.resetsAt }) }
       if (place === null) throw new GateRefusal(tooManyRequests(state.budget), state.budget)
+      heldUntil = place.resetsAt
     },
     async repeat(paymentId) {
       const [used] = await Promise.all([countRepeat(pool, paymentId), free()])

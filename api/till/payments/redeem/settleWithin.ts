@@ -204,8 +204,9 @@ async function claimAndWait(
     watch.close()
   }
   const existing = await findClaim(services.pool, claim)
-  if (existing === null) return refused('verify', await whyUnclaimed(services, claim))
-  return waitForOther(existing)
+  if (existing !== null) return waitForOther(existing)
+  await places.free()
+  return refused('verify', await whyUnclaimed(services, claim))
 }
 
 /**

@@ -3,8 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../../api/http/server.ts'
 import { countRequests } from '../../../../../sql/account/keys/rateWindows.ts'
 import { freePlace } from '../../../../../sql/account/keys/redeemPlaces.ts'
+import { updateLimits } from '../../../../../sql/account/projects/projectLimits.ts'
 import { withinOneMinute } from '../../../../support/rateWindow.ts'
 import { type Agent, type Answer, createClient, silentLog } from '../../../../support/service.ts'
+import { encodeHeader, payloadV2 } from '../../../../support/till/headers/x402v2.ts'
 import { deployWallet } from '../../../../support/till/smartWallet.ts'
 import {
   fund,
@@ -115,6 +117,35 @@ test('payments that are refused while other calls hold all places do not use up 
   for (const header of await headers(LIMIT)) expectRefused(await redeem(seller, header), LIMIT)
   for (let n = 0; n < LIMIT; n++) await freePlace(pool, seller.project.id, resetsAt)
   await fillPlaces(seller, LIMIT)
+})
+
+test('payments that the daily limit refuses do not use up the limit of payments', async () => {
+  const seller = await till.newSeller()
+  const { pool } = till.service.database
+  await updateLimits(pool, seller.project.id, { dailySettlements: 1 })
+  await withinOneMinute()
+  expect((await redeem(seller, (await pay()).header)).body).toMatchObject({ ok: true })
+  for (const header of await headers(LIMIT * 2)) {
+    const { body } = await redeem(seller, header)
+    expect(body).toMatchObject({ ok: false, reason: 'settlement_limit_reached' })
+  }
+  await updateLimits(pool, seller.project.id, { dailySettlements: 100 })
+  await fillPlaces(seller, LIMIT - 1)
+})
+
+test('payments with a payment identifier that is taken do not use up the limit of payments', async () => {
+  const seller = await till.newSeller()
+  const extensions = { 'payment-identifier': { info: { required: false, id: 'order_0123456789' } } }
+  const named = async () => redeem(seller, encodeHeader(payloadV2(await pay(), { extensions })))
+  await withinOneMinute()
+  expect((await named()).body).toMatchObject({ ok: true })
+  for (let n = 1; n < LIMIT * 2; n++) {
+    const answer = await named()
+    expect(answer.body).toMatchObject({ ok: false, reason: 'payment_identifier_conflict' })
+    // A late call without a new payment shows the limit of all calls.
+    expect(budgetOf(answer)[0]).toBe(String(n < LIMIT ? LIMIT : CALLS))
+  }
+  await fillPlaces(seller, LIMIT - 1)
 })
 
 test('a payment that exists is served while the limit of payments is used up, up to 60 times a minute', async () => {
