@@ -3,6 +3,8 @@
  * limit of payments. A call without a new payment frees its place. Each later payment takes a freed place. So a new
  * payment among the first calls needs no statement of its own, and no minute has more payments than places. A burst of
  * other calls can hold all places for the milliseconds until it has freed them. A payment at this moment gets 429.
+ * A payment that the chain refuses keeps its place. It is stored, costs a simulation, and counts towards the daily
+ * limit. If it freed its place, a stranger with an empty wallet could use up the daily limit 12 times as fast.
  */
 import type { Queryable } from '../../db.ts'
 import { countRequests, rateWindowUpsert, type Usage } from './rateWindows.ts'

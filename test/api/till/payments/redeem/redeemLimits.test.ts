@@ -11,6 +11,7 @@ import { deployWallet } from '../../../../support/till/smartWallet.ts'
 import {
   fund,
   headerOf,
+  newPayer,
   pay,
   payer,
   redeem,
@@ -146,6 +147,17 @@ test('payments with a payment identifier that is taken do not use up the limit o
     expect(budgetOf(answer)[0]).toBe(String(n < LIMIT ? LIMIT : CALLS))
   }
   await fillPlaces(seller, LIMIT - 1)
+})
+
+test('payments of a wallet without money fail on the chain, and count towards the limit of payments', async () => {
+  const seller = await till.newSeller()
+  const account = await newPayer(till.client, 0n)
+  await withinOneMinute()
+  for (let n = 0; n < LIMIT; n++) {
+    const { body } = await redeem(seller, (await pay({}, { account })).header)
+    expect(body).toMatchObject({ ok: false, stage: 'verify', paymentId: expect.any(String) })
+  }
+  expectRefused(await redeem(seller, (await pay({}, { account })).header), LIMIT)
 })
 
 test('a payment that exists is served while the limit of payments is used up, up to 60 times a minute', async () => {
