@@ -41,12 +41,7 @@ export const taskPayloads = {
     attempt: z.int().positive().optional(),
   }),
   settle_payment: z.strictObject({ paymentId: z.string().regex(/^pay_[0-9a-f]{24}$/) }),
-  // The field `retries` counts the runs of the check that the chain did not decide. The pause between two runs grows
-  // with it.
-  check_payment: z.strictObject({
-    checkId: z.string().regex(/^chk_[0-9a-f]{24}$/),
-    retries: z.int().positive().optional(),
-  }),
+  check_payment: z.strictObject({ checkId: z.string().regex(/^chk_[0-9a-f]{24}$/) }),
   use_secret: z.strictObject({ useId: z.string().regex(/^use_[0-9a-f]{24}$/) }),
   buy: z.strictObject({ purchaseId: z.string().regex(/^pur_[0-9a-f]{24}$/) }),
   pay_out: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),

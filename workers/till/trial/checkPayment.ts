@@ -17,11 +17,13 @@ import type { Till } from '../till.ts'
 import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 
 /**
- * Lists how many milliseconds pass between two runs of a check that the chain does not decide. The last number applies
- * to all further runs. A wallet can contradict itself for as long as it likes, and 500 such checks with a pause of half
- * a second would run 1,000 times in a second.
+ * Limits the milliseconds between two runs of a check that the chain does not decide. The pause is half the age of the
+ * check within these limits. A wallet can contradict itself for as long as it likes, and 500 such checks with a pause of
+ * half a second would run 1,000 times in a second. The payload holds no count of runs, because a worker of an older
+ * release throws on an unknown field.
  */
-const PAUSES_MS = [500, 1_000, 2_000, 4_000]
+const PAUSE_MIN_MS = 500
+const PAUSE_MAX_MS = 4_000
 /**
  * Sets the age in milliseconds at which a check ends in any case. The API process that waits for a check ends it after
  * `SETTLEMENT_WAIT_MS`, which is at most two minutes. If this process has died, nobody else ends the check.
@@ -35,20 +37,20 @@ const AGE_MAX_MS = 120_000
  */
 export const createCheckPayment =
   ({ lanes }: Pick<PoolContext, 'lanes'>, { view }: Till): Task<'check_payment'> =>
-  async ({ checkId, retries = 0 }) => {
+  async ({ checkId }) => {
     const check = await findCheck(view.pool, checkId)
     if (check === null || check.state !== 'open') return
     if (check.ageMs > AGE_MAX_MS) return refuseCheck(view.pool, checkId, 'unexpected_verify_error')
     const projectId = check.claim.project_id
     const turn = await lanes.enter(`check:${projectId}`, projectId)
-    if (!turn.granted) return queueAgain(view, { checkId, retries, inMs: turn.returnInMs })
+    if (!turn.granted) return queueAgain(view, checkId, turn.returnInMs)
     try {
       if (!isKnown(view)) throw new RpcTrouble('the chain is not known yet')
       await judge(view, check)
     } catch (error) {
       if (!(error instanceof RpcTrouble)) throw error
-      const inMs = PAUSES_MS[Math.min(retries, PAUSES_MS.length - 1)]!
-      await queueAgain(view, { checkId, retries: retries + 1, inMs })
+      const inMs = Math.min(Math.max(check.ageMs / 2, PAUSE_MIN_MS), PAUSE_MAX_MS)
+      await queueAgain(view, checkId, inMs)
     } finally {
       turn.leave()
     }
@@ -89,13 +91,10 @@ async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean>
 const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
   factory !== null && chain.factories.has(factory.toLowerCase())
 
-async function queueAgain(
-  view: ChainView,
-  { checkId, retries, inMs }: { checkId: string; retries: number; inMs: number },
-): Promise<void> {
+async function queueAgain(view: ChainView, checkId: string, inMs: number): Promise<void> {
   await addJob(view.pool, {
     task: 'check_payment',
-    payload: retries === 0 ? { checkId } : { checkId, retries },
+    payload: { checkId },
     key: `check_payment:${checkId}`,
     runAt: new Date(Date.now() + inMs),
   })
