@@ -243,5 +243,9 @@ export async function notifyKeysChanged(db: Queryable, projectId: string): Promi
 
 /** Deletes events that are older than 7 days. */
 export async function deleteStaleEvents(db: Queryable): Promise<void> {
-  await deleteInBatches(db, 'events', `created_at < clock_timestamp() - interval '${RETENTION}'`)
+  await deleteInBatches(
+    db,
+    'events',
+    `created_at < statement_timestamp() - interval '${RETENTION}'`,
+  )
 }

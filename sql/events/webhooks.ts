@@ -167,7 +167,7 @@ export async function deleteForgottenWebhooks(db: Queryable): Promise<void> {
   await deleteInBatches(
     db,
     'project_webhooks',
-    `deleted_at < clock_timestamp() - interval '1 day'
+    `deleted_at < statement_timestamp() - interval '1 day'
      and not exists (select from webhook_deliveries d where d.webhook_id = project_webhooks.id)`,
   )
 }

@@ -209,5 +209,5 @@ async function auditEnd(
  */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
   const isOver = `(ended_at is not null or ${hasNoJob("'use_secret:' || vault_uses.id")})`
-  await deleteInBatches(db, 'vault_uses', `expires_at <= clock_timestamp() and ${isOver}`)
+  await deleteInBatches(db, 'vault_uses', `expires_at <= statement_timestamp() and ${isOver}`)
 }

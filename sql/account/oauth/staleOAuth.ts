@@ -3,7 +3,7 @@ import { deleteInBatches } from '../../deleteInBatches.ts'
 
 /** Selects the OAuth grants that ended at least a period ago. The index `oauth_grants_end` covers the time. */
 const endedBefore = (period: string) =>
-  `coalesce(revoked_at, expires_at) < clock_timestamp() - interval '${period}'`
+  `coalesce(revoked_at, expires_at) < statement_timestamp() - interval '${period}'`
 
 /**
  * Lists the steps that delete old rows of OAuth: requests for consent, authorization codes, tokens, ended grants,
@@ -13,9 +13,11 @@ const endedBefore = (period: string) =>
  */
 export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
   (db) =>
-    deleteInBatches(db, 'oauth_requests', `expires_at < clock_timestamp() - interval '1 hour'`),
-  (db) => deleteInBatches(db, 'oauth_codes', `expires_at < clock_timestamp() - interval '1 day'`),
-  (db) => deleteInBatches(db, 'oauth_tokens', `expires_at < clock_timestamp() - interval '1 day'`),
+    deleteInBatches(db, 'oauth_requests', `expires_at < statement_timestamp() - interval '1 hour'`),
+  (db) =>
+    deleteInBatches(db, 'oauth_codes', `expires_at < statement_timestamp() - interval '1 day'`),
+  (db) =>
+    deleteInBatches(db, 'oauth_tokens', `expires_at < statement_timestamp() - interval '1 day'`),
   (db) =>
     deleteInBatches(
       db,
@@ -34,12 +36,12 @@ export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
     deleteInBatches(
       db,
       'oauth_client_documents',
-      `wanted_at < clock_timestamp() - interval '7 days'`,
+      `wanted_at < statement_timestamp() - interval '7 days'`,
     ),
   (db) =>
     deleteInBatches(
       db,
       'oauth_clients',
-      `used_at is null and created_at < clock_timestamp() - interval '1 day'`,
+      `used_at is null and created_at < statement_timestamp() - interval '1 day'`,
     ),
 ]

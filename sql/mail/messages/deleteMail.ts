@@ -188,6 +188,6 @@ export async function forgetDeletedMessages(db: Queryable): Promise<void> {
   await deleteInBatches(
     db,
     'deleted_messages',
-    `deleted_at < clock_timestamp() - interval '${RETENTION}'`,
+    `deleted_at < statement_timestamp() - interval '${RETENTION}'`,
   )
 }

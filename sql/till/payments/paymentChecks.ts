@@ -160,5 +160,9 @@ async function claimChecked(
 
 /** Deletes expired payment checks. */
 export async function deleteStaleChecks(db: Queryable): Promise<void> {
-  await deleteInBatches(db, 'payment_checks', `created_at < clock_timestamp() - interval '1 hour'`)
+  await deleteInBatches(
+    db,
+    'payment_checks',
+    `created_at < statement_timestamp() - interval '1 hour'`,
+  )
 }
