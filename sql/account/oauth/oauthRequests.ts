@@ -21,6 +21,11 @@ export type OAuthRequest = {
 
 /** Sets the maximum number of minutes in which an owner must decide on a consent page. */
 const REQUEST_MINUTES = 10
+/**
+ * Sets the number of minutes after which another network's new request can replace an open request in a full table.
+ * Strangers with 1,112 networks can fill the table. They then shorten the time for a decision, but block nobody.
+ */
+const PROTECTED_MINUTES = 3
 const CODE_SECONDS = 60
 /** Sets the maximum number of stored requests for consent, because strangers can make any number of requests. */
 const REQUESTS_MAX = 10_000
@@ -51,10 +56,11 @@ const toRequest = (row: Row): OAuthRequest => ({
 
 /**
  * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces a request
- * that is decided or has expired, or else a request of the network that made most of them.
+ * that is decided or has expired, or else a request of the network that made most of them, or else the oldest request.
  * @param browser is the secret that the browser's cookie holds.
  * @param network is the network of the caller.
- * @returns null if too many requests for consent are open and these requests come from many networks.
+ * @returns null if too many requests for consent are open, come from many networks, and are younger than
+ * PROTECTED_MINUTES.
  */
 export async function createRequest(
   db: Queryable,
@@ -72,6 +78,7 @@ export async function createRequest(
            since: 'expires_at',
            where: 'true',
            over: 'decided_at is not null or expires_at <= clock_timestamp()',
+           idle: `expires_at < clock_timestamp() + interval '${REQUEST_MINUTES - PROTECTED_MINUTES} minutes'`,
          })})
        returning id
      )

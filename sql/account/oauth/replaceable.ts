@@ -13,16 +13,23 @@ const IDLE_AFTER = '1 hour'
  * @param of.since is the column with the time of a row.
  * @param of.where selects the rows that strangers can fill.
  * @param of.over selects the rows that nobody needs any more. These rows yield first. By default there are none.
+ * @param of.idle selects the rows that can yield although no network has many rows. By default these are the rows that
+ * are older than IDLE_AFTER.
  */
 export const replaceable = (
   table: string,
-  { over = 'false', ...of }: { since: string; where: string; over?: string },
+  {
+    over = 'false',
+    since,
+    idle = `${since} < clock_timestamp() - interval '${IDLE_AFTER}'`,
+    where,
+  }: { since: string; where: string; over?: string; idle?: string },
 ): string => `
   select id from ${table},
     lateral (select network = (
-      select network from ${table} where ${of.where}
+      select network from ${table} where ${where}
       group by network having count(*) >= ${CROWD_MIN} order by count(*) desc, network limit 1
     ), ${over}) yielding (is_largest, is_over)
-  where (${of.where}) and (is_over or is_largest or ${of.since} < clock_timestamp() - interval '${IDLE_AFTER}')
-  order by is_over desc, is_largest desc nulls last, ${of.since} limit 1
+  where (${where}) and (is_over or is_largest or ${idle})
+  order by is_over desc, is_largest desc nulls last, ${since} limit 1
   for update of ${table} skip locked`

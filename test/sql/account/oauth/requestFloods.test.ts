@@ -24,15 +24,18 @@ const ask = (network: string) =>
 const isOpen = async (id: string | null) =>
   (await findRequest(database.pool, id ?? '', 'mine')) !== null
 
-/** Fills the table with 10,000 open requests for consent. The first of these requests is the oldest. */
-const fill = (networks: number) =>
+/**
+ * Fills the table with 10,000 open requests for consent, with up to ten seconds between the first and the last. The
+ * first of these requests is the oldest, and `age` is its age.
+ */
+const fill = (networks: number, age = '5 minutes') =>
   database.pool.query(
     `insert into oauth_requests (id, browser_hash, client_id, client_name, redirect_uri, challenge, scopes, resource,
        expires_at, network)
      select 'flood' || n, '', 'flood', 'Flood', 'https://flood.example/cb', 'c', '{mail:read}', 'r',
-       clock_timestamp() + interval '5 minutes' + n * interval '1 millisecond', 'flood' || n % $1::int
+       clock_timestamp() + interval '10 minutes' - $2::interval + n * interval '1 millisecond', 'flood' || n % $1::int
      from generate_series(1, 10000) n`,
-    [networks],
+    [networks, age],
   )
 /** Returns the numbers of the flood's first requests that are gone. */
 const gone = async () =>
@@ -70,8 +73,15 @@ test.each([
   },
 )
 
-test('if the table holds open requests for consent of many networks, there is no room for another request', async () => {
-  await fill(10_000)
+test('if many networks with few requests for consent fill the table, a new request replaces the oldest request', async () => {
+  await fill(1_112, '3 minutes 1 second')
+  expect(await isOpen(await ask('203.0.113.1'))).toBe(true)
+  expect(await isOpen(await ask('203.0.113.2'))).toBe(true)
+  expect(await gone()).toEqual([1, 2])
+})
+
+test('an open request for consent is not replaced by a request of another network within three minutes', async () => {
+  await fill(10_000, '2 minutes 50 seconds')
   expect(await ask('203.0.113.1')).toBeNull()
   expect(await gone()).toEqual([])
 })
