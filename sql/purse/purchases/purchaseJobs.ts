@@ -37,16 +37,19 @@ export async function requeueLostPurchases(pool: Pool): Promise<number> {
   return rows.length
 }
 
+/** Limits how many responses one statement deletes, so that no backlog reaches the statement timeout of the database. */
 const CLEAN_BATCH = 500
 
 /**
- * Deletes the stored seller responses of purchases after their retention time. The function keeps the other columns of
- * the purchases.
+ * Deletes the stored seller responses of purchases after their retention time, one batch after another. The function
+ * keeps the other columns of the purchases. The next call of the function deletes the responses that another transaction
+ * has locked.
  */
 export async function deleteOldAnswers(db: Queryable): Promise<void> {
-  await db.query(
-    `update purchases set key_id = null, wrapped_key = null, ciphertext = null
-     where row = any (array(select row from purchases where key_id is not null and content_until <= clock_timestamp()
-                            order by content_until limit ${CLEAN_BATCH} for update skip locked))`,
-  )
+  const text = `
+    update purchases set key_id = null, wrapped_key = null, ciphertext = null
+    where row = any (array(
+      select row from purchases where key_id is not null and content_until <= statement_timestamp()
+      order by content_until limit ${CLEAN_BATCH} for update skip locked))`
+  while ((await db.query(text)).rowCount === CLEAN_BATCH);
 }
