@@ -1,12 +1,16 @@
-/** Tests that a request for a sign-in mail ends only once, even if two runs of its job overlap. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+/**
+ * Tests that a request for a sign-in mail ends only once, and that strangers who fill the table of these requests keep
+ * nobody from a sign-in.
+ */
+import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { askSignInMail, recordSignInMail } from '../../../../sql/account/people/signInMails.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { dropJobs } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
-beforeAll(async () => {
+beforeEach(async () => {
+  await database?.[Symbol.asyncDispose]()
   database = await createTestDatabase()
   pool = database.pool
 })
@@ -27,4 +31,63 @@ test('after one run has sent a sign-in mail, a slower run with a deferred mail q
   expect(doneAt).toBeInstanceOf(Date)
   await recordSignInMail(pool, id, true)
   expect([(await read()).done_at, await jobs()]).toEqual([doneAt, 0])
+})
+
+const ask = (email: string, isKnown = false) =>
+  askSignInMail(pool, { email, browser: 'browser', isKnown })
+/** Stores requests for sign-in mails. The address of each request is `prefix` and a number. The first is the oldest. */
+const fill = (prefix: string, count: number, age: string) =>
+  pool.query(
+    `insert into sign_in_mails (id, email, browser_hash, created_at, expires_at)
+     select $1 || n, $1 || n || '@corp.example', '', clock_timestamp() - $3::interval + n * interval '1 millisecond',
+       clock_timestamp()
+     from generate_series(1, $2::int) n`,
+    [prefix, count, age],
+  )
+const addPeople = (prefix: string, count: number) =>
+  pool.query(
+    `insert into people (id, name, email, role)
+     select 'per_' || $1 || n, 'Ada', $1 || n || '@corp.example', 'viewer' from generate_series(1, $2::int) n`,
+    [prefix, count],
+  )
+const countOf = async (email: string) =>
+  (await pool.query('select from sign_in_mails where email like $1', [email])).rowCount
+
+test('if 20,000 requests for sign-in mails are stored, a new request replaces the oldest request whose address nobody has', async () => {
+  await addPeople('owner', 3)
+  await fill('owner', 3, '40 minutes')
+  await fill('flood', 19_997, '30 minutes')
+  await ask('late@corp.example')
+  await ask('later@corp.example')
+  expect(await countOf('late%')).toBe(2)
+  expect([await countOf('owner%'), await countOf('flood%')]).toEqual([3, 19_995])
+  expect([await countOf('flood1@%'), await countOf('flood2@%')]).toEqual([0, 0])
+})
+
+test('a flood does not raise the number of sign-in mails that one address gets in an hour', async () => {
+  await addPeople('owner', 1)
+  const email = 'owner1@corp.example'
+  for (let n = 0; n < 10; n++) await ask(email)
+  await fill('flood', 19_990, '30 minutes')
+  for (let n = 0; n < 3; n++) await ask(`late${n}@corp.example`)
+  await ask(email)
+  expect(await countOf(email)).toBe(10)
+  // The refused request replaced no other request.
+  expect(await countOf('flood%')).toBe(19_987)
+})
+
+test('if all 20,000 stored requests are for people, another person still gets a sign-in mail, and one more place serves all other addresses', async () => {
+  await addPeople('owner', 20_001)
+  await fill('owner', 20_000, '30 minutes')
+  await ask('owner20001@corp.example')
+  for (let n = 0; n < 3; n++) await ask(`stranger${n}@corp.example`)
+  expect([await countOf('owner%'), await countOf('stranger%')]).toEqual([20_001, 1])
+})
+
+test('a request of a person that is an hour old yields in a full table', async () => {
+  await addPeople('owner', 1)
+  await fill('owner', 1, '61 minutes')
+  await fill('flood', 19_999, '30 minutes')
+  await ask('late@corp.example')
+  expect([await countOf('owner%'), await countOf('flood%')]).toEqual([0, 19_999])
 })
