@@ -6,10 +6,11 @@ import { isMcpResource, mcpResource } from '../../shared/oauth/resource.ts'
 import type { OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
 import { createRequest } from '../../sql/account/oauth/oauthRequests.ts'
 import { browserHeaders, browserOf } from '../http/browserCookie.ts'
+import { widestNetwork } from '../http/limits/networkLimit.ts'
 import { personPage, sayingHtml } from '../http/personPage.ts'
 import type { Services } from '../http/services.ts'
 import { findClient } from './findClient.ts'
-import { limitNetwork, widestNetwork } from './networkLimit.ts'
+import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const STATE_MAX_CHARS = 2_000

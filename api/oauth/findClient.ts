@@ -6,8 +6,9 @@ import {
   wantDocument,
 } from '../../sql/account/oauth/clientDocuments.ts'
 import { findRegisteredClient, type OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
+import { widestNetwork } from '../http/limits/networkLimit.ts'
 import type { Services } from '../http/services.ts'
-import { limitNetwork, widestNetwork } from './networkLimit.ts'
+import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/

@@ -1,6 +1,4 @@
-import { networksOf } from '../../shared/http/networkSubject.ts'
 import { isOverLimit } from '../http/limits/networkLimit.ts'
-import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { OAuthError } from './oauthError.ts'
 
@@ -38,7 +36,3 @@ export async function limitNetwork(
   if (!(await isOverLimit(services, request, limit))) return
   throw new OAuthError('temporarily_unavailable', 'too many requests: wait a minute', 429)
 }
-
-/** Returns the widest network of a caller: an IPv4 address, or the /48 network of an IPv6 address. */
-export const widestNetwork = (request: Request): string =>
-  networksOf(stateOf(request).clientAddress).at(-1)!

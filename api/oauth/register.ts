@@ -1,7 +1,8 @@
 import { ClientMetadataError, readClientMetadata } from '../../shared/oauth/clientMetadata.ts'
 import { registerClient } from '../../sql/account/oauth/oauthClients.ts'
+import { widestNetwork } from '../http/limits/networkLimit.ts'
 import type { Services } from '../http/services.ts'
-import { limitNetwork, widestNetwork } from './networkLimit.ts'
+import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 /**

@@ -17,6 +17,7 @@ import { type Queryable, transaction } from '../../../sql/db.ts'
 import { browserHeaders, browserOf, readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
+import { widestNetwork } from '../../http/limits/networkLimit.ts'
 import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { organizationActor, refuseOtherSites, sessionOf } from '../access.ts'
@@ -73,7 +74,8 @@ async function begin(
   if (config.company === null) throw notFound('OIDC_ISSUER is not set')
   await limitSignIns(services, request)
   const browser = browserOf(request, baseUrl)
-  const id = await beginCompanySignIn(pool, { browser, personId })
+  const network = widestNetwork(request)
+  const id = await beginCompanySignIn(pool, { browser, personId, network })
   if (id === null) throw busy()
   const { url } = await reach(services, { id, browser, state: 'open' })
   return Response.json({ url }, { headers: browserHeaders(baseUrl, browser) })

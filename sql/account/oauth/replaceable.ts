@@ -8,8 +8,8 @@ const IDLE_AFTER = '1 hour'
 
 /**
  * Returns an SQL query for the id of the row that a new row of a full table replaces. Strangers can fill the tables of
- * OAuth clients and of requests for consent. The network with the most rows yields, so that a stranger who fills a
- * table replaces only the rows of this stranger. Several new rows at once replace different rows.
+ * OAuth clients, of requests for consent and of company sign-ins. The network with the most rows yields, so that a
+ * stranger who fills a table replaces only the rows of this stranger. Several new rows at once replace different rows.
  * @param of.since is the column with the time of a row.
  * @param of.where selects the rows that strangers can fill.
  * @param of.over selects the rows that nobody needs any more. These rows yield first. By default there are none.

@@ -8,6 +8,7 @@ import { hashSecret } from '../../../shared/secretHash.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
+import { replaceable } from '../oauth/replaceable.ts'
 
 const MINUTES = 10
 /**
@@ -17,6 +18,14 @@ const MINUTES = 10
 const UNDER_WAY_MAX = 5_000
 /** Sets the maximum number of stored sign-ins, with the ended and expired sign-ins that the next cleaning deletes. */
 const STORED_MAX = 10 * UNDER_WAY_MAX
+/**
+ * Sets the number of minutes after which another network's new sign-in can replace a sign-in, if no network has many.
+ * Strangers with many networks then shorten the time for a sign-in, but block nobody.
+ */
+const PROTECTED_MINUTES = 3
+
+/** Selects the sign-ins that count as in progress. */
+const UNDER_WAY = `expires_at > clock_timestamp() and state in ('asked', 'open')`
 
 /** Describes a sign-in at the company's identity provider that is in progress. */
 export type CompanySignIn = {
@@ -40,25 +49,40 @@ const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answe
 
 /**
  * Begins a sign-in at the company's identity provider, and asks a worker process to find the URL of the provider's
- * sign-in page.
- * @returns null if too many sign-ins are in progress. A person who is already signed in can always begin, because
- * strangers cannot fill this place.
+ * sign-in page. If too many sign-ins are in progress or stored, the new sign-in of a stranger replaces another sign-in of
+ * a stranger: one that has failed or expired, or else one of the network with the most sign-ins, or else the oldest.
+ * @param network is the network of the caller.
+ * @returns null if no sign-in can yield, because all are young and come from many networks. A person who is already
+ * signed in can always begin, because strangers cannot fill this place.
  */
 export async function beginCompanySignIn(
   pool: Pool,
-  { browser, personId }: { browser: string; personId: string | null },
+  { browser, personId, network }: { browser: string; personId: string | null; network: string },
 ): Promise<string | null> {
   return transaction(pool, async (db) => {
     const id = newCompanySignInId()
     const { rowCount } = await db.query(
-      `insert into company_sign_ins (id, browser_hash, person_id, expires_at)
-       select $1, $2, $3, clock_timestamp() + interval '${MINUTES} minutes'
-       where $3::text is not null or (
-         (select count(*) from (
-            select from company_sign_ins where expires_at > clock_timestamp() and state in ('asked', 'open')
-            limit ${UNDER_WAY_MAX}) under_way) < ${UNDER_WAY_MAX}
-         and (select count(*) from (select from company_sign_ins limit ${STORED_MAX}) stored) < ${STORED_MAX})`,
-      [id, hashSecret(browser), personId],
+      `with busy as (
+         select count(*) >= ${UNDER_WAY_MAX} as is_busy
+         from (select from company_sign_ins where ${UNDER_WAY} limit ${UNDER_WAY_MAX}) under_way
+       ), full_up as (
+         select is_busy or (select count(*) from (select from company_sign_ins limit ${STORED_MAX}) stored) >= ${STORED_MAX}
+           as is_full from busy
+       ), replaced as (
+         delete from company_sign_ins where $3::text is null and (select is_full from full_up) and id = (
+           ${replaceable('company_sign_ins', {
+             since: 'expires_at',
+             // If too many sign-ins are in progress, only one of these makes room.
+             where: `person_id is null and (not (select is_busy from busy) or (${UNDER_WAY}))`,
+             over: `state = 'failed' or expires_at <= clock_timestamp()`,
+             idle: `expires_at < clock_timestamp() + interval '${MINUTES - PROTECTED_MINUTES} minutes'`,
+           })})
+         returning id
+       )
+       insert into company_sign_ins (id, browser_hash, person_id, network, expires_at)
+       select $1, $2, $3, $4, clock_timestamp() + interval '${MINUTES} minutes'
+       where $3::text is not null or not (select is_full from full_up) or exists (select from replaced)`,
+      [id, hashSecret(browser), personId, network],
     )
     if (rowCount !== 1) return null
     await addStep(db, id)

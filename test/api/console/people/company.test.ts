@@ -175,14 +175,14 @@ test('if a browser uses a sign-in that another request takes first, it is told t
   expect([late!.status, late!.body.message]).toEqual([409, 'This sign-in is over: begin again'])
 })
 
-test('a stranger cannot begin a sign-in while 5,000 sign-ins are under way, but a person still connects an account', async () => {
+test('a stranger cannot begin a sign-in while 5,000 young sign-ins of many networks are under way, but a person still connects an account', async () => {
   const person = await signInAs(service, 'operator')
   const { pool } = service.database
   // The sign-ins of the tests above would reach the limit of their network.
   await pool.query('delete from rate_windows')
   await pool.query(
-    `insert into company_sign_ins (id, browser_hash, expires_at)
-     select 'flood' || n, 'x', now() + interval '1 minute' from generate_series(1, 5000) n`,
+    `insert into company_sign_ins (id, browser_hash, expires_at, network)
+     select 'flood' || n, 'x', now() + interval '9 minutes', 'net' || n from generate_series(1, 5000) n`,
   )
   const { status, headers } = await withCookies().post('/company-sign-ins', {})
   const connecting = await person.post('/company-account')

@@ -3,6 +3,7 @@ import { afterAll, beforeEach, expect, test } from 'bun:test'
 import {
   beginCompanySignIn,
   connectAccount,
+  findOwnSignIn,
   takeSignIn,
 } from '../../../../sql/account/people/companySignIns.ts'
 import { addPerson } from '../../../../sql/account/people/people.ts'
@@ -15,15 +16,29 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const fill = (count: number, state: string, validFor: string) =>
+/** Adds sign-ins from a number of networks. The first of these sign-ins is the oldest. */
+const fill = (count: number, state: string, validFor: string, networks = count) =>
   database.pool.query(
-    `insert into company_sign_ins (id, browser_hash, state, expires_at)
-     select 'csi_' || $2 || n, sha256(n::text::bytea), $2, clock_timestamp() + $3::interval
+    `insert into company_sign_ins (id, browser_hash, state, expires_at, network)
+     select 'csi_' || $2 || n, sha256(n::text::bytea), $2,
+       clock_timestamp() + $3::interval + n * interval '1 millisecond', 'flood' || n % $4::int
      from generate_series(1, $1::int) n`,
-    [count, state, validFor],
+    [count, state, validFor, networks],
   )
-const begin = (personId: string | null = null) =>
-  beginCompanySignIn(database.pool, { browser: 'browser', personId })
+const begin = (personId: string | null = null, network = '203.0.113.1') =>
+  beginCompanySignIn(database.pool, { browser: 'browser', personId, network })
+const isUnderWay = async (id: string | null) =>
+  (await findOwnSignIn(database.pool, id ?? '', 'browser')) !== null
+const count = async (state: string) =>
+  (await database.pool.query('select from company_sign_ins where state = $1', [state])).rowCount
+/** Tells which of the given rows are stored. */
+const stored = async (ids: string[]) =>
+  (
+    await database.pool.query<{ id: string }>(
+      'select id from company_sign_ins where id = any ($1) order by id',
+      [ids],
+    )
+  ).rows.map(({ id }) => id)
 
 test('a sign-in begins although 5,000 earlier sign-ins are expired or ended', async () => {
   await fill(5_000, 'asked', '-1 minute')
@@ -31,8 +46,8 @@ test('a sign-in begins although 5,000 earlier sign-ins are expired or ended', as
   expect(await begin()).toBeString()
 })
 
-test('while 5,000 sign-ins are in progress, only a person who is signed in can begin another', async () => {
-  await fill(4_999, 'open', '5 minutes')
+test('while 5,000 young sign-ins of many networks are in progress, only a person who is signed in can begin another', async () => {
+  await fill(4_999, 'open', '9 minutes')
   expect(await begin()).toBeString()
   expect(await begin()).toBeNull()
   const email = 'owner@corp.example'
@@ -44,9 +59,53 @@ test('while 5,000 sign-ins are in progress, only a person who is signed in can b
   expect(await begin(person!.id)).toBeString()
 })
 
+test('if 17 networks have 5,000 sign-ins in progress, a new sign-in replaces the oldest of the network with most', async () => {
+  const early = await begin(null, '198.51.100.1')
+  await database.pool.query(`update company_sign_ins set state = 'open'`)
+  await fill(4_999, 'open', '9 minutes', 17)
+  const late = await begin()
+  const later = await begin(null, '203.0.113.2')
+  expect(await Promise.all([early, late, later].map(isUnderWay))).toEqual([true, true, true])
+  // The network flood1 had one sign-in more than the others. After that, flood0 is the first of the largest.
+  expect(await stored(['csi_open1', 'csi_open17', 'csi_open18', 'csi_open2'])).toEqual([
+    'csi_open18',
+    'csi_open2',
+  ])
+  expect((await count('open'))! + (await count('asked'))!).toBe(5_000)
+})
+
+test('if many networks have 5,000 sign-ins in progress, a new sign-in replaces the oldest that is older than three minutes', async () => {
+  await fill(5_000, 'open', '6 minutes 50 seconds')
+  expect(await isUnderWay(await begin())).toBe(true)
+  expect(await stored(['csi_open1', 'csi_open2'])).toEqual(['csi_open2'])
+})
+
+test('a sign-in of a person who connects an account yields to no stranger', async () => {
+  const person = await addPerson(
+    database.pool,
+    { name: 'Owner', email: 'owner@corp.example', role: 'operator', projectIds: [] },
+    async () => {},
+  )
+  const connecting = await begin(person!.id, 'flood0')
+  await fill(4_999, 'open', '5 minutes', 1)
+  await database.pool.query(
+    `update company_sign_ins set expires_at = clock_timestamp() + interval '1 minute' where id = $1`,
+    [connecting],
+  )
+  expect(await isUnderWay(await begin())).toBe(true)
+  expect(await isUnderWay(connecting)).toBe(true)
+  expect(await stored(['csi_open1'])).toEqual([])
+})
+
 test('at most 50,000 sign-ins are stored, also if all of them have ended', async () => {
-  await fill(50_000, 'done', '5 minutes')
+  await fill(50_000, 'done', '9 minutes')
   expect(await begin()).toBeNull()
+  await database.pool.query(
+    `update company_sign_ins set state = 'failed' where id in ('csi_done7', 'csi_done8')`,
+  )
+  expect(await isUnderWay(await begin())).toBe(true)
+  expect(await stored(['csi_done7', 'csi_done8'])).toEqual(['csi_done8'])
+  expect((await count('done'))! + (await count('failed'))! + (await count('asked'))!).toBe(50_000)
 })
 
 test('the result of a sign-in is taken only once, and a sign-in that is not done has no result', async () => {
