@@ -1448,7 +1448,7 @@ create table settlement_budgets (
   constraint settlement_budgets_pkey PRIMARY KEY (project_id)
 ) with (fillfactor=50);
 
--- Addresses that asked for a sign-in link. Most rows may name nobody: no answer may depend on this.
+-- Addresses that asked for a sign-in link. Most rows may name nobody: the worker alone looks.
 create table sign_in_mails (
   id text not null,
   email text not null,

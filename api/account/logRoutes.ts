@@ -252,16 +252,14 @@ function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'project
   }
 }
 
-/** Returns the filters for which the audit log has no index. */
-const unindexed = ({
-  action,
-  category,
-  actor,
-  requestId,
-  outcome,
-  status,
-  q,
-}: Static<typeof LogFilter>): unknown[] => [action, category, actor, requestId, outcome, status, q]
+/**
+ * Returns the filters for which the audit log has no index. The index of the subjects finds the few entries of one
+ * subject.
+ */
+const unindexed = (query: Static<typeof LogFilter>): unknown[] => {
+  const { subject, action, category, actor, requestId, outcome, status, q } = query
+  return subject === undefined ? [action, category, actor, requestId, outcome, status, q] : []
+}
 
 async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof Stats>> {
   const found = await countAudit(pool, { ...filter, limit: COUNTED_MAX })

@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
 import type { Actor } from '../../sql/account/audit.ts'
 import { setPurseLimits } from '../../sql/purse/payout.ts'
-import { isPurseAddress, openPurse } from '../../sql/purse/purses.ts'
+import { isAnyPurseAddress, openPurse } from '../../sql/purse/purses.ts'
 import { readSpending } from '../../sql/purse/spending.ts'
 import { resumePurse, stopPurse } from '../../sql/purse/stop.ts'
 import { checkPayTo } from '../account/payTo.ts'
@@ -79,8 +79,9 @@ async function changePurse(
     throw badRequest('the body must hold low, max or payoutAddress')
   }
   await checkPayTo(pool, payoutAddress, 'payoutAddress')
-  if (payoutAddress != null && (await isPurseAddress(pool, actor.projectId, payoutAddress))) {
-    throw badRequest('payoutAddress must not be the purse itself')
+  // Two purses that pay out to each other would send their money in a circle, at the cost of the operator's gas.
+  if (payoutAddress != null && (await isAnyPurseAddress(pool, payoutAddress))) {
+    throw badRequest('payoutAddress must not be a purse of this service')
   }
   if (config.chain.deniedPayees.includes(payoutAddress?.toLowerCase() ?? '')) {
     throw badRequest('payoutAddress must not be an address that the operator forbids')

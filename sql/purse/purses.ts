@@ -130,6 +130,14 @@ export async function isPurseAddress(
   return rowCount === 1
 }
 
+/** Tells whether an address belongs to the purse of any project, under its present key or an earlier key. */
+export async function isAnyPurseAddress(db: Queryable, address: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from purse_keys where address = $1', [
+    address.toLowerCase(),
+  ])
+  return rowCount === 1
+}
+
 /**
  * Creates the purse (the wallet) of a project, with a new private key.
  * @returns false if the project already has a purse, or if there is no such project.

@@ -66,7 +66,7 @@ export function createSearches(pool: Pool, size: number): Searches {
       } catch (error) {
         if (!isTooSlow(error)) throw error
         throw badRequest(
-          'The search takes too long: use rarer words, or give after and before a shorter time',
+          'The search takes too long: use rarer words or fewer filters, or search a shorter time',
         )
       } finally {
         leave()

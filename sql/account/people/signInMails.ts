@@ -12,7 +12,7 @@ import { LINK_MINUTES } from './consoleSessions.ts'
 /**
  * MAILS_PER_HOUR limits how many sign-in mails one email address gets in an hour. KNOWN_PER_HOUR limits the requests
  * from a browser in which the person has signed in before, so that strangers cannot keep the person out. REQUESTS_MAX
- * limits the stored requests whose address nobody has. Each other request counts towards the limit of its person.
+ * limits the stored requests of all strangers.
  */
 const MAILS_PER_HOUR = 10
 const KNOWN_PER_HOUR = 20
@@ -21,19 +21,18 @@ const REQUESTS_MAX = 20_000
 const RETRY_SECONDS = 30
 
 /**
- * Selects the oldest request that serves nobody: a request whose address nobody has, or that is too old for a limit. A
- * request of a person never yields. Otherwise a flood could raise the number of mails to this person.
+ * Selects the oldest request if it is older than ten minutes. The choice must not depend on the people, because the
+ * time of the response would otherwise tell whether an address belongs to a person.
  */
-const WORTHLESS = `
+const REPLACEABLE = `
   select id from sign_in_mails
-  where created_at <= clock_timestamp() - interval '1 hour'
-    or not exists (select from people where people.email = sign_in_mails.email)
+  where created_at <= clock_timestamp() - interval '10 minutes'
   order by created_at limit 1 for update skip locked`
 
 /**
  * Requests a sign-in link by mail. If an address gets too many sign-in mails, the service sends no mail but gives the
- * browser the same response. If too many requests are stored, a new request replaces the oldest request that serves
- * nobody, so that strangers who fill the table keep nobody out.
+ * browser the same response. If too many requests are stored, a new request replaces the oldest request that is older
+ * than ten minutes. Therefore strangers need 2,000 requests a minute to keep new browsers out.
  * @param email is the person's email address in lower case.
  * @param isKnown tells whether the person has signed in with this browser before.
  */
@@ -56,11 +55,13 @@ export async function askSignInMail(
          select count(*) >= ${REQUESTS_MAX} as is_full from (select from sign_in_mails limit ${REQUESTS_MAX}) stored
        ), replaced as (
          delete from sign_in_mails
-         where (select is_allowed from allowed) and (select is_full from full_up) and id = (${WORTHLESS})
+         where (select is_allowed from allowed) and (select is_full from full_up) and id = (${REPLACEABLE})
+         returning id
        )
        insert into sign_in_mails (id, email, browser_hash, expires_at)
-       select $1, $2, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes' from allowed where is_allowed`,
-      [id, email, hashSecret(browser), isKnown ? KNOWN_PER_HOUR : MAILS_PER_HOUR],
+       select $1, $2, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes' from allowed, full_up
+       where is_allowed and ($5 or not is_full or exists (select from replaced))`,
+      [id, email, hashSecret(browser), isKnown ? KNOWN_PER_HOUR : MAILS_PER_HOUR, isKnown],
     )
     if (rowCount === 1) await addMailJob(db, id)
   })

@@ -87,11 +87,13 @@ test('a stopped purse makes no automatic payout to its owner', async () => {
 
 test('an invalid change of the payout settings gets an error that names the field', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 0n })
+  const other = await newBuyer(till, { fundsAtomic: 0n })
   const wrong: [object, string][] = [
     [{}, 'the body must hold low, max or payoutAddress'],
     [{ payoutAddress: '0x12' }, 'payoutAddress must be an address'],
     [{ payoutAddress: `0x${'00'.repeat(20)}` }, 'payoutAddress must not be the zero address'],
-    [{ payoutAddress: buyer.address }, 'payoutAddress must not be the purse itself'],
+    [{ payoutAddress: buyer.address }, 'payoutAddress must not be a purse of this service'],
+    [{ payoutAddress: other.address }, 'payoutAddress must not be a purse of this service'],
     [
       { payoutAddress: FORBIDDEN },
       'payoutAddress must not be an address that the operator forbids',
@@ -129,7 +131,7 @@ test('after a key rotation, a purse pays from a new address, and all money at th
   // If the payout address were an address of the purse, a payout would come back to the purse again and again.
   for (const payoutAddress of [buyer.address, next]) {
     expect((await change(buyer, { payoutAddress })).message).toContain(
-      'payoutAddress must not be the purse itself',
+      'payoutAddress must not be a purse of this service',
     )
   }
   await waitFor(

@@ -261,6 +261,10 @@ export async function broadcast(
 /** Tells whether a payment still waits for its settlement. */
 export const isWaiting = ({ state }: Payment): boolean => state === 'verified'
 
+/** Tells whether the fee of a transaction is below the highest fee that the service pays. */
+export const canRaise = (chain: KnownChain, stuck: OpenTransaction): boolean =>
+  raisedFees(chain, stuck).maxFeeWei > stuck.maxFeeWei
+
 /**
  * Replaces a transaction by another one with the same nonce and a higher fee. The replacement transaction contains the
  * payments of the stuck transaction that still wait. If no payment waits, the replacement transaction is an empty
@@ -273,8 +277,8 @@ export async function reprice(
   account: PrivateKeyAccount,
   { stuck, payments }: { stuck: OpenTransaction; payments: readonly Payment[] },
 ): Promise<boolean> {
+  if (!canRaise(chain, stuck)) return false
   const fees = raisedFees(chain, stuck)
-  if (fees.maxFeeWei <= stuck.maxFeeWei) return false
   const waiting = payments.filter(isWaiting)
   const wasGroup = stuck.paymentIds.length > 1
   const load = wasGroup || waiting.length === 0 ? groupLoad(waiting) : anew(waiting[0]!, stuck)

@@ -124,10 +124,10 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   const takeOn = async (chain: KnownChain, jobs: Map<string, Waiting>) => {
     const mayGroup = nextGroupInMs() === 0
     const room = { grouped: mayGroup ? GROUP_MAX : 0, alone: ALONE_MAX - aloneInHand }
-    const hasRoom = room.grouped > 0 || room.alone > 0
     const own = [...jobs.keys()].filter((id) => dropped.has(id))
     const { grouped, alone, next } = await takeFrom(chain, own, room, place)
-    if (hasRoom) place = next
+    // A look without room for a group could otherwise pass by the part of the backlog that the next group needs.
+    if (mayGroup) place = next
     for (const id of [...grouped.taken, ...alone.taken]) dropped.delete(id)
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
@@ -135,8 +135,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     // The value `othersWait` does not count payments whose rows another process has locked, because an immediate second
     // read would still find these rows locked.
     othersWait = grouped.more + alone.more > 0 || next !== null
-    // A lane may have room, although the whole part of the backlog that this read considered needs the other lane.
-    if (next !== null && hasRoom && grouped.taken.length + alone.taken.length === 0) {
+    // The whole part of the backlog that this read considered may need the lane of single payments, which is full.
+    if (next !== null && mayGroup && grouped.taken.length + alone.taken.length === 0) {
       look = after(LOOK_STATES, look, 'asked')
     }
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
@@ -279,17 +279,18 @@ async function takeFrom(
       after,
     })
   const last = await take(room, place)
-  if (place === null || last.next !== null) return last
   const left = {
     grouped: room.grouped - last.grouped.taken.length,
     alone: room.alone - last.alone.taken.length,
   }
+  if (place === null || last.next !== null || left.grouped + left.alone === 0) return last
   const oldest = await take(left, null)
   const both = (lane: Lane) => ({
-    taken: [...last[lane].taken, ...oldest[lane].taken],
-    more: last[lane].more + oldest[lane].more,
+    taken: [...new Set([...last[lane].taken, ...oldest[lane].taken])],
+    more: oldest.next === null ? oldest[lane].more : last[lane].more + oldest[lane].more,
   })
-  return { grouped: both('grouped'), alone: both('alone'), next: oldest.next }
+  // The next look begins with the oldest payments again, because a full lane may have left some of them.
+  return { grouped: both('grouped'), alone: both('alone'), next: null }
 }
 
 const roomFor = (most: number) => ({ most, share: Math.ceil(most / SHARE_DIVISOR) })

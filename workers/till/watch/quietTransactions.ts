@@ -9,7 +9,7 @@ import {
 } from '../../../sql/till/watch/openTransactions.ts'
 import { readCode } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
-import { broadcast, isWaiting, reprice } from '../settle/gasWallet.ts'
+import { broadcast, canRaise, isWaiting, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
@@ -43,7 +43,8 @@ export async function tendQuiet(
   for (const stuck of quiet) {
     if (failed.has(stuck)) {
       // If the fee cannot rise, only the transaction itself can use its nonce. Later nonces wait for this nonce.
-      if (!(await reprice(chain, account, { stuck, payments: [] }))) await broadcast(chain, [stuck])
+      if (canRaise(chain, stuck)) await reprice(chain, account, { stuck, payments: [] })
+      else await broadcast(chain, [stuck])
       continue
     }
     const error = errors.get(stuck.hash) ?? null
