@@ -30,19 +30,20 @@ export const MCP_PATH = '/mcp'
  */
 const FACILITATOR = '/v0/x402/'
 /**
+ * Holds the path on which the gate counts calls, and the handler counts payments. The gate has not read the payment
+ * header, and a stranger can make a paywall forward any header.
+ */
+export const REDEEM_PATH = '/v0/payments/redeem'
+
+/**
  * Maps paths to their separate rate windows. A paywall calls these paths for each request that a stranger sends to the
  * seller. Without separate rate windows, a stranger's requests without a payment would use up the requests that the
  * seller needs to redeem payments and to read mail.
  */
 const PAYWALL_WINDOWS: Partial<Record<string, RateWindow>> = {
   '/v0/payments/challenge': ':challenge',
-  '/v0/payments/redeem': ':redeem',
+  [REDEEM_PATH]: ':redeem',
 }
-/**
- * Holds the path on which the gate counts calls, and the handler counts payments. The gate has not read the payment
- * header, and a stranger can make a paywall forward any header.
- */
-export const REDEEM_PATH = '/v0/payments/redeem'
 
 /** Holds the messages for the ways in which an API key can be wrong (docs/contract.md §2). */
 const UNAUTHORIZED = {
@@ -110,10 +111,10 @@ export async function admit(
     )
   }
   const { usage } = found
-  const budget = toBudget(usage, limitOf(path, usage, config.limits))
-  if (budget !== null && usage.used > budget.limit) {
-    throw new GateRefusal(tooManyRequests(budget), budget)
-  }
+  const limit = limitOf(path, usage, config.limits)
+  const refusal = refusalOver(usage, limit)
+  if (refusal !== null) throw refusal
+  const budget = toBudget(usage, limit)
   if (!allows(found.identity, access)) {
     throw new GateRefusal(missingScope(access), budget)
   }

@@ -34,8 +34,7 @@ export const withoutEmpty = (env: Record<string, string | undefined>) =>
 const FACILITATOR_FACTOR = 6
 /**
  * Sets how many times higher the limit on all redeem calls is than the limit on new payments. A call with a worthless
- * header costs 2 to 3 ms of CPU together with its client, most of it for HTTP, so 40 such calls a second take an eighth
- * of a core. With the default limit, a stranger must send 40 requests a second to a seller's paywall before the service
+ * header costs 2 to 3 ms of CPU together with its client. Therefore 40 such calls a second take an eighth of a core. With the default limit, a stranger must send 40 requests a second to a seller's paywall before the service
  * refuses payments of others.
  */
 const REDEEM_FACTOR = 12

@@ -25,8 +25,8 @@ export type Searches = {
 }
 
 /**
- * Reads a list with filters that no index covers. With such a filter, the read may scan the whole history of a project,
- * so it runs as a search does. Otherwise a key that asks for rare rows 200 times a minute held all database connections
+ * Reads a list with filters that no index covers. Such a filter may scan the whole history of a project. Therefore the
+ * read waits for the turn of its project, as a search does. Otherwise a key that asks for rare rows 200 times a minute held all database connections
  * of the API.
  * @param filters are the filters without an index. A filter that is not given is undefined.
  */

@@ -3,7 +3,7 @@ import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
-import { replaceable } from './replaceable.ts'
+import { replaceable } from '../replaceable.ts'
 
 /**
  * Describes the stored metadata document of an OAuth client. The field `fault` tells why the last fetch of the document

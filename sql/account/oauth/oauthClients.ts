@@ -1,7 +1,7 @@
 import { newOAuthClientId } from '../../../shared/ids.ts'
 import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import type { Queryable } from '../../db.ts'
-import { replaceable } from './replaceable.ts'
+import { replaceable } from '../replaceable.ts'
 
 /**
  * Describes an OAuth client with its metadata. The field `host` is the host of the client's metadata document. A null

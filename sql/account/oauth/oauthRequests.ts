@@ -4,7 +4,7 @@ import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 import { mayDecide } from '../people/people.ts'
-import { replaceable } from './replaceable.ts'
+import { replaceable } from '../replaceable.ts'
 
 /** Describes an OAuth client's request for the owner's consent. */
 export type OAuthRequest = {
@@ -55,8 +55,9 @@ const toRequest = (row: Row): OAuthRequest => ({
 })
 
 /**
- * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces a request
- * that is decided or has expired, or else a request of the network that made most of them, or else the oldest request.
+ * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces another one.
+ * A request that is decided or has expired yields first. Then a request of the network with the most requests yields,
+ * and last the oldest request.
  * @param browser is the secret that the browser's cookie holds.
  * @param network is the network of the caller.
  * @returns null if too many requests for consent are open, come from many networks, and are younger than

@@ -8,7 +8,7 @@ import { hashSecret } from '../../../shared/secretHash.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
-import { replaceable } from '../oauth/replaceable.ts'
+import { replaceable } from '../replaceable.ts'
 
 const MINUTES = 10
 /**

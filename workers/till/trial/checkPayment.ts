@@ -18,8 +18,8 @@ import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 
 /**
  * Limits the milliseconds between two runs of a check that the chain does not decide. The pause is half the age of the
- * check within these limits. A wallet can contradict itself for as long as it likes, and 500 such checks with a pause of
- * half a second would run 1,000 times in a second. The payload holds no count of runs, because a worker of an older
+ * check within these limits. The simulations of a wallet can contradict each other for ever. With a pause of half a
+ * second, 500 such checks would run 1,000 times in a second. The payload holds no count of runs, because a worker of an older
  * release throws on an unknown field.
  */
 const PAUSE_MIN_MS = 500

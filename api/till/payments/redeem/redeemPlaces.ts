@@ -37,7 +37,7 @@ export type RedeemPlaces = {
 
 const nothing = async () => {}
 
-/** Holds the places of a call without a limit, such as a call of the facilitator, which has a limit of its own. */
+/** Counts no call. The service uses this object for calls without a limit of payments, such as calls of the facilitator. */
 export const NO_PLACES: RedeemPlaces = {
   isLate: false,
   free: nothing,

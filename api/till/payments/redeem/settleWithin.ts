@@ -190,7 +190,7 @@ async function claimAndWait(
     return waitForEnd(services, existing.id, deadlineMs)
   }
   if (places.isLate) {
-    // A payment that exists already needs no place, so the service looks for it before it takes a place.
+    // The service first looks for an existing payment, because an existing payment needs no place.
     const existing = await findClaim(services.pool, claim)
     if (existing !== null) return waitForOther(existing)
     await places.take()

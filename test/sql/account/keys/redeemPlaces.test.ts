@@ -38,7 +38,7 @@ test('payments take the places that other calls of the same project have freed',
   expect(await takePlace(pool, 'prj_b', resetsAt)).toBeNull()
 })
 
-test('a call that finds no place uses none of the places that are freed after it', async () => {
+test('if a call finds no free place, the places that other calls free later stay for other payments', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_d')
   const takeMany = async () => {
