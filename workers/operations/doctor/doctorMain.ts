@@ -12,6 +12,7 @@ import {
 import { secretsOf, withoutSecrets } from '../../../shared/doctor/secretsHidden.ts'
 import { judgeEnvironment } from '../../../shared/doctor/settingsFindings.ts'
 import { findingsSummary, findingsTable, inOrder } from '../../../shared/doctor/table.ts'
+import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { checkDatabase } from '../../../sql/checkDatabase.ts'
 import { databaseUrl } from '../../../sql/databaseUrl.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
@@ -39,7 +40,7 @@ async function examineAll(): Promise<void> {
   const { config, faults } = readConfig(process.env, ALL_SECRETS)
   const environment = judgeEnvironment({ faults, misspelt: misspeltVariables(process.env) })
   const database = await openDatabase(config)
-  const findings = [...environment, ...(await sections(config, database))]
+  const findings = [...environment, ...(await sectionsOrOwn(config, database))]
   await database.pool?.end()
   const report = inOrder(withoutSecrets(findings, secretsOf(config)))
   process.stdout.write(
@@ -70,6 +71,22 @@ async function openDatabase(config: Config): Promise<DoctorTools['database']> {
   }
 }
 
+/** Returns null for the error of an unavailable database, and throws every other error. */
+function ignoreAway(error: unknown): null {
+  if (isDatabaseUnavailable(error)) return null
+  throw error
+}
+
+/** Examines all sections. If the database goes away meanwhile, examines them without the database. */
+async function sectionsOrOwn(config: Config, database: DoctorTools['database']) {
+  try {
+    return await sections(config, database)
+  } catch (error) {
+    if (!isDatabaseUnavailable(error)) throw error
+    return await sections(config, { pool: null, reason: 'the database does not answer any more' })
+  }
+}
+
 async function sections(config: Config, database: DoctorTools['database']): Promise<Finding[]> {
   const tools = { config, database, ...freshDns(config), ports: PUBLIC_PORTS }
   const own = (section: Section) => examine(section, tools)
@@ -89,18 +106,22 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
     SECTIONS.map(async (section) => {
       if (living.includes(section)) return await answered(pool, id, section)
       const findings = await own(section)
-      await recordSection(pool, { reportId: id, section, findings })
+      await recordSection(pool, { reportId: id, section, findings }).catch(ignoreAway)
       return findings
     }),
   )
   return found.flat()
 }
 
-/** Waits until a worker has stored the findings of one section of the report. */
+/**
+ * Waits until a worker has stored the findings of one section of the report. A lost connection does not end the wait,
+ * because the worker stores its findings as soon as the database answers again.
+ */
 async function answered(pool: Pool, id: string, section: Section): Promise<Finding[]> {
   const deadlineMs = performance.now() + REPORT_LIMIT_MS
   while (performance.now() < deadlineMs) {
-    const findings = (await findReport(pool, id))?.sections[section]
+    const report = await findReport(pool, id).catch(ignoreAway)
+    const findings = report?.sections[section]
     if (findings !== undefined) return findings
     await Bun.sleep(POLL_MS)
   }

@@ -167,11 +167,13 @@ test('the /64 networks of one /48 network together begin at most sixty sign-ins 
     return status
   }
   await withinOneMinute()
-  const statuses = await Promise.all(
-    Array.from({ length: 70 }, (_, n) => askFrom(`2001:db8:1:${n.toString(16)}::1`)),
-  )
-  expect(statuses.filter((status) => status === 202)).toHaveLength(60)
-  expect(statuses.filter((status) => status === 429)).toHaveLength(10)
+  const statuses: number[] = []
+  // Requests for one address wait for each other. Therefore only a few requests run at the same time.
+  for (let first = 0; first < 70; first += 5) {
+    const some = Array.from({ length: 5 }, (_, n) => askFrom(`2001:db8:1:${first + n}::1`))
+    statuses.push(...(await Promise.all(some)))
+  }
+  expect(statuses).toEqual([...Array(60).fill(202), ...Array(10).fill(429)])
   expect([await askFrom('2001:db8:2::1'), await askFrom('192.0.2.1')]).toEqual([202, 202])
 })
 

@@ -1,6 +1,8 @@
 /** Tests that clients which do not read their responses do not fill the memory of the API process. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
+
+import { testWhole } from '../../../support/database/extent.ts'
 import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
 import {
   type Agent,
@@ -46,7 +48,7 @@ const ATTACHMENT = `${messagePath('<large@example.com>')}/attachments/att_1`
 /** Requests a path and reads only the first bytes of the response. */
 async function readNothing(agent: Agent, path: string): Promise<{ socket: Socket; head: string }> {
   const { hostname, port } = new URL(service.url)
-  const socket = connect(Number(port), hostname)
+  const socket = connect(Number(port), hostname).on('error', () => {})
   socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n\r\n`)
   const head = await new Promise<string>((resolve) =>
     socket.once('data', (bytes) => {
@@ -57,37 +59,40 @@ async function readNothing(agent: Agent, path: string): Promise<{ socket: Socket
   return { socket, head }
 }
 
-test('connections that do not read large contents get a limited part of the memory, and other projects still read', async () => {
-  const { agent, mail } = await holding(25)
-  const other = await holding(1)
-  const sockets: Socket[] = []
-  const status = async (path: string) => {
-    const { status } = await fetch(`${service.url}${path}`, {
+testWhole(
+  'connections that do not read large contents get a limited part of the memory, and other projects still read',
+  async () => {
+    const { agent, mail } = await holding(25)
+    const other = await holding(1)
+    const sockets: Socket[] = []
+    const status = async (path: string) => {
+      const { status } = await fetch(`${service.url}${path}`, {
+        headers: { authorization: `Bearer ${agent.key}` },
+      })
+      return status
+    }
+    for (let n = 0; n < 5; n++) {
+      sockets.push((await readNothing(agent, n % 2 === 0 ? RAW : ATTACHMENT)).socket)
+    }
+    for (const path of [RAW, ATTACHMENT]) {
+      const refused = await agent.get(path)
+      expect([refused.status, refused.body.error]).toEqual([503, 'unavailable'])
+      expect(refused.headers.get('retry-after')).toBe('2')
+    }
+    // Small responses of the same project, and large contents of another project, are not refused.
+    expect((await agent.get('/v0/messages')).status).toBe(200)
+    const whole = await fetch(`${service.url}${RAW}`, {
+      headers: { authorization: `Bearer ${other.agent.key}` },
+    })
+    expect((await whole.text()).includes(other.mail)).toBe(true)
+    for (const socket of sockets) socket.destroy()
+    await waitFor('the memory of the ended connections', async () => (await status(RAW)) === 200)
+    const response = await fetch(`${service.url}${RAW}`, {
       headers: { authorization: `Bearer ${agent.key}` },
     })
-    return status
-  }
-  for (let n = 0; n < 5; n++) {
-    sockets.push((await readNothing(agent, n % 2 === 0 ? RAW : ATTACHMENT)).socket)
-  }
-  for (const path of [RAW, ATTACHMENT]) {
-    const refused = await agent.get(path)
-    expect([refused.status, refused.body.error]).toEqual([503, 'unavailable'])
-    expect(refused.headers.get('retry-after')).toBe('2')
-  }
-  // Small responses of the same project, and large contents of another project, are not refused.
-  expect((await agent.get('/v0/messages')).status).toBe(200)
-  const whole = await fetch(`${service.url}${RAW}`, {
-    headers: { authorization: `Bearer ${other.agent.key}` },
-  })
-  expect((await whole.text()).includes(other.mail)).toBe(true)
-  for (const socket of sockets) socket.destroy()
-  await waitFor('the memory of the ended connections', async () => (await status(RAW)) === 200)
-  const response = await fetch(`${service.url}${RAW}`, {
-    headers: { authorization: `Bearer ${agent.key}` },
-  })
-  expect((await response.text()).includes(mail)).toBe(true)
-})
+    expect((await response.text()).includes(mail)).toBe(true)
+  },
+)
 
 test('connections that do not read large lists get a limited part of the memory', async () => {
   const agent = await service.newAgent()
@@ -135,7 +140,7 @@ test('connections that do not read large lists get a limited part of the memory'
   expect((await other.get(list)).body.messages).toHaveLength(1)
 })
 
-test('a HEAD request of a large content holds no memory after its response', async () => {
+testWhole('a HEAD request of a large content holds no memory after its response', async () => {
   const { agent } = await holding(25)
   for (let n = 0; n < 12; n++) {
     const { status } = await fetch(`${service.url}${RAW}`, {

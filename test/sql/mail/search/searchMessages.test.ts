@@ -15,6 +15,7 @@ import { type MessageSearch, searchMessages } from '../../../../sql/mail/search/
 import { indexMessages, listUnindexed } from '../../../../sql/mail/search/unindexed.ts'
 import { binaryArray } from '../../../../sql/packedBytes.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { some } from '../../../support/database/extent.ts'
 import { rawMail, receive } from '../../../support/mail/mailRows.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 
@@ -89,7 +90,7 @@ async function insert(projectId: string, numbers: number[]) {
 
 const nameOf = ({ messageId }: { messageId: string }) => Number(messageId.slice(1, -1))
 
-test.each(['none', 'half', 'all'] as const)(
+test.each(some(['half', 'none', 'all'] as const))(
   'a page of search results has the newest matches if %s of the messages are in segments of the search index',
   async (built) => {
     const [projectId, neighbour] = [await fill(COUNT, built), await fill(300, built)]
@@ -177,7 +178,7 @@ test('findFirstReceived returns the oldest received message that contains the wo
   expect(await first(['seldom'], new Date(0), ['x'])).toBeNull()
 })
 
-test.each(['none', 'half', 'all'] as const)(
+test.each(some(['half', 'none', 'all'] as const))(
   'findFirstReceived finds the oldest match if %s of the messages are in segments of the search index',
   async (built) => {
     const projectId = await fill(COUNT, built)

@@ -12,6 +12,7 @@ import { registerPool } from '../../../../sql/queue/workerPools.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { type NameServer, startNameServer } from '../../../support/mail/nameServer.ts'
 import { startProcess } from '../../../support/process/process.ts'
+import { startTcpProxy } from '../../../support/process/tcpProxy.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 const D = 'a.example'
@@ -109,7 +110,8 @@ test('the commands tell that the database lacks migrations or does not answer, a
   }
 })
 
-test('the command doctor prints what living workers found, and examines the other sections itself', async () => {
+test('the command doctor prints what living workers found although the database was away for a moment, and examines the other sections itself', async () => {
+  await using proxy = await startTcpProxy(Number(new URL(database.url).port))
   const living = SECTIONS.filter((section) => section !== 'chain')
   const pools = await Promise.all(
     living.map((section) =>
@@ -121,11 +123,15 @@ test('the command doctor prints what living workers found, and examines the othe
       }),
     ),
   )
-  const examined = run('doctor', [])
+  const through = new URL(database.url)
+  through.port = String(proxy.port)
+  const examined = run('doctor', [], { DATABASE_URL: through.href })
   const reportId = await waitFor('the report', async () => {
     const { rows } = await database.pool.query<{ id: string }>('select id from health_reports')
     return rows[0]?.id ?? null
   })
+  await proxy.cut()
+  await proxy.mend()
   for (const section of living) {
     const finding = {
       area: 'settings',
@@ -135,7 +141,9 @@ test('the command doctor prints what living workers found, and examines the othe
     } as const
     await recordSection(database.pool, { reportId, section, findings: [finding as never] })
   }
-  const lines = linesOf(await examined)
+  const report = await examined
+  expect([report.code, report.error]).toEqual([1, ''])
+  const lines = linesOf(report)
   for (const section of living) {
     expect(lines).toContainEqual(expect.stringMatching(new RegExp(`${section} +by a worker`)))
   }
