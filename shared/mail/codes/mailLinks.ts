@@ -35,14 +35,23 @@ const TEXT_MAX_CHARS = 200
 /** Sets the maximum number of characters of a link's markup, and also of the words before a link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
+/** Sets the maximum number of characters that `findLinks` reads after a link. */
+const AFTER_MAX_CHARS = 200
 /** Sets the maximum number of characters of a mail part in which `findLinks` searches. */
 const SCAN_MAX_CHARS = 1_000_000
 
 /**
  * Holds a found link. The field `isPicture` marks an HTML link that shows no words. The function `context` returns the
- * sentences before the link, the nearest first. The code calls `context` only for a link without words.
+ * sentences before the link, the nearest first. The code calls `context` only for a link without words. The field
+ * `after` holds the words of the same paragraph after an HTML link, as in `Click here to unsubscribe`.
  */
-type Found = { href: string; text: string; isPicture?: true; context: () => string[] }
+type Found = {
+  href: string
+  text: string
+  isPicture?: true
+  context: () => string[]
+  after: string
+}
 
 /**
  * Returns the links of a mail in their order, at most {@link LINKS_MAX}.
@@ -104,8 +113,11 @@ const isBare = ({ href, text }: Found): boolean =>
 const STORE =
   /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
+/** Matches the path of a link that undoes a registration or a request, which stands beside the link that confirms it. */
+const CANCELS = /\/(?:cancel|revoke|abort|decline|reject)(?=[/?#.]|$)/i
+
 function purposeOf(
-  { href, text, isPicture, context }: Found,
+  { href, text, isPicture, context, after }: Found,
   subject: string,
   hasNoWords: boolean,
 ): LinkPurpose {
@@ -117,13 +129,17 @@ function purposeOf(
   const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
+  if (CANCELS.test(path)) return byText ?? 'other'
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
   // If a link has no words, the words beside the link tell its purpose, although these words are less certain. For a
   // link to a help page, the code ignores the words beside the link. The code also ignores words beside a picture in a
   // footer and beside the address of a home page, because these words are about other links.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
-  const near = hasNoWords && !isIconOrHome ? purposeOfSentences(context()) : undefined
+  const near =
+    hasNoWords && !isIconOrHome
+      ? (purposeOfSentences(context()) ?? purposeOfText(firstClause(after)))
+      : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
   // link's path. Examples of such words before a link are `To activate your account: https://…/login/…` and `Define
@@ -168,6 +184,9 @@ function purposeOfSentences(sentences: readonly string[]): LinkPurpose | undefin
  */
 type OpenLink = { href: string; words: string; start: number; before: string }
 
+/** Names the HTML elements that do not end a paragraph. */
+const INLINE = new Set(['b', 'strong', 'i', 'em', 'u', 'span', 'font', 'small', 'wbr'])
+
 /**
  * Returns the links of HTML, with the words inside and before each link. The URLs in the text outside of links follow,
  * because mail programs also show these URLs as links.
@@ -180,21 +199,28 @@ function linksOfHtml(html: string): Found[] {
   /** Holds the text outside of links, with a line end for each tag. */
   const outside: string[] = []
   let link: OpenLink | null = null
+  /** Holds the last link until its paragraph ends or another link begins. */
+  let last: Found | null = null
   let tag = { name: '', start: 0, href: '', alt: '' }
   const finish = () => {
     if (link === null) return
     const { href, before } = link
     const text = oneLine(link.words).slice(0, TEXT_MAX_CHARS).toWellFormed()
-    found.push({
+    last = {
       href,
       text,
       ...(text === '' ? { isPicture: true } : {}),
       context: () => nearSentences(oneLine(before).slice(-CONTEXT_MAX_CHARS)),
-    })
+      after: '',
+    }
+    found.push(last)
     link = null
     words = ''
   }
   const add = (text: string) => {
+    if (last !== null && last.after.length < AFTER_MAX_CHARS) {
+      last.after += text.slice(0, AFTER_MAX_CHARS - last.after.length)
+    }
     if (link === null) {
       words += text
       outside.push(text)
@@ -215,6 +241,7 @@ function linksOfHtml(html: string): Found[] {
     },
     begin: (end) => {
       // The description of a picture counts as the picture's text.
+      if (!INLINE.has(tag.name)) last = null
       add(` ${tag.alt} `)
       outside.push('\n')
       if (link !== null && end - link.start > INNER_MAX_CHARS) finish()
@@ -224,6 +251,7 @@ function linksOfHtml(html: string): Found[] {
       if (href !== undefined) link = { href, words: '', start: end, before: words }
     },
     end: (name) => {
+      if (name !== 'a' && !INLINE.has(name)) last = null
       add(' ')
       if (name === 'a') finish()
     },
@@ -273,7 +301,8 @@ function linksOfText(text: string): Found[] {
     const href = cleanHref(withoutEnd(url + rest.replace(/\s+/g, '')))
     const before = input.slice(Math.max(free, match.index - CONTEXT_MAX_CHARS), match.index)
     free = end + rest.length
-    if (href !== undefined) found.push({ href, text: '', context: () => nearSentences(before) })
+    if (href !== undefined)
+      found.push({ href, text: '', context: () => nearSentences(before), after: '' })
     if (found.length === LINKS_READ) break
   }
   return found
@@ -310,6 +339,9 @@ function nearSentences(before: string): string[] {
   if (/\p{L}/u.test(own)) return sentencesOf(own).slice(0, 1)
   return sentencesOf(before.split(/\n[ \t\r]*\n/).findLast((one) => /\p{L}/u.test(one)) ?? '')
 }
+
+/** Returns the words after a link up to the end of their sentence or clause. */
+const firstClause = (text: string): string => text.split(/[.!?。！？](?=\s|$)|;/, 1)[0]!
 
 const sentencesOf = (text: string): string[] =>
   text

@@ -22,6 +22,13 @@ describe('the service finds one-time codes in a mail', () => {
     expect(after('A1B2C-3D4E5-F6G7H-8J9K2M')).toEqual([])
   })
 
+  test.each(['Nambari yako ya uthibitisho ni:\n\n418603', 'Msimbo wako wa uthibitisho ni: 418603'])(
+    'a code is found in Swahili: %s',
+    (text) => {
+      expect(valuesOf(text)).toEqual(['418603'])
+    },
+  )
+
   test.each([
     'Ваш верификациони код је: f3a1 9c07',
     'Сигурносни код: f3a1 9c07',
@@ -32,6 +39,7 @@ describe('the service finds one-time codes in a mail', () => {
   })
 
   test.each([
+    'Your one-time discount code: VELOX-7QK2M9',
     'Mã đơn hàng: 583914',
     'Kode pesanan: 583914',
     'Bestillingskode: 583914',

@@ -151,6 +151,43 @@ describe('the words beside a link may decide its purpose', () => {
   })
 })
 
+describe('the words after a link in HTML may decide its purpose', () => {
+  const here = anchor(personal('/go'), 'here')
+
+  test('if a link and the words before it name no purpose, the rest of the sentence decides', () => {
+    expect(purposeOf(`<p>Click ${here} to unsubscribe.</p>`)).toBe('unsubscribe')
+    expect(purposeOf(`<p>Click <b>${here}</b> to reset your password.</p>`)).toBe('reset')
+    expect(purposeOf(`<p>Apasă ${here} dacă dorești să te dezabonezi de la Newsletter.</p>`)).toBe(
+      'unsubscribe',
+    )
+    expect(purposeOf(`<p>To reset your password click ${here} or unsubscribe.</p>`)).toBe('reset')
+  })
+
+  test('the words of another sentence, clause, paragraph or link do not decide', () => {
+    expect(purposeOf(`<p>See ${here}. You can also reset your password.</p>`)).toBe('other')
+    expect(purposeOf(`<p>See ${here}; the password is to be reset.</p>`)).toBe('other')
+    expect(purposeOf(`<p>See ${here}</p><p>reset your password</p>`)).toBe('other')
+    expect(purposeOf(`<div>See ${here}</div> reset your password`)).toBe('other')
+    expect(purposeOf(`See ${here} or ${anchor(at('/x'), 'reset your password')}`)).toBe('other')
+    expect(purposeOf(`See ${anchor(personal('/go'), 'the offers')} to unsubscribe`)).toBe('other')
+  })
+
+  test('at most 200 characters after a link are read', () => {
+    const filler = 'la '.repeat(60)
+    expect(purposeOf(`<p>See ${here} ${filler}unsubscribe</p>`)).toBe('unsubscribe')
+    expect(purposeOf(`<p>See ${here} ${filler}${filler}unsubscribe</p>`)).toBe('other')
+  })
+})
+
+test('a link that undoes a registration or a request does not confirm it', () => {
+  const words = 'Confirm your registration:'
+  expect(purposeOfBare(`${words} ${personal('/register/confirm')}`)).toBe('verify')
+  expect(purposeOfBare(`${words} ${personal('/register/cancel')}`)).toBe('other')
+  expect(purposeOfBare(`${words} ${personal('/register/cancelled')}`)).toBe('verify')
+  const link = anchor(personal('/change/cancel'), 'Confirm your email')
+  expect(purposeOf(link)).toBe('verify')
+})
+
 describe('the subject of a mail may decide the purpose of a link', () => {
   test('if neither the words nor the path of a personal link show its purpose, the mail’s subject decides', () => {
     expect(purposeOfBare(personal('/go'), 'Verify your email')).toBe('verify')
