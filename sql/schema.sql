@@ -1839,9 +1839,9 @@ CREATE INDEX purchases_spent ON public.purchases USING btree (project_id, spent_
 
 CREATE INDEX purchases_spent_block ON public.purchases USING btree (payer, block_number) WHERE (money = 'spent'::text);
 
-CREATE INDEX purchases_to_cancel ON public.purchases USING btree (cancel_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (cancel_signature IS NOT NULL));
+CREATE INDEX purchases_to_cancel_in_turn ON public.purchases USING btree (project_id, cancel_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (cancel_signature IS NOT NULL));
 
-CREATE INDEX purchases_to_send ON public.purchases USING btree (transfer_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (transfer_signature IS NOT NULL));
+CREATE INDEX purchases_to_send_in_turn ON public.purchases USING btree (project_id, transfer_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (transfer_signature IS NOT NULL));
 
 CREATE INDEX purchases_unended ON public.purchases USING btree (created_at) WHERE ((ended_at IS NULL) AND (state <> 'waiting'::text));
 

@@ -11,6 +11,7 @@ const REFUSALS = {
   too_many_payments: 'a mandate allows no further payment in this minute',
   max_amount_exceeded: 'the price is above maxAmount',
   insufficient_funds: 'the balance of the purse does not cover the price',
+  too_many_open: 'too many signed payments of the purse are neither settled nor released',
   payee_denied: 'the operator denies payments to this address',
   bad_payee: 'the payee is the token, the purse itself, or the zero address',
   no_offer: 'the seller offers no exact payment in USDC on the chain of the service',

@@ -8,6 +8,7 @@ import { usdcNetwork } from '../../shared/till/usdc.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
+import { callsInTurn } from './callTurns.ts'
 import { purseSigner } from './purses.ts'
 
 /** Names the service as the actor of the automatic transfers out of a purse. */
@@ -100,34 +101,34 @@ export async function cancelOpen(
 /** Describes the signed cancellation of a payment, which a gas wallet must send to the chain. */
 export type Cancellation = {
   id: string
+  projectId: string
   asset: Address
   payer: Address
   nonce: Hex
   signature: Hex
 }
 
-/** Sets the time after which the service sends a cancellation again if the chain does not show the cancellation. */
-const SEND_AGAIN = '30 seconds'
+const TO_CANCEL = callsInTurn({
+  waiting: `money = 'open' and cancel_signature is not null`,
+  due: 'cancel_seen_at is null',
+  sentAt: 'cancel_sent_at',
+})
 
 /**
  * Takes the payment cancellations that the service must send to the chain now, and marks these cancellations as sent.
+ * @param dailyGas is the default limit on the gas of a project in one day. A null value means no limit.
  */
 export async function takeCancellations(
   db: Queryable,
   network: string,
-  limit: number,
+  { limit, dailyGas }: { limit: number; dailyGas: number | null },
 ): Promise<Cancellation[]> {
   const { rows } = await db.query<Cancellation>({
     name: 'take-cancellations',
     text: `update purchases u set cancel_sent_at = clock_timestamp()
-           where u.row = any (array(
-             select row from purchases
-             where money = 'open' and cancel_signature is not null and cancel_seen_at is null and network = $1
-               and valid_before > extract(epoch from clock_timestamp())
-               and (cancel_sent_at is null or cancel_sent_at < clock_timestamp() - interval '${SEND_AGAIN}')
-             order by cancel_sent_at nulls first limit $2 for update skip locked))
-           returning u.id, u.asset, u.payer, u.nonce, u.cancel_signature as signature`,
-    values: [network, limit],
+           where u.row = any (array(${TO_CANCEL}))
+           returning u.id, u.project_id as "projectId", u.asset, u.payer, u.nonce, u.cancel_signature as signature`,
+    values: [network, limit, dailyGas],
   })
   return rows
 }

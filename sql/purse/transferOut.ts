@@ -10,6 +10,7 @@ import { type UsdcNetwork, usdcNetwork } from '../../shared/till/usdc.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
+import { callsInTurn } from './callTurns.ts'
 import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
 
@@ -128,6 +129,7 @@ export function sweepPurse(
 
 /** Describes a signed transfer out of a purse that a gas wallet must send to the chain. */
 export type TransferOut = {
+  projectId: string
   asset: Address
   payer: Address
   recipient: Address
@@ -138,15 +140,23 @@ export type TransferOut = {
   signature: Hex
 }
 
-const SEND_AGAIN = '30 seconds'
+const TO_SEND = callsInTurn({
+  waiting: `money = 'open' and transfer_signature is not null`,
+  due: 'cancel_signature is null',
+  sentAt: 'transfer_sent_at',
+})
 
-/** Takes the transfers out of purses that the service must send to the chain now, and marks these transfers as sent. */
+/**
+ * Takes the transfers out of purses that the service must send to the chain now, and marks these transfers as sent.
+ * @param dailyGas is the default limit on the gas of a project in one day. A null value means no limit.
+ */
 export async function takeTransfers(
   db: Queryable,
   network: string,
-  limit: number,
+  { limit, dailyGas }: { limit: number; dailyGas: number | null },
 ): Promise<TransferOut[]> {
   const { rows } = await db.query<{
+    project_id: string
     asset: Address
     payer: Address
     pay_to: Address
@@ -157,16 +167,12 @@ export async function takeTransfers(
   }>({
     name: 'take-transfers-out',
     text: `update purchases u set transfer_sent_at = clock_timestamp()
-           where u.row = any (array(
-             select row from purchases
-             where money = 'open' and transfer_signature is not null and cancel_signature is null and network = $1
-               and valid_before > extract(epoch from clock_timestamp())
-               and (transfer_sent_at is null or transfer_sent_at < clock_timestamp() - interval '${SEND_AGAIN}')
-             order by transfer_sent_at nulls first limit $2 for update skip locked))
-           returning u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
-    values: [network, limit],
+           where u.row = any (array(${TO_SEND}))
+           returning u.project_id, u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
+    values: [network, limit, dailyGas],
   })
   return rows.map((row) => ({
+    projectId: row.project_id,
     asset: row.asset,
     payer: row.payer,
     recipient: row.pay_to,

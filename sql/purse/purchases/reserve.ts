@@ -20,6 +20,12 @@ import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './pa
 import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
 
+/**
+ * Limits the signed payments of a purse that are neither settled nor released. Each new payment adds up the open
+ * payments, the watcher asks the chain about each, and stopping the purse signs and sends a cancellation of each.
+ */
+export const OPEN_MAX = 2_000
+
 /** Gives the reason why the owner must approve a payment. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
 
@@ -110,10 +116,12 @@ const NO_PURSE = refused('no_purse')
  */
 type State = {
   now: Date
-  purse: { address: string; isFrozen: boolean; freeAtomic: bigint }
+  purse: LockedPurse
   mandates: Judge[]
   paidBefore: PaidBefore
 }
+/** Describes a locked purse, with the part of its balance that is not reserved and the number of its open payments. */
+type LockedPurse = { address: string; isFrozen: boolean; freeAtomic: bigint; open: number }
 /** Describes a currently valid mandate, with the sums that payments have reserved in the mandate. */
 type Judge = { mandate: Mandate; used: Used }
 type Fits = { kind: 'fits'; place: PaidPlace; covering: Judge[]; base: Base }
@@ -140,6 +148,7 @@ function decide(
     if (reason !== null) return refused(reason)
   }
   if (purse.freeAtomic < amountAtomic) return refused('insufficient_funds')
+  if (purse.open >= OPEN_MAX) return refused('too_many_open')
   const place = placeOf(purchase, offer)
   const isApproved = purchase.approved_hash?.equals(termsHash) === true
   const base = isApproved
@@ -185,6 +194,7 @@ function count(
 ): NewEvent[] {
   const events = warnings(projectId, covering, amountAtomic)
   purse.freeAtomic -= amountAtomic
+  purse.open++
   for (const { used } of covering) {
     for (const bound of SUM_BOUNDS) used[bound] += amountAtomic
     used.lastMinute++
@@ -211,11 +221,8 @@ async function lockPurchases(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** Locks the purse of a project. @returns the purse's address, and the part of its balance that is not reserved. */
-export async function lockPurse(
-  db: Client,
-  projectId: string,
-): Promise<{ address: string; isFrozen: boolean; freeAtomic: bigint } | null> {
+/** Locks the purse of a project. @returns null if the project has no purse. */
+export async function lockPurse(db: Client, projectId: string): Promise<LockedPurse | null> {
   const locked = await db.query({
     name: 'lock-purse',
     text: 'select from purses where project_id = $1 for update',
@@ -224,15 +231,18 @@ export async function lockPurse(
   if (locked.rowCount === 0) return null
   // A separate SQL statement reads the sums of the purse after the transaction has got the lock. This statement sees
   // the payments of the transaction that held the lock before this transaction.
-  const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
-    name: 'read-locked-purse',
-    text: `select p.address, p.frozen_at is not null as frozen,
-             coalesce(p.balance_atomic, 0) - ${openSum('p')} as free
+  const { rows } = await db.query<{ address: string; frozen: boolean; free: string; open: number }>(
+    {
+      name: 'read-locked-purse',
+      text: `select p.address, p.frozen_at is not null as frozen,
+             coalesce(p.balance_atomic, 0) - ${openSum('p')} as free,
+             (select count(*)::int from purchases o where o.project_id = p.project_id and o.money = 'open') as open
            from purses p where p.project_id = $1`,
-    values: [projectId],
-  })
-  const { address, frozen, free } = rows[0]!
-  return { address, isFrozen: frozen, freeAtomic: BigInt(free) }
+      values: [projectId],
+    },
+  )
+  const { address, frozen, free, open } = rows[0]!
+  return { address, isFrozen: frozen, freeAtomic: BigInt(free), open }
 }
 
 function brokenSum(

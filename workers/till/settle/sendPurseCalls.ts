@@ -5,6 +5,7 @@
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
 import { takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
+import { addGas } from '../../../sql/till/settle/settlementBudgets.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { cancellationData, transferData } from '../chain/transfer.ts'
 import { nextAccount } from '../trial/trial.ts'
@@ -27,8 +28,9 @@ const GAS_OF_CALL = 80_000n
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network
-  const cancellations = await takeCancellations(chain.pool, network, BATCH_MAX)
-  const transfers = await takeTransfers(chain.pool, network, BATCH_MAX)
+  const part = { limit: BATCH_MAX, dailyGas: chain.limits.dailyGas }
+  const cancellations = await takeCancellations(chain.pool, network, part)
+  const transfers = await takeTransfers(chain.pool, network, part)
   const calls = [
     ...cancellations.map((one) => callOf(one.asset, cancellationData(one))),
     ...transfers.map((one) => callOf(one.asset, transferData({ ...one, deployment: null }))),
@@ -45,7 +47,17 @@ export async function sendPurseCalls(chain: KnownChain): Promise<void> {
     functionName: 'aggregate3',
     args: [calls],
   })
+  await addGas(chain.pool, gasOf([...cancellations, ...transfers]))
   await sendCall(chain, account, { to: MULTICALL3_ADDRESS, data, gas })
+}
+
+/** Returns the gas limit of the calls of each project, which counts towards the gas of the project for the day. */
+function gasOf(calls: readonly { projectId: string }[]): { projectId: string; gas: bigint }[] {
+  const counts = Map.groupBy(calls, ({ projectId }) => projectId)
+  return [...counts].map(([projectId, own]) => ({
+    projectId,
+    gas: GAS_OF_CALL * BigInt(own.length),
+  }))
 }
 
 const callOf = (target: Address, callData: Hex) => ({ target, allowFailure: true, callData })

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import type { MandateTerms } from '../../../../sql/purse/mandates.ts'
 import { findDuePurchase } from '../../../../sql/purse/purchases/purchaseSteps.ts'
+import { OPEN_MAX } from '../../../../sql/purse/purchases/reserve.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   BALANCE,
@@ -64,6 +65,28 @@ test('purchases that are decided together spend no more than the balance of the 
     await purse.wanted(50_000n),
   ]
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
+})
+
+test('a purse has a limited number of payments that are neither settled nor released', async () => {
+  const purse = await newPurse()
+  expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
+  const { pool } = database
+  await pool.query(
+    `insert into purchases (id, project_id, kind, idempotency_key, request_hash, state, method, host, path, max_atomic,
+       asked_by, network, asset, pay_to, amount_atomic, money, payer, nonce, valid_before, reserved_at, ended_at)
+     select id || n, project_id, kind, n::text, request_hash, 'signed', method, host, path, max_atomic, asked_by, network,
+       asset, pay_to, amount_atomic, money, payer, nonce || n, valid_before, reserved_at, reserved_at
+     from purchases, generate_series(1, $2) n where project_id = $1`,
+    [purse.projectId, OPEN_MAX - 2],
+  )
+  const group = [await purse.wanted(1n), await purse.wanted(1n)]
+  expect(await purse.reserve(group)).toEqual(['signed', 'refused too_many_open'])
+  await pool.query(
+    `update purchases set money = 'released' where id = (
+       select id from purchases where project_id = $1 and money = 'open' limit 1)`,
+    [purse.projectId],
+  )
+  expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
 })
 
 test('for purchases that are decided together, the service notices a new payee or a raised price', async () => {
