@@ -1263,6 +1263,15 @@ create table purchases (
   constraint purchases_project_id_idempotency_key_key UNIQUE (project_id, idempotency_key)
 );
 
+-- The gas of the calls that the service has sent for the purse of a project in one UTC day.
+create table purse_gas (
+  project_id text not null,
+  day date not null,
+  gas bigint not null,
+  constraint purse_gas_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint purse_gas_pkey PRIMARY KEY (project_id)
+) with (fillfactor=50);
+
 -- Private keys of purses, sealed. Old ones stay, because they own what is left at their address.
 create table purse_keys (
   address text not null,

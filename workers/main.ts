@@ -200,7 +200,8 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
         const { purseRunner } = await import('./runners/purse.ts')
         const keyring = await startKeyring(config, databaseUrl, log)
         const deniedPayees = new Set(config.chain.deniedPayees)
-        return purseRunner({ keyring, policy: { allowPrivate }, deniedPayees })
+        const { dailyGas } = config.limits
+        return purseRunner({ keyring, policy: { allowPrivate }, deniedPayees, dailyGas })
       },
       payments: async () => {
         const { paymentsRunner } = await import('./runners/payments.ts')

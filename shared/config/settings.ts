@@ -152,7 +152,8 @@ export type Config = {
     storageBytes: number | null
     /**
      * Limits the number of payments that a project may claim in a UTC day. The field `dailyGas` limits the gas that the
-     * transactions of these payments and the calls of the project's purse use in a UTC day. Null means no limit.
+     * transactions of these payments use in a UTC day. The calls of the project's purse have their own count of gas with
+     * the same limit. Null means no limit.
      */
     dailySettlements: number | null
     dailyGas: number | null

@@ -1,11 +1,12 @@
 /** Chooses the signed calls of purses (cancellations and transfers) that a gas wallet sends next. */
-import { TODAY } from '../till/settle/settlementBudgets.ts'
+
+/** Sets the time after which the service sends a call again if the chain does not show the call. */
+const SEND_AGAIN = '30 seconds'
 
 /**
  * Writes the SQL of the rows of the table `purchases` whose calls the service sends next. The projects take turns, so
- * that the calls of one project do not delay the calls of another. A project that has used up its gas for the day gets
- * no turn, because the operator pays for the gas. The parameters are the network ($1), the greatest number of calls ($2)
- * and the default limit on the gas of a project in one day ($3, null for none).
+ * that the calls of one project do not delay the calls of another. The parameters are the network ($1) and the greatest
+ * number of calls ($2). The column `is_first` tells whether the service sends the call for the first time.
  * @param waiting is the condition of the index that begins with `project_id` and `sentAt`
  * @param due is the condition for calls that must be sent now
  * @param sentAt is the column with the time at which the service sent the call
@@ -18,30 +19,25 @@ export const callsInTurn = ({
   waiting: string
   due: string
   sentAt: 'cancel_sent_at' | 'transfer_sent_at'
-}): string => `
-  with recursive owners as (
-    (select project_id from purchases where ${waiting} order by project_id limit 1)
-    union all
-    select (select project_id from purchases where ${waiting} and project_id > o.project_id order by project_id limit 1)
-    from owners o where o.project_id is not null
-  ), allowed as (
-    select o.project_id from owners o
-    left join project_limits l on l.project_id = o.project_id
-    left join settlement_budgets b on b.project_id = o.project_id and b.day = ${TODAY}
-    where o.project_id is not null and coalesce(coalesce(b.gas, 0) < coalesce(l.daily_gas, $3::bigint), true)
-  ), due as (
-    select c.row, c.sent_at, row_number() over (partition by a.project_id order by c.sent_at nulls first, c.row) as turn
-    from allowed a cross join lateral (
-      select row, ${sentAt} as sent_at from purchases
-      where project_id = a.project_id and ${waiting} and ${due} and network = $1
-        and valid_before > extract(epoch from clock_timestamp())
-        and (${sentAt} is null or ${sentAt} < clock_timestamp() - interval '${SEND_AGAIN}')
-      order by ${sentAt} nulls first limit $2) c
-  ), chosen as (
-    -- The random order gives each project the same chance if more projects than calls of one transaction wait.
-    select row from due order by turn, sent_at nulls first, random() limit $2
-  )
-  select row from purchases where row in (select row from chosen) for update skip locked`
-
-/** Sets the time after which the service sends a call again if the chain does not show the call. */
-const SEND_AGAIN = '30 seconds'
+}): string => {
+  const isDue = `${waiting} and ${due} and network = $1 and valid_before > extract(epoch from clock_timestamp())
+        and (${sentAt} is null or ${sentAt} < clock_timestamp() - interval '${SEND_AGAIN}')`
+  return `
+    with recursive owners as (
+      (select project_id from purchases where ${waiting} order by project_id limit 1)
+      union all
+      select (select project_id from purchases where ${waiting} and project_id > o.project_id order by project_id limit 1)
+      from owners o where o.project_id is not null
+    ), due as (
+      select c.row, c.sent_at, row_number() over (partition by o.project_id order by c.sent_at nulls first, c.row) as turn
+      from owners o cross join lateral (
+        select row, ${sentAt} as sent_at from purchases where project_id = o.project_id and ${isDue}
+        order by ${sentAt} nulls first limit $2) c
+    ), chosen as (
+      -- The random order gives each project the same chance if more projects than calls of one transaction wait.
+      select row from due order by turn, sent_at nulls first, random() limit $2
+    )
+    -- The conditions stand here again, because another worker may have sent a chosen call meanwhile.
+    select row, ${sentAt} is null as is_first from purchases
+    where row in (select row from chosen) and ${isDue} for update skip locked`
+}

@@ -102,6 +102,8 @@ export async function cancelOpen(
 export type Cancellation = {
   id: string
   projectId: string
+  /** Tells whether the service sends this cancellation for the first time. */
+  isFirst: boolean
   asset: Address
   payer: Address
   nonce: Hex
@@ -116,19 +118,18 @@ const TO_CANCEL = callsInTurn({
 
 /**
  * Takes the payment cancellations that the service must send to the chain now, and marks these cancellations as sent.
- * @param dailyGas is the default limit on the gas of a project in one day. A null value means no limit.
  */
 export async function takeCancellations(
   db: Queryable,
   network: string,
-  { limit, dailyGas }: { limit: number; dailyGas: number | null },
+  limit: number,
 ): Promise<Cancellation[]> {
   const { rows } = await db.query<Cancellation>({
     name: 'take-cancellations',
     text: `update purchases u set cancel_sent_at = clock_timestamp()
-           where u.row = any (array(${TO_CANCEL}))
-           returning u.id, u.project_id as "projectId", u.asset, u.payer, u.nonce, u.cancel_signature as signature`,
-    values: [network, limit, dailyGas],
+           from (${TO_CANCEL}) c where u.row = c.row
+           returning u.id, u.project_id as "projectId", c.is_first as "isFirst", u.asset, u.payer, u.nonce, u.cancel_signature as signature`,
+    values: [network, limit],
   })
   return rows
 }

@@ -130,6 +130,8 @@ export function sweepPurse(
 /** Describes a signed transfer out of a purse that a gas wallet must send to the chain. */
 export type TransferOut = {
   projectId: string
+  /** Tells whether the service sends this transfer for the first time. */
+  isFirst: boolean
   asset: Address
   payer: Address
   recipient: Address
@@ -148,15 +150,15 @@ const TO_SEND = callsInTurn({
 
 /**
  * Takes the transfers out of purses that the service must send to the chain now, and marks these transfers as sent.
- * @param dailyGas is the default limit on the gas of a project in one day. A null value means no limit.
  */
 export async function takeTransfers(
   db: Queryable,
   network: string,
-  { limit, dailyGas }: { limit: number; dailyGas: number | null },
+  limit: number,
 ): Promise<TransferOut[]> {
   const { rows } = await db.query<{
     project_id: string
+    is_first: boolean
     asset: Address
     payer: Address
     pay_to: Address
@@ -167,12 +169,13 @@ export async function takeTransfers(
   }>({
     name: 'take-transfers-out',
     text: `update purchases u set transfer_sent_at = clock_timestamp()
-           where u.row = any (array(${TO_SEND}))
-           returning u.project_id, u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
-    values: [network, limit, dailyGas],
+           from (${TO_SEND}) c where u.row = c.row
+           returning u.project_id, c.is_first, u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
+    values: [network, limit],
   })
   return rows.map((row) => ({
     projectId: row.project_id,
+    isFirst: row.is_first,
     asset: row.asset,
     payer: row.payer,
     recipient: row.pay_to,

@@ -51,6 +51,22 @@ test.each([
   expect(squawk(paths, isOnline)).toBe('')
 })
 
+test('each index that a migration builds online can be built again after a crash of the migration', () => {
+  const built = readdirSync(FOLDER).flatMap((name) => {
+    const text = readFileSync(join(FOLDER, name), 'utf8')
+    if (!text.startsWith('-- online:')) return []
+    return [
+      ...text.matchAll(/^create (?:unique )?index concurrently (if not exists )?(\w+)/gm),
+    ].map(([, ifNotExists, index]) => ({
+      index,
+      isRepeatable:
+        ifNotExists !== undefined || text.includes(`drop index concurrently if exists ${index};`),
+    }))
+  })
+  expect(built.length).toBeGreaterThan(10)
+  expect(built.filter(({ isRepeatable }) => !isRepeatable)).toEqual([])
+})
+
 test.each([
   ['an index that blocks writers', 'create index a on messages (subject);', 'concurrent'],
   ['a column that the previous release reads', 'alter table messages drop column subject;', 'drop'],

@@ -249,7 +249,13 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         ...examineOptions(config),
       }),
     vault: () => vaultRunner({ keyring, policy }),
-    purse: () => purseRunner({ keyring, policy, deniedPayees: new Set(config.chain.deniedPayees) }),
+    purse: () =>
+      purseRunner({
+        keyring,
+        policy,
+        deniedPayees: new Set(config.chain.deniedPayees),
+        dailyGas: config.limits.dailyGas,
+      }),
   }
   const pools =
     options.pools ?? (options.workers === false ? [] : (['inbound', 'outbound'] as const))

@@ -39,6 +39,11 @@ type Options = {
   policy: OutboundPolicy & { ca?: string }
   /** Holds the addresses to which the operator forbids payments, in lower case. */
   deniedPayees: ReadonlySet<string>
+  /**
+   * Limits the gas of the cancellations and transfers of one project's purse in a UTC day. After this limit, the purse
+   * signs no payment. Null means no limit.
+   */
+  dailyGas: number | null
 }
 
 /**
@@ -58,12 +63,12 @@ const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
  */
 export const createBuy = (
   { pool, lanes, outcomes }: PoolContext,
-  { keyring: source, policy: given, deniedPayees }: Options,
+  { keyring: source, policy: given, deniedPayees, dailyGas }: Options,
 ): Task<'buy'> => {
   const policy = { ...given, hidesTrace: true } as const
   const sellers = createSellerCalls(pool, { keyring: source, policy })
   const keysOf = createSellerKeys(policy)
-  const reserve = createReservations(pool, source)
+  const reserve = createReservations(pool, source, dailyGas)
 
   const endFrom =
     (from: 'unsigned' | 'signed') =>

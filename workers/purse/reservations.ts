@@ -13,11 +13,11 @@ const GROUP_MAX = 50
  * Reserves and signs payments from a purse (the wallet of a project). Payments that wait for the lock of one purse form
  * a group (docs/decisions/batching.md). Payments from different purses do not wait for each other.
  */
-export function createReservations(pool: Pool, source: KeyringSource) {
+export function createReservations(pool: Pool, source: KeyringSource, dailyGas: number | null) {
   const purses = new Map<string, { batcher: Batcher<Wanted, Reserved>; waiting: number }>()
   const open = (projectId: string) => {
     const batcher = createBatcher<Wanted, Reserved>({
-      run: async (wanted) => reserve(pool, await source(pool), { projectId, wanted }),
+      run: async (wanted) => reserve(pool, await source(pool), { projectId, wanted, dailyGas }),
       batchMax: GROUP_MAX,
       parallel: 1,
     })

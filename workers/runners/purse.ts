@@ -6,7 +6,7 @@ import type { OutboundHttp, Runner } from './runner.ts'
 
 /** Runs the jobs that make purchases for agents. */
 export const purseRunner = (
-  options: OutboundHttp & { deniedPayees: ReadonlySet<string> },
+  options: OutboundHttp & { deniedPayees: ReadonlySet<string>; dailyGas: number | null },
 ): Runner<'purse'> => ({
   name: 'purse',
   tasks: (context) => ({

@@ -113,8 +113,11 @@ const isBare = ({ href, text }: Found): boolean =>
 const STORE =
   /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
-/** Matches the path of a link that undoes a registration or a request, which stands beside the link that confirms it. */
-const CANCELS = /\/(?:cancel|revoke|abort|decline|reject)(?=[/?#.]|$)/i
+/**
+ * Matches the path of a link that undoes a registration or a request. Such a link stands beside the link that confirms
+ * the registration, so the words beside it and the rest of its path name the confirmation.
+ */
+const CANCELS = /^[^?#]*\/(?:cancel|revoke|abort|decline|reject)(?:[/.?#]|$)/i
 
 function purposeOf(
   { href, text, isPicture, context, after }: Found,
@@ -129,7 +132,6 @@ function purposeOf(
   const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
-  if (CANCELS.test(path)) return byText ?? 'other'
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
   // If a link has no words, the words beside the link tell its purpose, although these words are less certain. For a
   // link to a help page, the code ignores the words beside the link. The code also ignores words beside a picture in a
@@ -138,7 +140,7 @@ function purposeOf(
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near =
     hasNoWords && !isIconOrHome
-      ? (purposeOfSentences(context()) ?? purposeOfText(firstClause(after)))
+      ? (purposeOfSentences(context()) ?? (unsubscribes(after) ? 'unsubscribe' : undefined))
       : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
@@ -156,6 +158,7 @@ function purposeOf(
   // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login
   // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'
+  if (byText === undefined && CANCELS.test(path)) return 'other'
   const sure = own ?? near
   // A link such as `Open the forum` varies only in the number of a page. A link such as `Open the forum` signs nobody
   // in and confirms nothing.
@@ -219,7 +222,8 @@ function linksOfHtml(html: string): Found[] {
   }
   const add = (text: string) => {
     if (last !== null && last.after.length < AFTER_MAX_CHARS) {
-      last.after += text.slice(0, AFTER_MAX_CHARS - last.after.length)
+      const line = text.slice(0, INNER_MAX_CHARS).replace(/\s+/g, ' ')
+      last.after += line.slice(0, AFTER_MAX_CHARS - last.after.length)
     }
     if (link === null) {
       words += text
@@ -247,6 +251,7 @@ function linksOfHtml(html: string): Found[] {
       if (link !== null && end - link.start > INNER_MAX_CHARS) finish()
       if (tag.name !== 'a') return
       finish()
+      last = null
       const href = cleanHref(tag.href)
       if (href !== undefined) link = { href, words: '', start: end, before: words }
     },
@@ -340,8 +345,15 @@ function nearSentences(before: string): string[] {
   return sentencesOf(before.split(/\n[ \t\r]*\n/).findLast((one) => /\p{L}/u.test(one)) ?? '')
 }
 
-/** Returns the words after a link up to the end of their sentence or clause. */
-const firstClause = (text: string): string => text.split(/[.!?。！？](?=\s|$)|;/, 1)[0]!
+/**
+ * Tells whether the words directly after a link offer to end mail, as in `Click here to unsubscribe`. Words after a link
+ * give no other purpose, because `here if you did not reset your password` leads to no reset. An address that leaves an
+ * account is no end of mail.
+ */
+function unsubscribes(after: string): boolean {
+  const clause = oneLine(after).split(/[.!?。！？](?=\s|$)|[;,|·•–—]/, 1)[0]!
+  return purposeOfText(clause) === 'unsubscribe' && !/\baddress\b/i.test(clause)
+}
 
 const sentencesOf = (text: string): string[] =>
   text

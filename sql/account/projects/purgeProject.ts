@@ -190,6 +190,7 @@ export const OWN_TABLES = [
   ['project_storage', 'project_id'],
   ['project_limits', 'project_id'],
   ['settlement_budgets', 'project_id'],
+  ['purse_gas', 'project_id'],
   ['payment_checks', 'id'],
   ['endpoint_trials', 'endpoint_id'],
   ['oauth_grants', 'id'],

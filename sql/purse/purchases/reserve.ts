@@ -15,14 +15,16 @@ import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { lockMandates, type Mandate, readUsed, SUM_BOUNDS, type Used } from '../mandates.ts'
+import { isPurseGasUsedUp } from '../purseGas.ts'
 import { openSum, purseSigner } from '../purses.ts'
 import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './paidBefore.ts'
 import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
 
 /**
- * Limits the signed payments of a purse that are neither settled nor released. Each new payment adds up the open
- * payments, the watcher asks the chain about each, and stopping the purse signs and sends a cancellation of each.
+ * Limits the signed payments of a purse that sellers may still collect. Each new payment adds up the open payments, and
+ * stopping the purse signs and sends a cancellation of each. Expired payments do not count, because the final block
+ * that proves their end may come a quarter of an hour later.
  */
 export const OPEN_MAX = 2_000
 
@@ -63,13 +65,18 @@ export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer 
 export function reserve(
   pool: Pool,
   keyring: Keyring,
-  { projectId, wanted }: { projectId: string; wanted: readonly Wanted[] },
+  {
+    projectId,
+    wanted,
+    dailyGas,
+  }: { projectId: string; wanted: readonly Wanted[]; dailyGas: number | null },
 ): Promise<Reserved[]> {
   return transaction(pool, async (db) => {
     const purchases = await lockPurchases(db, projectId, wanted)
     if (purchases.size === 0) return wanted.map(() => NOT_DUE)
     const purse = await lockPurse(db, projectId)
     if (purse === null) return wanted.map(({ id }) => (purchases.has(id) ? NO_PURSE : NOT_DUE))
+    const isGasUsedUp = await isPurseGasUsedUp(db, projectId, dailyGas)
     const mandates = await lockMandates(db, projectId)
     const { now, used } = await readUsed(db, mandates)
     const due = wanted.filter(({ id }) => purchases.has(id))
@@ -77,6 +84,7 @@ export function reserve(
     const state: State = {
       now,
       purse,
+      isGasUsedUp,
       mandates: mandates.map((mandate, n) => ({ mandate, used: used[n]! })),
       paidBefore: await readPaidBefore(db, projectId, places),
     }
@@ -117,6 +125,7 @@ const NO_PURSE = refused('no_purse')
 type State = {
   now: Date
   purse: LockedPurse
+  isGasUsedUp: boolean
   mandates: Judge[]
   paidBefore: PaidBefore
 }
@@ -132,7 +141,7 @@ const placeOf = ({ row, host, path, tool }: PurchaseRow, { payTo }: Offer): Paid
 })
 
 function decide(
-  { now, purse, mandates, paidBefore }: State,
+  { now, purse, isGasUsedUp, mandates, paidBefore }: State,
   purchase: PurchaseRow,
   { url, offer, termsHash }: Wanted,
 ): Reserved | Fits {
@@ -149,6 +158,7 @@ function decide(
   }
   if (purse.freeAtomic < amountAtomic) return refused('insufficient_funds')
   if (purse.open >= OPEN_MAX) return refused('too_many_open')
+  if (isGasUsedUp) return refused('too_much_gas')
   const place = placeOf(purchase, offer)
   const isApproved = purchase.approved_hash?.equals(termsHash) === true
   const base = isApproved
@@ -236,7 +246,8 @@ export async function lockPurse(db: Client, projectId: string): Promise<LockedPu
       name: 'read-locked-purse',
       text: `select p.address, p.frozen_at is not null as frozen,
              coalesce(p.balance_atomic, 0) - ${openSum('p')} as free,
-             (select count(*)::int from purchases o where o.project_id = p.project_id and o.money = 'open') as open
+             (select count(*)::int from purchases o where o.project_id = p.project_id and o.money = 'open'
+                and o.valid_before > extract(epoch from clock_timestamp())) as open
            from purses p where p.project_id = $1`,
       values: [projectId],
     },

@@ -125,21 +125,7 @@ export async function countGas(
       group by p.project_id order by p.project_id`,
     values: [mined.map((one) => one.hash), mined.map((one) => one.gasUsed)],
   })
-  await addGas(
-    db,
-    rows.map(({ project_id, gas }) => ({ projectId: project_id, gas: BigInt(gas) })),
-  )
-}
-
-/**
- * Adds gas to the daily gas counts of projects. A deleted project has no count.
- * @param used has each project once
- */
-export async function addGas(
-  db: Queryable,
-  used: readonly { projectId: string; gas: bigint }[],
-): Promise<void> {
-  if (used.length === 0) return
+  if (rows.length === 0) return
   await db.query({
     name: 'count-gas',
     text: `
@@ -151,7 +137,7 @@ export async function addGas(
         day = excluded.day,
         settlements = case when s.day = excluded.day then s.settlements else 0 end,
         gas = excluded.gas + case when s.day = excluded.day then s.gas else 0 end`,
-    values: [used.map(({ projectId }) => projectId), used.map(({ gas }) => gas)],
+    values: [rows.map((row) => row.project_id), rows.map((row) => row.gas)],
   })
 }
 

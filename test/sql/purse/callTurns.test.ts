@@ -1,10 +1,9 @@
-/** Tests which signed calls of purses (cancellations and transfers) the service sends first, and at whose expense. */
+/** Tests which signed calls of purses (cancellations and transfers) the service sends first. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { stopPurse, takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
-import { addGas } from '../../../sql/till/settle/settlementBudgets.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
 
@@ -48,8 +47,8 @@ for (const [name, signed, take] of [
   ['transfer', sendingWith, takeTransfers],
 ] as const) {
   describe(`a worker takes each ${name} of a purse in its turn`, () => {
-    const taken = async (limit: number, dailyGas: number | null = null) =>
-      (await take(pool, network, { limit, dailyGas })).map(({ projectId }) => projectId).toSorted()
+    const taken = async (limit: number) =>
+      (await take(pool, network, limit)).map(({ projectId }) => projectId).toSorted()
 
     test(`many calls of the kind ${name} of one project do not delay the call of another project`, async () => {
       const many = await signed(4)
@@ -57,30 +56,6 @@ for (const [name, signed, take] of [
       expect(await taken(2)).toEqual([many, other].toSorted())
       expect(await taken(10)).toEqual([many, many, many])
       expect(await taken(10)).toEqual([])
-    })
-
-    test(`a project that has used up its gas for the day sends no ${name}, and other projects do`, async () => {
-      const poor = await signed(1)
-      const other = await signed(1)
-      await addGas(pool, [
-        { projectId: poor, gas: 100n },
-        { projectId: other, gas: 99n },
-      ])
-      expect(await taken(10, 100)).toEqual([other])
-      await pool.query('insert into project_limits (project_id, daily_gas) values ($1, 101)', [
-        poor,
-      ])
-      expect(await taken(10, 100)).toEqual([poor])
-    })
-
-    test(`the gas of another day does not hold back a ${name}`, async () => {
-      const projectId = await signed(1)
-      await addGas(pool, [{ projectId, gas: 100n }])
-      expect(await taken(10, 100)).toEqual([])
-      await pool.query('update settlement_budgets set day = day - 1 where project_id = $1', [
-        projectId,
-      ])
-      expect(await taken(10, 100)).toEqual([projectId])
     })
   })
 }

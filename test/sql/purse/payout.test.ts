@@ -140,11 +140,8 @@ describe('a payout that is signed but not on the chain', () => {
   /** Lists the receivers of the transfers that the service would send now, and counts the cancellations. */
   async function sent(): Promise<[to: string[], cancellations: number]> {
     await pool.query('update purchases set transfer_sent_at = null, cancel_sent_at = null')
-    const out = await takeTransfers(pool, HEAD.network, { limit: 100, dailyGas: null })
-    const cancellations = await takeCancellations(pool, HEAD.network, {
-      limit: 100,
-      dailyGas: null,
-    })
+    const out = await takeTransfers(pool, HEAD.network, 100)
+    const cancellations = await takeCancellations(pool, HEAD.network, 100)
     return [out.map(({ recipient }) => recipient), cancellations.length]
   }
   beforeEach(async () => {

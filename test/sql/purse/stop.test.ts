@@ -56,7 +56,7 @@ async function stoppedWith(payments: number) {
     network,
   ])
   const take = async (limit = 10) =>
-    (await takeCancellations(pool, network, { limit, dailyGas: null })).map(({ id }) => id)
+    (await takeCancellations(pool, network, limit)).map(({ id }) => id)
   return { ids, take, projectId: purse.projectId }
 }
 

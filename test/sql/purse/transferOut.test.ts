@@ -31,7 +31,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const knowChain = () => recordHead(pool, { network, chainId, number: 7n, hash: '0x7' })
 const sweep = (projectId: string) => sweepPurse(pool, keyring, ownerOf(projectId), PAY_TO)
-const take = (limit = 10) => takeTransfers(pool, network, { limit, dailyGas: null })
+const take = (limit = 10) => takeTransfers(pool, network, limit)
 
 /** Makes a purse (a wallet) that sends all its money to another address. */
 async function newSweep(): Promise<{ id: string; projectId: string }> {
@@ -78,7 +78,7 @@ describe('a worker takes the transfers that go to the chain', () => {
     const stored = await row(pool, 'purchases', id)
     expect(await take()).toEqual([
       {
-        projectId,
+        ...{ projectId, isFirst: true },
         ...{ asset: stored.asset, payer: stored.payer, recipient: stored.pay_to },
         ...{ amountAtomic: BALANCE, validAfter: 0n, validBefore: BigInt(stored.valid_before) },
         ...{ nonce: stored.nonce, signature: stored.transfer_signature },
@@ -127,7 +127,7 @@ describe('a worker takes the transfers that go to the chain', () => {
   test('two workers never take the same transfer, and neither worker waits for the other', async () => {
     await newSweep()
     await transaction(pool, async (db) => {
-      expect(await takeTransfers(db, network, { limit: 1, dailyGas: null })).toHaveLength(1)
+      expect(await takeTransfers(db, network, 1)).toHaveLength(1)
       expect(await take()).toEqual([])
       await newSweep()
       expect(await take()).toHaveLength(1)

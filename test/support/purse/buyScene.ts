@@ -118,6 +118,7 @@ export async function startBuyScene(): Promise<BuyScene> {
         keyring: async () => keyring,
         policy: { allowPrivate },
         deniedPayees: new Set([DENIED]),
+        dailyGas: null,
       },
     )
   const runs = { open: buy(true), closed: buy(false) }

@@ -75,8 +75,8 @@ export async function newPurse(pool: Pool, keyring: Keyring, terms: Partial<Mand
       const offer = offerOf(price, payTo)
       return { id: accepted.id, url: URL_PAID, offer, termsHash: termsHash(offer) }
     },
-    reserve: async (wanted: readonly Wanted[]) =>
-      (await reserve(pool, keyring, { projectId, wanted })).map((one) =>
+    reserve: async (wanted: readonly Wanted[], dailyGas: number | null = null) =>
+      (await reserve(pool, keyring, { projectId, wanted, dailyGas })).map((one) =>
         'reason' in one ? `${one.kind} ${one.reason}` : one.kind,
       ),
     async reserved() {

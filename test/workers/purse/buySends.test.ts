@@ -165,7 +165,8 @@ describe('another worker takes a purchase at the same time', () => {
     if (!chosen.ok) throw new Error(chosen.reason)
     const { offer } = chosen
     const wanted = [{ id, url: shop.url, offer, termsHash: termsHash(offer) }]
-    const [reserved] = await reserve(scene.pool, scene.keyring, { projectId, wanted })
+    const given = { projectId, wanted, dailyGas: null }
+    const [reserved] = await reserve(scene.pool, scene.keyring, given)
     expect(reserved?.kind).toBe('signed')
   }
 

@@ -26,6 +26,7 @@ test('a project that asks silent sellers for prices does not delay a purchase of
         keyring: async () => scene.keyring,
         policy: { allowPrivate: true },
         deniedPayees: new Set(),
+        dailyGas: null,
       }),
       databaseUrl: scene.databaseUrl,
       concurrency: SLOTS,

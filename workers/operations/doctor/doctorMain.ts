@@ -71,12 +71,6 @@ async function openDatabase(config: Config): Promise<DoctorTools['database']> {
   }
 }
 
-/** Returns null for the error of an unavailable database, and throws every other error. */
-function ignoreAway(error: unknown): null {
-  if (isDatabaseUnavailable(error)) return null
-  throw error
-}
-
 /** Examines all sections. If the database goes away meanwhile, examines them without the database. */
 async function sectionsOrOwn(config: Config, database: DoctorTools['database']) {
   try {
@@ -106,7 +100,9 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
     SECTIONS.map(async (section) => {
       if (living.includes(section)) return await answered(pool, id, section)
       const findings = await own(section)
-      await recordSection(pool, { reportId: id, section, findings }).catch(ignoreAway)
+      await recordSection(pool, { reportId: id, section, findings }).catch((error) => {
+        if (!isDatabaseUnavailable(error)) throw error
+      })
       return findings
     }),
   )
@@ -119,12 +115,19 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
  */
 async function answered(pool: Pool, id: string, section: Section): Promise<Finding[]> {
   const deadlineMs = performance.now() + REPORT_LIMIT_MS
+  let away: unknown = null
   while (performance.now() < deadlineMs) {
-    const report = await findReport(pool, id).catch(ignoreAway)
-    const findings = report?.sections[section]
-    if (findings !== undefined) return findings
+    try {
+      const findings = (await findReport(pool, id))?.sections[section]
+      if (findings !== undefined) return findings
+      away = null
+    } catch (error) {
+      if (!isDatabaseUnavailable(error)) throw error
+      away = error
+    }
     await Bun.sleep(POLL_MS)
   }
+  if (away !== null) throw away
   return [unanswered(section)]
 }
 

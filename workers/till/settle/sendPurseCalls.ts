@@ -3,9 +3,9 @@
  * purses are cancellations of stopped purses, sweeps and refunds.
  */
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
+import { countPurseGas } from '../../../sql/purse/purseGas.ts'
 import { takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
-import { addGas } from '../../../sql/till/settle/settlementBudgets.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { cancellationData, transferData } from '../chain/transfer.ts'
 import { nextAccount } from '../trial/trial.ts'
@@ -28,9 +28,8 @@ const GAS_OF_CALL = 80_000n
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network
-  const part = { limit: BATCH_MAX, dailyGas: chain.limits.dailyGas }
-  const cancellations = await takeCancellations(chain.pool, network, part)
-  const transfers = await takeTransfers(chain.pool, network, part)
+  const cancellations = await takeCancellations(chain.pool, network, BATCH_MAX)
+  const transfers = await takeTransfers(chain.pool, network, BATCH_MAX)
   const calls = [
     ...cancellations.map((one) => callOf(one.asset, cancellationData(one))),
     ...transfers.map((one) => callOf(one.asset, transferData({ ...one, deployment: null }))),
@@ -47,17 +46,9 @@ export async function sendPurseCalls(chain: KnownChain): Promise<void> {
     functionName: 'aggregate3',
     args: [calls],
   })
-  await addGas(chain.pool, gasOf([...cancellations, ...transfers]))
   await sendCall(chain, account, { to: MULTICALL3_ADDRESS, data, gas })
-}
-
-/** Returns the gas limit of the calls of each project, which counts towards the gas of the project for the day. */
-function gasOf(calls: readonly { projectId: string }[]): { projectId: string; gas: bigint }[] {
-  const counts = Map.groupBy(calls, ({ projectId }) => projectId)
-  return [...counts].map(([projectId, own]) => ({
-    projectId,
-    gas: GAS_OF_CALL * BigInt(own.length),
-  }))
+  const first = [...cancellations, ...transfers].filter(({ isFirst }) => isFirst)
+  await countPurseGas(chain.pool, first, GAS_OF_CALL)
 }
 
 const callOf = (target: Address, callData: Hex) => ({ target, allowFailure: true, callData })

@@ -22,6 +22,14 @@ describe('the service finds one-time codes in a mail', () => {
     expect(after('A1B2C-3D4E5-F6G7H-8J9K2M')).toEqual([])
   })
 
+  test.each([
+    'Your one-time payment password: 483920',
+    'Your one-time purchase password is 483920. Amount: $12.00 at Shop',
+    'Your one-time gift card PIN 483920',
+  ])('a code of a payment is found: %s', (text) => {
+    expect(valuesOf(text)).toEqual(['483920'])
+  })
+
   test.each(['Nambari yako ya uthibitisho ni:\n\n418603', 'Msimbo wako wa uthibitisho ni: 418603'])(
     'a code is found in Swahili: %s',
     (text) => {

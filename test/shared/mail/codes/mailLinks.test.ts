@@ -151,25 +151,45 @@ describe('the words beside a link may decide its purpose', () => {
   })
 })
 
-describe('the words after a link in HTML may decide its purpose', () => {
+describe('the words after a link in HTML may end mail', () => {
   const here = anchor(personal('/go'), 'here')
 
-  test('if a link and the words before it name no purpose, the rest of the sentence decides', () => {
-    expect(purposeOf(`<p>Click ${here} to unsubscribe.</p>`)).toBe('unsubscribe')
-    expect(purposeOf(`<p>Click <b>${here}</b> to reset your password.</p>`)).toBe('reset')
-    expect(purposeOf(`<p>Apasă ${here} dacă dorești să te dezabonezi de la Newsletter.</p>`)).toBe(
-      'unsubscribe',
-    )
-    expect(purposeOf(`<p>To reset your password click ${here} or unsubscribe.</p>`)).toBe('reset')
+  test.each([
+    `<p>Click ${here} to unsubscribe.</p>`,
+    `<p>Click <b>${here}</b> if you no\n longer wish to receive\n${' '.repeat(300)} these emails.</p>`,
+    `<p>Apasă ${here} dacă dorești să te dezabonezi de la Newsletter.</p>`,
+  ])(
+    'if a link and the words before it name no purpose, the rest of the sentence ends mail: %#',
+    (html) => {
+      expect(purposeOf(html)).toBe('unsubscribe')
+    },
+  )
+
+  test.each([
+    `<p>See ${here}. You can also unsubscribe.</p>`,
+    `<p>See ${here}; unsubscribe at any time.</p>`,
+    `<p>View it online ${here} | Unsubscribe</p>`,
+    `<p>See ${here}</p><p>unsubscribe</p>`,
+    `<div>See ${here}</div> unsubscribe`,
+    `See ${here} or ${anchor(at('/x'), 'unsubscribe')}`,
+    `See <a href="${personal('/go')}">here<a href="${at('/x')}">unsubscribe</a>`,
+    `See ${anchor(personal('/go'), 'the offers')} to unsubscribe`,
+    `<p>Click ${here} to remove your email address from that account.</p>`,
+  ])('the words of another sentence, clause, paragraph or link do not end mail: %#', (html) => {
+    expect(purposeOf(html)).toBe('other')
   })
 
-  test('the words of another sentence, clause, paragraph or link do not decide', () => {
-    expect(purposeOf(`<p>See ${here}. You can also reset your password.</p>`)).toBe('other')
-    expect(purposeOf(`<p>See ${here}; the password is to be reset.</p>`)).toBe('other')
-    expect(purposeOf(`<p>See ${here}</p><p>reset your password</p>`)).toBe('other')
-    expect(purposeOf(`<div>See ${here}</div> reset your password`)).toBe('other')
-    expect(purposeOf(`See ${here} or ${anchor(at('/x'), 'reset your password')}`)).toBe('other')
-    expect(purposeOf(`See ${anchor(personal('/go'), 'the offers')} to unsubscribe`)).toBe('other')
+  test.each([
+    'if you did not request this password reset.',
+    'if you did not verify your email address.',
+    'to view your invoice after you log in.',
+    'to reset your password.',
+  ])('the words after a link give no other purpose: here %s', (words) => {
+    expect(purposeOf(`<p>Click ${here} ${words}</p>`)).toBe('other')
+  })
+
+  test('the words before a link count more than the words after it', () => {
+    expect(purposeOf(`<p>To reset your password click ${here} or unsubscribe.</p>`)).toBe('reset')
   })
 
   test('at most 200 characters after a link are read', () => {
@@ -179,13 +199,31 @@ describe('the words after a link in HTML may decide its purpose', () => {
   })
 })
 
-test('a link that undoes a registration or a request does not confirm it', () => {
+describe('a link that undoes a registration or a request does not confirm it', () => {
   const words = 'Confirm your registration:'
-  expect(purposeOfBare(`${words} ${personal('/register/confirm')}`)).toBe('verify')
-  expect(purposeOfBare(`${words} ${personal('/register/cancel')}`)).toBe('other')
-  expect(purposeOfBare(`${words} ${personal('/register/cancelled')}`)).toBe('verify')
-  const link = anchor(personal('/change/cancel'), 'Confirm your email')
-  expect(purposeOf(link)).toBe('verify')
+
+  test('the path of the link decides, unless the link or its whole path names a purpose', () => {
+    expect(purposeOfBare(`${words} ${personal('/register/confirm')}`)).toBe('verify')
+    expect(purposeOfBare(`${words} ${personal('/register/cancel')}`)).toBe('other')
+    expect(purposeOfBare(`${words} ${personal('/register/cancelled')}`)).toBe('verify')
+    const link = anchor(personal('/change/cancel'), 'Confirm your email')
+    expect(purposeOf(link)).toBe('verify')
+    const unsubscribe = `To unsubscribe from this newsletter: ${anchor(personal('/m/cancel'), 'click here')}`
+    expect(purposeOf(unsubscribe)).toBe('unsubscribe')
+  })
+
+  test('the parameters of a link do not decide', () => {
+    const next = '&cancel_url=https://x.example/cancel'
+    const words = 'You asked for a new password.'
+    expect(purposeOfBare(`${words}\n\n${personal('/reset-password')}${next}`)).toBe('reset')
+    expect(purposeOfBare(`${personal('/verify')}&next=/checkout/cancel`)).toBe('verify')
+  })
+
+  test('a guide and a public page have no purpose', () => {
+    const guide = anchor('https://help.x.example/articles/cancel', 'How to reset your password?')
+    expect(purposeOf(guide)).toBe('other')
+    expect(purposeOf(anchor(at('/booking/cancel'), 'Sign in'))).toBe('other')
+  })
 })
 
 describe('the subject of a mail may decide the purpose of a link', () => {

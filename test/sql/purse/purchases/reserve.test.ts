@@ -7,6 +7,7 @@ import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import type { MandateTerms } from '../../../../sql/purse/mandates.ts'
 import { findDuePurchase } from '../../../../sql/purse/purchases/purchaseSteps.ts'
 import { OPEN_MAX } from '../../../../sql/purse/purchases/reserve.ts'
+import { countPurseGas } from '../../../../sql/purse/purseGas.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   BALANCE,
@@ -67,7 +68,7 @@ test('purchases that are decided together spend no more than the balance of the 
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
 })
 
-test('a purse has a limited number of payments that are neither settled nor released', async () => {
+test('a purse has a limited number of payments that sellers may still collect', async () => {
   const purse = await newPurse()
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
   const { pool } = database
@@ -82,11 +83,32 @@ test('a purse has a limited number of payments that are neither settled nor rele
   const group = [await purse.wanted(1n), await purse.wanted(1n)]
   expect(await purse.reserve(group)).toEqual(['signed', 'refused too_many_open'])
   await pool.query(
-    `update purchases set money = 'released' where id = (
+    `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id = (
        select id from purchases where project_id = $1 and money = 'open' limit 1)`,
     [purse.projectId],
   )
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
+})
+
+test('a purse whose calls have used up the gas of the day signs no payment until the next day', async () => {
+  const purse = await newPurse()
+  const { pool } = database
+  const reserved = async (dailyGas: number | null) =>
+    await purse.reserve([await purse.wanted(1n)], dailyGas)
+  await countPurseGas(pool, [purse, purse], 100n)
+  expect(await reserved(201)).toEqual(['signed'])
+  expect(await reserved(null)).toEqual(['signed'])
+  expect(await reserved(200)).toEqual(['refused too_much_gas'])
+  await pool.query('insert into project_limits (project_id, daily_gas) values ($1, 201)', [
+    purse.projectId,
+  ])
+  expect(await reserved(200)).toEqual(['signed'])
+  await countPurseGas(pool, [purse], 1n)
+  expect(await reserved(null)).toEqual(['refused too_much_gas'])
+  await pool.query('update purse_gas set day = day - 1 where project_id = $1', [purse.projectId])
+  expect(await reserved(null)).toEqual(['signed'])
+  await countPurseGas(pool, [purse], 200n)
+  expect(await reserved(null)).toEqual(['signed'])
 })
 
 test('for purchases that are decided together, the service notices a new payee or a raised price', async () => {

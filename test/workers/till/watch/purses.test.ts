@@ -217,10 +217,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
       `update purchases set cancel_signature = '0x00', valid_before = 9000000000 where id = $1`,
       [payment.id],
     )
-    const due = async () =>
-      (await takeCancellations(pool, 'base-sepolia', { limit: 10, dailyGas: null })).map(
-        ({ id }) => id,
-      )
+    const due = async () => (await takeCancellations(pool, 'base-sepolia', 10)).map(({ id }) => id)
     addEvent(payment, 850n, 'canceled')
     await look()
     expect(await due()).toEqual([])

@@ -1,0 +1,69 @@
+/** Tests when a gas wallet sends the signed calls of purses, and which project pays with its daily gas. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import type { Keyring } from '../../../../shared/vault/envelope.ts'
+import { stopPurse } from '../../../../sql/purse/stop.ts'
+import { syncWallet } from '../../../../sql/till/settle/gasWallets.ts'
+import { sendPurseCalls } from '../../../../workers/till/settle/sendPurseCalls.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newKeyring, newPurse, ownerOf } from '../../../support/purse/purseRows.ts'
+import { type HandChain, startHandChain } from '../../../support/till/handChain.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+let keyring: Keyring
+let hand: HandChain
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+  keyring = await newKeyring(pool)
+  hand = startHandChain(pool)
+})
+afterAll(async () => {
+  hand[Symbol.dispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+async function sent(): Promise<number> {
+  const { rows } = await pool.query('select count(*)::int as n from chain_transactions')
+  return rows[0].n
+}
+
+async function gasOf(projectId: string): Promise<number> {
+  const { rows } = await pool.query(
+    'select coalesce(sum(gas), 0)::int as gas from purse_gas where project_id = $1',
+    [projectId],
+  )
+  return rows[0].gas
+}
+
+/** Makes a stopped purse that has signed the cancellations of a number of payments. @returns the id of its project */
+async function stoppedWith(payments: number): Promise<string> {
+  const purse = await newPurse(pool, keyring)
+  const wanted = []
+  for (let n = 0; n < payments; n++) wanted.push(await purse.wanted(1_000n))
+  await purse.reserve(wanted)
+  await stopPurse(pool, keyring, ownerOf(purse.projectId))
+  return purse.projectId
+}
+
+test('one transaction sends the calls of several purses, and each project pays the gas of its calls', async () => {
+  const [one, other] = [await stoppedWith(2), await stoppedWith(1)]
+  hand.chain = { ...hand.chain, accounts: [] }
+  await sendPurseCalls(hand.chain)
+  expect([await sent(), await gasOf(one), await gasOf(other)]).toEqual([0, 0, 0])
+  const account = privateKeyToAccount(generatePrivateKey())
+  hand.chain.accounts = [account]
+  const { chainId } = hand.chain.network
+  await syncWallet(pool, { chainId, address: account.address }, 0n)
+  await pool.query('update purchases set cancel_sent_at = null')
+  await sendPurseCalls(hand.chain)
+  const counted = [160_000, 80_000]
+  expect([await sent(), await gasOf(one), await gasOf(other)]).toEqual([1, ...counted])
+  await sendPurseCalls(hand.chain)
+  expect([await sent(), await gasOf(one), await gasOf(other)]).toEqual([1, ...counted])
+  // A call that the chain does not show is sent again, and its gas counts only once.
+  await pool.query(`update purchases set cancel_sent_at = now() - interval '31 seconds'`)
+  await sendPurseCalls(hand.chain)
+  expect([await sent(), await gasOf(one), await gasOf(other)]).toEqual([2, ...counted])
+})
