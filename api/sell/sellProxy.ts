@@ -107,7 +107,8 @@ async function forward(
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
   // The time limit of the forwarded request begins after the service has granted the payment, because the payer has
-  // paid by then.
+  // paid by then. The signal of the payer's request ends nothing. A payer could otherwise read most of a response,
+  // disconnect, and get a new response for the same payment without end. The paywall ends a response without a reader.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {
@@ -115,7 +116,7 @@ async function forward(
     const answer = await proxy(`${origin}${path}${search}`, {
       raw: bare,
       redirect: 'manual',
-      signal: AbortSignal.any([request.signal, late.signal]),
+      signal: late.signal,
       customFetch: fetch,
     })
     if (answer.status < 500) return answer

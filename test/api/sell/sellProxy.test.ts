@@ -1,0 +1,97 @@
+/** Tests the proxy of `bun run sell` in front of a test server, with a service that grants each payment once. */
+import { afterAll, expect, test } from 'bun:test'
+import { type Server, serve } from 'bun'
+import { readPrices } from '../../../api/sell/prices.ts'
+import { createSellProxy } from '../../../api/sell/sellProxy.ts'
+import { newPaymentHeader, shopService } from '../../support/till/headers/shopService.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const servers: Server<undefined>[] = []
+afterAll(() => {
+  for (const server of servers) server.stop(true)
+})
+
+/** Starts a server on a free port, and returns its URL. */
+function listen(answer: (request: Request) => Response | Promise<Response>): string {
+  const server = serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
+  servers.push(server)
+  return `http://127.0.0.1:${server.port}`
+}
+
+/** Starts a proxy that sells the responses of an origin server. */
+function open(
+  answer: (request: Request) => Response | Promise<Response>,
+  prices: Record<string, string> = { '/weather': '0.01' },
+) {
+  const service = shopService()
+  const lines: string[] = []
+  const state = { runs: 0, disconnected: 0, lines, service }
+  const origin = listen((request) => {
+    state.runs++
+    return answer(request)
+  })
+  const proxy = createSellProxy({
+    purser: service.purser,
+    origin,
+    prices: readPrices(JSON.stringify(prices)),
+    publicOrigin: 'https://shop.example',
+    timeoutMs: 5_000,
+    fetch,
+    log: (line) => void lines.push(line),
+  })
+  const url = listen((request) => {
+    request.signal.addEventListener('abort', () => void state.disconnected++)
+    return proxy(request, '127.0.0.1')
+  })
+  return Object.assign(state, { url })
+}
+
+test('a buyer who disconnects during the response gets the stored response, and the origin server answers only once', async () => {
+  const asked: { end: () => void }[] = []
+  const shop = open(
+    () =>
+      new Response(
+        new ReadableStream({
+          start(stream) {
+            stream.enqueue(Buffer.from(`weather ${shop.runs}`))
+            asked.push({
+              end: () => {
+                stream.enqueue(Buffer.from('.'))
+                stream.close()
+              },
+            })
+          },
+        }),
+      ),
+  )
+  const headers = { 'x-payment': newPaymentHeader() }
+  const aborting = new AbortController()
+  const first = await fetch(`${shop.url}/weather`, { headers, signal: aborting.signal })
+  const { value } = await first.body!.getReader().read()
+  expect(Buffer.from(value!).toString()).toBe('weather 1')
+  aborting.abort()
+  await waitFor('the proxy to see that the buyer left', () => shop.disconnected === 1)
+  const again = fetch(`${shop.url}/weather`, { headers })
+  asked[0]!.end()
+  const response = await again
+  expect([response.status, await response.text(), shop.runs]).toEqual([200, 'weather 1.', 1])
+})
+
+test('a buyer who disconnects before the response begins gets the stored response, and the origin server answers only once', async () => {
+  const gate = Promise.withResolvers<void>()
+  const shop = open(async () => {
+    await gate.promise
+    return new Response(`weather ${shop.runs}`)
+  })
+  const headers = { 'x-payment': newPaymentHeader() }
+  const aborting = new AbortController()
+  const first = fetch(`${shop.url}/weather`, { headers, signal: aborting.signal })
+  await waitFor('the request to reach the origin server', () => shop.runs === 1)
+  aborting.abort()
+  await first.catch(() => {})
+  await waitFor('the proxy to see that the buyer left', () => shop.disconnected === 1)
+  const again = fetch(`${shop.url}/weather`, { headers })
+  gate.resolve()
+  const response = await again
+  expect([response.status, await response.text(), shop.runs]).toEqual([200, 'weather 1', 1])
+})
