@@ -4,6 +4,7 @@
  */
 import { proxy } from 'hono/proxy'
 import { requirePayment } from '../client/paywalls/fetchPaywall.ts'
+import { isSold } from '../client/paywalls/httpPaywall.ts'
 import type { Purser } from '../client/purser.ts'
 import type { Price, Prices } from './prices.ts'
 import { normalPath, PathError } from './sellPath.ts'
@@ -93,10 +94,11 @@ export function createSellProxy(
 
 /** Forwards a request to the server behind the proxy once the service has granted the payment. */
 async function forward(
-  { origin, publicOrigin, timeoutMs, fetch, log }: SellOptions,
+  options: SellOptions,
   request: Request,
   { path, from }: { path: string; from: string },
 ): Promise<Response> {
+  const { origin, publicOrigin, timeoutMs, fetch, log } = options
   const { search } = new URL(request.url)
   // The proxy itself often stands behind a proxy that ends TLS. A server that heard `http` would redirect the buyer, and
   // the buyer would have paid for the redirect.
@@ -111,6 +113,7 @@ async function forward(
   // disconnect, and get a new response for the same payment without end. The paywall ends a response without a reader.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
+  let retryAfter: string | null = null
   try {
     const bare = new Request(request, { headers })
     const answer = await proxy(`${origin}${path}${search}`, {
@@ -119,9 +122,16 @@ async function forward(
       signal: late.signal,
       customFetch: fetch,
     })
-    if (answer.status < 500) return answer
-    log(`${request.method} ${origin}${path}: it answered ${answer.status}`)
+    const moved = movedTo(options, path, answer)
+    if (moved === null && isSold(answer.status)) return answer
     await answer.body?.cancel()
+    if (moved !== null) {
+      log(`${request.method} ${origin}${path}: it redirected to ${moved}, so sell ${moved} instead`)
+      const hint = `The seller must sell ${moved} instead of ${path}, or serve ${path} itself`
+      return refuse(502, 'origin_redirected', `${PAID} redirects. ${hint}. ${AGAIN}`)
+    }
+    retryAfter = answer.headers.get('retry-after')
+    log(`${request.method} ${origin}${path}: it answered ${answer.status}`)
   } catch (error) {
     const reason = late.signal.aborted ? 'it did not answer in time' : String(error)
     log(`${request.method} ${origin}${path}: ${reason.slice(0, 200)}`)
@@ -130,12 +140,55 @@ async function forward(
   }
   return late.signal.aborted
     ? refuse(504, 'origin_timeout', `${PAID} did not answer in time. ${AGAIN}`)
-    : refuse(502, 'origin_failed', `${PAID} failed. ${AGAIN}`)
+    : refuse(502, 'origin_failed', `${PAID} failed. ${AGAIN}`, retryAfter)
+}
+
+/**
+ * Returns the path to which the server behind the proxy redirects, if this path differs from the requested path only in
+ * the final slash and is not for sale. A buyer would pay for such a redirect, and could not get the content.
+ */
+function movedTo(
+  { origin, publicOrigin, prices }: SellOptions,
+  path: string,
+  { status, headers }: Response,
+): string | null {
+  const location = headers.get('location')
+  const from = `${origin}${path}`
+  if (status < 300 || status > 399 || location === null || !URL.canParse(location, from))
+    return null
+  const { host, pathname } = new URL(location, from)
+  if (![origin, publicOrigin].some((own) => new URL(own).host === host)) return null
+  try {
+    const target = normalPath(pathname)
+    const isMoved = target !== path && withoutSlash(target) === withoutSlash(path)
+    return isMoved && !isForSale(prices, target) ? target : null
+  } catch (error) {
+    if (error instanceof PathError) return null
+    throw error
+  }
+}
+
+const withoutSlash = (path: string): string => path.replace(/\/$/, '')
+
+function isForSale(prices: Prices, path: string): boolean {
+  try {
+    return prices.of(path) !== null
+  } catch (error) {
+    if (error instanceof PathError) return false
+    throw error
+  }
 }
 
 const PAID = 'The payment went through, and the server behind'
 const AGAIN =
   'Send the same request with the same payment header within ten minutes: it is not charged again'
 
-const refuse = (status: number, error: string, message: string): Response =>
-  Response.json({ error, message, status }, { status, headers: { 'cache-control': 'no-store' } })
+const refuse = (
+  status: number,
+  error: string,
+  message: string,
+  retryAfter: string | null = null,
+): Response => {
+  const headers = { 'cache-control': 'no-store', ...(retryAfter && { 'retry-after': retryAfter }) }
+  return Response.json({ error, message, status }, { status, headers })
+}

@@ -147,10 +147,16 @@ export const httpAnswer = (
 }
 
 /**
- * Tells whether a response with this HTTP status counts as a sale. After a failure of the seller's server the payer may
- * send the same request again.
+ * Lists the statuses below 500 that ask the payer to repeat the request later: 408 Request Timeout, 425 Too Early and
+ * 429 Too Many Requests.
  */
-export const isSold = (status: number): boolean => status < 500
+const TRANSIENT = [408, 425, 429]
+
+/**
+ * Tells whether a response with this HTTP status counts as a sale. After a failure of the seller's server, or after a
+ * status that asks for a repetition, the payer may send the same request again.
+ */
+export const isSold = (status: number): boolean => status < 500 && !TRANSIENT.includes(status)
 
 /** Adds an HTML page for browsers to the paywall's refusal. A refusal with an HTML page keeps its payment headers. */
 async function withPage(

@@ -95,3 +95,61 @@ test('a buyer who disconnects before the response begins gets the stored respons
   const response = await again
   expect([response.status, await response.text(), shop.runs]).toEqual([200, 'weather 1', 1])
 })
+
+for (const status of [408, 425, 429, 503]) {
+  test(`a response of the origin server with status ${status} uses up no payment, and the buyer hears when to repeat the request`, async () => {
+    const shop = open(() =>
+      shop.runs === 1
+        ? new Response('slow down', { status, headers: { 'retry-after': '7' } })
+        : new Response('fine weather'),
+    )
+    const headers = { 'x-payment': newPaymentHeader() }
+    const failed = await fetch(`${shop.url}/weather`, { headers })
+    expect([failed.status, failed.headers.get('retry-after')]).toEqual([502, '7'])
+    expect(((await failed.json()) as { message: string }).message).toContain(
+      'Send the same request',
+    )
+    expect(shop.lines[0]).toEndWith(`/weather: it answered ${status}`)
+    for (let n = 0; n < 2; n++) {
+      const again = await fetch(`${shop.url}/weather`, { headers })
+      expect([again.status, await again.text(), shop.runs]).toEqual([200, 'fine weather', 2])
+    }
+  })
+}
+
+test('a redirect to the same path with or without a final slash is not sold, unless the new path is for sale', async () => {
+  const host = 'shop.example'
+  for (const [asked, location, missing] of [
+    ['/docs', '/docs/', '/docs/'],
+    ['/docs', 'docs/?page=2', '/docs/'],
+    ['/docs', `http://${host}/docs/`, '/docs/'],
+    ['/books/', `https://${host}/books`, '/books'],
+    ['/open/a', '/open/a/', null],
+    ['/docs', '/other', null],
+    ['/docs', 'https://other.example/docs/', null],
+    ['/docs', `https://${host}/docs`, null],
+  ] as const) {
+    const shop = open(
+      () =>
+        shop.runs === 1
+          ? new Response(null, { status: 307, headers: { location } })
+          : new Response('the docs'),
+      { '/docs': '0.01', '/books/': '0.01', '/open/**': '0.01' },
+    )
+    const ask = () => fetch(`${shop.url}${asked}`, { headers, redirect: 'manual' })
+    const headers = { 'x-payment': newPaymentHeader() }
+    const response = await ask()
+    expect([asked, location, response.status]).toEqual([asked, location, missing ? 502 : 307])
+    if (missing === null) continue
+    const { error, message } = (await response.json()) as Record<string, string>
+    expect([error, message]).toEqual([
+      'origin_redirected',
+      expect.stringContaining(`The seller must sell ${missing} instead of ${asked}`),
+    ])
+    expect(shop.lines[0]).toEndWith(
+      `${asked}: it redirected to ${missing}, so sell ${missing} instead`,
+    )
+    const again = await ask()
+    expect([again.status, await again.text()]).toEqual([200, 'the docs'])
+  }
+})

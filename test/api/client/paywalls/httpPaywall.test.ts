@@ -177,10 +177,13 @@ test('the paid resource is the URL that the seller sets, or the request’s own 
   }
 })
 
-test('a response counts as sold (its payment is used up) unless the response status is 500 or above', () => {
+test('a response counts as sold (its payment is used up) unless its status is 408, 425, 429, or 500 or above', () => {
   for (const [status, sold] of [
     [200, true],
     [404, true],
+    [408, false],
+    [425, false],
+    [429, false],
     [499, true],
     [500, false],
     [503, false],

@@ -81,19 +81,21 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(served).toBe(bodies.length)
     })
 
-    test('if the handler fails, the payer may repeat the request with the same payment until a response has a status below 500', async () => {
+    test('if the handler fails, the payer may repeat the request with the same payment until a response counts as sold', async () => {
       let served = 0
       const { ask } = open(() => {
         served++
         if (served === 1) return new Response('later', { status: 500 })
         if (served === 2) throw new Error('broken')
+        if (served === 3) return new Response('slow down', { status: 429 })
         return new Response('gone', { status: 404 })
       })
       const paid = { 'x-payment': newPaymentHeader() }
       expect((await ask(paid)).seen).toEqual([500, 'later'])
       expect(await ask(paid).catch((error) => error.message)).toBe('broken')
+      expect((await ask(paid)).seen).toEqual([429, 'slow down'])
       for (let n = 0; n < 2; n++) expect((await ask(paid)).seen).toEqual([404, 'gone'])
-      expect(served).toBe(3)
+      expect(served).toBe(4)
     })
 
     test('a response of up to 256 kB is stored for repeated requests, and a repeated request for a longer response is refused', async () => {
