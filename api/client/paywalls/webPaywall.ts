@@ -67,6 +67,9 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
 
 /** Adds the payment headers to the response of a paid request, and stores the response while the server sends it. */
 function finish(served: Response, { headers, sale }: Paid): Response {
+  // Bun sets the content type of a file, blob or form only when code reads the headers, and loses it with the first read
+  // of `body`.
+  served.headers.get('content-type')
   const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
   const late = new AbortController()
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -138,12 +141,24 @@ async function readUpTo(
     const { done, value } = await reader.read()
     signal?.throwIfAborted()
     if (done) return pieces
-    bytes += value.length
-    pieces.push(value)
+    const piece = bytesOf(value)
+    bytes += piece.length
+    pieces.push(piece)
     if (bytes <= maxBytes) continue
     // The promise that `cancel` returns is not awaited, because this promise resolves only after the other stream of
     // the `tee` has ended too.
     reader.cancel().catch(() => {})
     return null
   }
+}
+
+/** Returns the bytes of a chunk of a stream. Bun also sends chunks that are strings, buffers or other views. */
+function bytesOf(chunk: unknown): Uint8Array {
+  if (chunk instanceof Uint8Array) return chunk
+  if (ArrayBuffer.isView(chunk)) {
+    return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+  }
+  return chunk instanceof ArrayBuffer
+    ? new Uint8Array(chunk)
+    : new TextEncoder().encode(String(chunk))
 }

@@ -1,5 +1,9 @@
 /** Tests the paywalls of servers that answer a `Request` with a `Response`, by the paywalls of fetch and of Hono. */
 import { describe, expect, spyOn, test } from 'bun:test'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { write } from 'bun'
 import { Hono } from 'hono'
 import { requirePayment as fetchPaywall } from '../../../../api/client/paywalls/fetchPaywall.ts'
 import { requirePayment as honoPaywall } from '../../../../api/client/paywalls/honoPaywall.ts'
@@ -96,6 +100,43 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect((await ask(paid)).seen).toEqual([429, 'slow down'])
       for (let n = 0; n < 2; n++) expect((await ask(paid)).seen).toEqual([404, 'gone'])
       expect(served).toBe(4)
+    })
+
+    test('a paid response keeps the content type of its body, and so does the stored response', async () => {
+      const file = join(mkdtempSync(join(tmpdir(), 'purser-paywall-')), 'page.html')
+      await write(file, '<b>ha</b>')
+      const form = new FormData()
+      form.set('a', 'b')
+      for (const [make, type] of [
+        [() => new Response(Bun.file(file)), /^text\/html/],
+        [() => new Response(new Blob(['ha'], { type: 'text/css' })), /^text\/css/],
+        [() => new Response(form), /^multipart\/form-data; boundary=./],
+        [() => new Response(new URLSearchParams('a=1')), /^application\/x-www-form-urlencoded/],
+        [() => new Response(form, { status: 500 }), /^multipart\/form-data; boundary=./],
+      ] as const) {
+        const { ask } = open(make)
+        const paid = { 'x-payment': newPaymentHeader() }
+        for (let n = 0; n < 2; n++) {
+          expect((await ask(paid)).response.headers.get('content-type')).toMatch(type)
+        }
+      }
+    })
+
+    test('a stored response is complete, although the handler’s stream holds strings or buffers', async () => {
+      for (const chunks of [['h', 'ä'], [new TextEncoder().encode('hä').buffer]]) {
+        const body = new ReadableStream({
+          start(stream) {
+            for (const chunk of chunks) stream.enqueue(chunk)
+            stream.close()
+          },
+        })
+        const { ask } = open(() => new Response(body))
+        const paid = { 'x-payment': newPaymentHeader() }
+        const { seen } = await ask(paid)
+        expect(seen[0]).toBe(200)
+        expect(seen[1]).toContain('hä')
+        expect((await ask(paid)).seen).toEqual(seen)
+      }
     })
 
     test('a response of up to 256 kB is stored for repeated requests, and a repeated request for a longer response is refused', async () => {
