@@ -202,7 +202,7 @@ async function hashBody({ headers, body, readableEnded }: ExpressRequest): Promi
   if (encoding === undefined && (length === undefined || length === '0')) return ''
   // The body parser does not add the files of a multipart form to the parsed body, so the paywall cannot hash such a
   // body.
-  if (!readableEnded || body === undefined || String(type).startsWith('multipart/')) return null
+  if (!readableEnded || body === undefined || /^\s*multipart\//i.test(String(type))) return null
   if (body instanceof Uint8Array) return sha256(new Uint8Array(body))
   return sha256(JSON.stringify(body) ?? '')
 }

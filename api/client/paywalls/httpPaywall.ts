@@ -30,7 +30,8 @@ export type HttpRequest = {
   headerNames: () => Iterable<string>
   /**
    * Returns the hash of the request body. A `null` hash means that the hash of the request body is unknown. Without the
-   * hash of the request body, the paywall cannot send a stored response to a repeated request.
+   * hash of the request body, the paywall cannot send a stored response to a repeated request. If the handler fails, the
+   * payer may repeat such a request in the same process.
    */
   hashBody: () => Promise<string | null>
 }
@@ -88,7 +89,7 @@ export function createHttpPaywall(
     const judged = await judge({
       payment,
       resource: resourceOf(options, request),
-      asked: payment === null ? null : await askedBy(request),
+      ...(payment === null ? { asked: null } : await askedBy(request)),
     })
     if (judged.kind === 'answered') return judged
     const verdict =
@@ -119,9 +120,14 @@ const ASKING_HEADERS = [
 
 async function askedBy({ method, target, header, headerNames, hashBody }: HttpRequest) {
   const body = await hashBody()
-  if (body === null) return null
+  const credentials = credentialsIn(headerNames(), header)
+  if (body === null) {
+    // The content type is left out, because each repetition of a form has another boundary.
+    const values = ['authorization', 'cookie'].map((name) => header(name) ?? null)
+    return { asked: null, known: [method, target, values, ...credentials] }
+  }
   const values = ASKING_HEADERS.map((name) => header(name) ?? null)
-  return ['HTTP', method, target, body, values, ...credentialsIn(headerNames(), header)]
+  return { asked: ['HTTP', method, target, body, values, ...credentials] }
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Challenge, Grant, RedeemResult } from '../calls/payments.ts'
 import { ApiError, PaywallError, PurserError, RateLimitError, ServerError } from '../errors.ts'
 import type { Purser } from '../purser.ts'
 import { lastOffer, storeOffer } from './lastOffers.ts'
+import { OpenKeys } from './openKeys.ts'
 import { PaidAnswers, type Sale } from './paidAnswers.ts'
 import { isReadable, requestKey } from './paidRequest.ts'
 
@@ -67,6 +68,11 @@ export type Payment = {
    * request.
    */
   asked: readonly unknown[] | null
+  /**
+   * Holds the parts of the request that the paywall knows although `asked` is `null`. A repeated request with equal
+   * parts is redeemed under the same idempotency key until the request is sold.
+   */
+  known?: readonly unknown[]
 }
 
 /**
@@ -86,6 +92,8 @@ const OFFER_WAIT_MS = 10_000
  * request, each paywall must find the responses that earlier paywalls of the same process sent.
  */
 const ANSWERS = new PaidAnswers<unknown>()
+/** Holds the idempotency keys of the paid requests of all paywalls whose body is unknown. */
+const OPEN_KEYS = new OpenKeys()
 
 /**
  * If the process has lost a paid response, the payer may repeat the paid request for this many milliseconds without a
@@ -112,7 +120,7 @@ export function createPaywall<Answer>(
   const redeem = async (
     payment: string | object,
     price: Price,
-    { idempotencyKey, sale, isNew }: Redeeming<Answer>,
+    { idempotencyKey, sale, isNew, refused }: Redeeming<Answer>,
   ): Promise<Verdict<Answer>> => {
     try {
       // The redeem call does not get the abort signal of the payer's request, so that the settlement continues even if
@@ -132,6 +140,8 @@ export function createPaywall<Answer>(
       if (result.ok) {
         return { kind: 'paid', grant: result, headers: { ...NO_STORE, ...result.headers }, sale }
       }
+      // The service may still grant a payment whose settlement is pending, and then only under the same key.
+      if (result.reason !== 'settlement_pending') refused?.()
       sale.unsold()
       return refusal(result, versions)
     } catch (error) {
@@ -140,7 +150,30 @@ export function createPaywall<Answer>(
     }
   }
 
-  return async ({ payment, resource, asked }) => {
+  /**
+   * Redeems the payment of a request whose body is unknown. Requests with equal known parts run one after another.
+   * After one of them is sold, the others get a new idempotency key, and so `duplicate_settlement`.
+   */
+  const redeemUnknown = async (
+    payment: string | object,
+    price: Price,
+    known: readonly unknown[],
+  ): Promise<Verdict<Answer>> => {
+    const request = await requestKey(payment, ['unknown body', price, ...known])
+    if (request === null) return redeem(payment, price, once())
+    const before = await answers.ask(request)
+    if (before.kind === 'open') return notYet(RETRY_AFTER_S)
+    if (before.kind !== 'first') return redeem(payment, price, once())
+    const drop = () => OPEN_KEYS.drop(request)
+    const sold = () => {
+      drop()
+      before.sale.sold(null)
+    }
+    const sale = { ...before.sale, sold }
+    return redeem(payment, price, { ...OPEN_KEYS.take(request), sale, refused: drop })
+  }
+
+  return async ({ payment, resource, asked, known }) => {
     const price = { amount, resource, ...(description === undefined ? {} : { description }) }
     if (payment === null || !isReadable(payment)) {
       const wanted = { ...price, ...(mimeType === undefined ? {} : { mimeType }) }
@@ -156,6 +189,7 @@ export function createPaywall<Answer>(
     }
     // The idempotency key of a redeem call also depends on the price, because otherwise a request with a changed price
     // would cause a 409 conflict.
+    if (asked === null && known !== undefined) return redeemUnknown(payment, price, known)
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
     if (key === null) return redeem(payment, price, once())
     const before = await answers.ask(key)
@@ -173,6 +207,8 @@ type Redeeming<Answer> = {
   sale: Sale<Answer>
   /** Tells that no earlier call used the idempotency key, so that the grant is new. */
   isNew: boolean
+  /** Is called after the service has refused the payment for good. */
+  refused?: () => void
 }
 
 /**

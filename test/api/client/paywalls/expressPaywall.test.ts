@@ -347,6 +347,7 @@ test('the paywall recognises a repeated paid request only if the whole request b
     ['a body that is not kept', post('{"a":1}', json), drain, false],
     ['a body that was not read', post('{"a":1}', json), invent, false],
     ['a form with files', post('--x--', form), fields, false],
+    ['a form in upper case', post('--x--', 'Multipart/Form-Data; boundary=x'), fields, false],
   ] as const) {
     const { service, ask } = await open(
       (_request, response) => void response.send('ha'),

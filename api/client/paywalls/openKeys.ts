@@ -1,0 +1,31 @@
+/**
+ * Holds the idempotency keys of paid requests whose body the paywall cannot hash. Such a key is random, so that a
+ * different body never gets the grant of a sold request. A repeated request needs the same key until it is sold.
+ */
+
+/**
+ * Sets the maximum number of keys in memory. The paywall remembers the outcome of equally many paid requests. A key and
+ * its hash take less than 200 bytes, so all keys take less than 2 MB.
+ */
+const KEYS_MAX = 10_000
+
+/** Holds the random idempotency keys of paid requests that are not sold yet. */
+export class OpenKeys {
+  readonly #keys = new Map<string, string>()
+
+  /** Returns the key of a paid request, and whether no earlier call returned this key. */
+  take(request: string): { idempotencyKey: string; isNew: boolean } {
+    const known = this.#keys.get(request)
+    if (known !== undefined) return { idempotencyKey: known, isNew: false }
+    const [oldest] = this.#keys.keys()
+    if (this.#keys.size >= KEYS_MAX && oldest !== undefined) this.#keys.delete(oldest)
+    const idempotencyKey = crypto.randomUUID()
+    this.#keys.set(request, idempotencyKey)
+    return { idempotencyKey, isNew: true }
+  }
+
+  /** Forgets the key of a paid request that is sold, or whose payment the service refused. */
+  drop(request: string): void {
+    this.#keys.delete(request)
+  }
+}

@@ -1,0 +1,72 @@
+/** Tests paid requests whose body the paywall cannot hash. */
+import { expect, test } from 'bun:test'
+import { requirePayment } from '../../../../api/client/paywalls/fetchPaywall.ts'
+import {
+  newPaymentHeader,
+  RESOURCE,
+  refusal,
+  shopService,
+} from '../../../support/till/headers/shopService.ts'
+
+const LONG = 'a'.repeat(1024 * 1024 + 1)
+
+function open(handler: (served: number) => Response | Promise<Response>) {
+  const service = shopService()
+  const state = { served: 0, service }
+  const serve = requirePayment({ purser: service.purser, amount: '0.01' }, () =>
+    handler(++state.served),
+  )
+  const ask = async (payment: string, body = LONG, { path = '', headers = {} } = {}) => {
+    const sent = { method: 'POST', body, headers: { ...headers, 'x-payment': payment } }
+    const response = await serve(new Request(RESOURCE + path, sent))
+    const text = await response.text()
+    return [response.status, response.status === 402 ? JSON.parse(text).error : text]
+  }
+  return Object.assign(state, { ask })
+}
+const DUPLICATE = [402, 'duplicate_settlement']
+
+test('after the handler fails, the payer may repeat a request with a long body until it is sold once', async () => {
+  const shop = open((served) => new Response(`ha ${served}`, { status: served < 3 ? 503 : 200 }))
+  const payment = newPaymentHeader()
+  expect(await shop.ask(payment)).toEqual([503, 'ha 1'])
+  expect(await shop.ask(payment, LONG, { path: '?other' })).toEqual(DUPLICATE)
+  expect(await shop.ask(payment, LONG, { headers: { cookie: 'other' } })).toEqual(DUPLICATE)
+  expect(await shop.ask(payment)).toEqual([503, 'ha 2'])
+  expect(await shop.ask(payment)).toEqual([200, 'ha 3'])
+  for (const body of [LONG, `${LONG}a`]) expect(await shop.ask(payment, body)).toEqual(DUPLICATE)
+  expect(shop.served).toBe(3)
+})
+
+test('after the response of the service is lost, the payer gets the content of a long request for the same payment', async () => {
+  const shop = open(() => new Response('ha'))
+  const payment = newPaymentHeader()
+  shop.service.answer = () => {
+    throw new TypeError('the connection broke')
+  }
+  expect((await shop.ask(payment))[0]).toBe(503)
+  shop.service.answer = null
+  expect(await shop.ask(payment)).toEqual([200, 'ha'])
+  expect(new Set(shop.service.keys()).size).toBe(1)
+})
+
+test('several long requests at once with one payment run the handler once', async () => {
+  const gate = Promise.withResolvers<void>()
+  const shop = open(async () => {
+    await gate.promise
+    return new Response('ha')
+  })
+  const payment = newPaymentHeader()
+  const asked = Promise.all([1, 2, 3].map((n) => shop.ask(payment, LONG + 'a'.repeat(n))))
+  gate.resolve()
+  expect((await asked).toSorted()).toEqual([[200, 'ha'], DUPLICATE, DUPLICATE])
+  expect(shop.served).toBe(1)
+})
+
+test('after a refusal, a repeated long request gets a new idempotency key', async () => {
+  const shop = open(() => new Response('ha'))
+  const payment = newPaymentHeader()
+  shop.service.answer = () => refusal('insufficient_funds')
+  for (let n = 0; n < 2; n++) expect(await shop.ask(payment)).toEqual([402, 'insufficient_funds'])
+  expect(new Set(shop.service.keys()).size).toBe(2)
+})
