@@ -12,10 +12,9 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
-  realpathSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -273,42 +272,58 @@ async function stopProcess(server: ChildProcess): Promise<void> {
 }
 
 /**
- * Stops an embedded PostgreSQL server that still runs after its service was killed. The caller holds the lock file of
- * the data directory.
+ * Stops an embedded PostgreSQL server that still runs after its service was killed. Removes the lock file if another
+ * program now has the process id of the server. The caller holds the lock of `DATA_DIR` from before the first start
+ * until after the last stop. So no other service can start a server on the cluster meanwhile.
  */
 async function stopOrphan(cluster: string): Promise<void> {
   const file = join(cluster, 'postmaster.pid')
   if (!existsSync(file)) return
   const pid = Number(readFileSync(file, 'utf8').split('\n')[0])
-  const isPostgres = () => {
-    try {
-      process.kill(pid, 0)
-      return !existsSync('/proc/self') || runsOn(pid, cluster)
-    } catch {
-      return false
-    }
-  }
   const deadline = Date.now() + STOP_TIMEOUT_MS
-  while (isPostgres() && Date.now() < deadline) {
+  let holder = holderOf(pid, cluster)
+  while (holder === 'server' && Date.now() < deadline) {
     process.kill(pid, 'SIGINT')
     await Bun.sleep(100)
+    holder = holderOf(pid, cluster)
   }
+  // PostgreSQL refuses to start while a program of its user has the process id in the lock file. The lock file stays
+  // without a proof, because two servers would destroy the cluster. PostgreSQL still finds the shared memory of a
+  // server without its lock file.
+  if (holder === 'stranger') rmSync(file, { force: true })
 }
 
 /**
- * Tells whether a process is the PostgreSQL server of a cluster, whose folder is its working directory. After a crash
+ * Tells who has the process id of an earlier PostgreSQL server, whose folder was its working directory. After a crash
  * of the machine, another program can have the same process id. The program with the same process id can even be
  * another PostgreSQL server.
+ * @returns `stranger` only if the working directory proves that the process is not the server of this cluster, and
+ * `unknown` if the process has ended or hides its working directory.
  */
-function runsOn(pid: number, cluster: string): boolean {
-  let folder: string
+function holderOf(pid: number, cluster: string): 'server' | 'stranger' | 'unknown' {
   try {
-    folder = readlinkSync(`/proc/${pid}/cwd`)
-  } catch {
+    process.kill(pid, 0)
+    if (!existsSync('/proc/self')) return 'server'
+    const folder = workingDirectory(pid)
     // In a container, root may not read the working directory of another user's process.
-    return /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+    if (folder === null) {
+      return /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ? 'server' : 'unknown'
+    }
+    // The path of a folder can change while a process works in it, but its inode stays.
+    const own = statSync(cluster)
+    return folder.dev === own.dev && folder.ino === own.ino ? 'server' : 'stranger'
+  } catch {
+    return 'unknown'
   }
-  return folder === realpathSync(cluster)
+}
+
+/** Returns the working directory of a process, or null if this process may not read it. */
+function workingDirectory(pid: number): Stats | null {
+  try {
+    return statSync(`/proc/${pid}/cwd`)
+  } catch {
+    return null
+  }
 }
 
 function exitCode(child: ChildProcess): Promise<number | null> {

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { spawn } from 'node:child_process'
 import {
   existsSync,
   mkdirSync,
@@ -8,8 +9,10 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { unprivilegedAccount } from '../../../sql/embedded/binaries.ts'
+import { startEmbeddedPostgres } from '../../../sql/embedded/embeddedPostgres.ts'
 import { printed, startCommand } from '../../support/process/process.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -91,10 +94,32 @@ test('a start does not kill another program that now has the process id of an ea
     mkdirSync(cluster)
     writeFileSync(join(cluster, 'postmaster.pid'), `${pid}\n${cluster}\n`)
     await using start = startCommand([process.execPath, '-e', PROGRAM, dataDir], {})
-    await start.exited
+    await printed(start, /started/)
     expect(other.child.signalCode).toBeNull()
     expect(isAlive(pid)).toBe(true)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
 })
+
+test.skipIf(!existsSync('/proc/self'))(
+  'PostgreSQL starts if another program of the same user now has the process id of an earlier PostgreSQL',
+  async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
+    const account = userInfo().uid === 0 ? unprivilegedAccount() : {}
+    // PostgreSQL refuses a lock file only if the program with its process id belongs to the same user.
+    const other = spawn('sleep', ['100'], { cwd: '/', stdio: 'ignore', ...account })
+    try {
+      const start = () => startEmbeddedPostgres({ dataDir, durable: false, onLog() {} })
+      await (await start()).stop()
+      const cluster = join(dataDir, 'postgres')
+      writeFileSync(join(cluster, 'postmaster.pid'), `${other.pid}\n${cluster}\n`)
+      await (await start()).stop()
+      expect(other.signalCode).toBeNull()
+      expect(isAlive(other.pid!)).toBe(true)
+    } finally {
+      other.kill('SIGKILL')
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  },
+)
