@@ -8,8 +8,8 @@ const { WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4005' } = pr
 /** Reads the public keys of receipts. The service may add a key at any time, so the program keeps no copy. */
 const readKeys = async (): Promise<any> => (await fetch(`${API}/.well-known/jwks.json`)).json()
 /**
- * Holds the idempotency keys of the webhooks that the program has already handled. In production, store the idempotency
- * keys in your database.
+ * Holds the ids of the payments that the program has already handled. The header `X-Service-Idempotency-Key` is not
+ * signed, so it proves no repeat. In production, store the payment ids in your database.
  */
 const handled = new Set<string>()
 
@@ -18,11 +18,11 @@ async function receive(request: Request): Promise<Response> {
   const body = await request.text()
   try {
     const event = await verifyWebhook({ body, headers: request.headers, secret: WEBHOOK_SECRET })
-    if (!handled.has(event.idempotencyKey)) {
-      const keys = await readKeys()
-      const { paymentId, amountUsdcRaw } = await verifyReceipt({ receipt: event.receipt, keys })
+    const keys = await readKeys()
+    const { paymentId, amountUsdcRaw } = await verifyReceipt({ receipt: event.receipt, keys })
+    if (!handled.has(paymentId)) {
+      handled.add(paymentId)
       console.log(`payment ${paymentId}: ${Number(amountUsdcRaw) / 1e6} USDC`)
-      handled.add(event.idempotencyKey)
     }
     return new Response(null, { status: 204 })
   } catch (error) {

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 import os
+import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -20,6 +21,11 @@ if not SECRET:
 API = os.environ.get("API", "http://127.0.0.1:3000")
 PORT = int(os.environ.get("PORT", "4006"))
 BODY_MAX_BYTES = 65536
+
+# The ids of the payments that the program has already handled. The header X-Service-Idempotency-Key is not signed, so
+# it proves no repeat. In production, store the payment ids in your database.
+handled = set()
+lock = threading.Lock()
 
 
 def read_keys():
@@ -110,8 +116,11 @@ class Receiver(BaseHTTPRequestHandler):
         if not any(is_signed(key, signature, text) for key in read_keys()):
             return self.end(400)
         body = receipt["body"]
-        usdc = int(body["amountUsdcRaw"]) / 1e6
-        print(f"payment {body['paymentId']}: {usdc} USDC", flush=True)
+        with lock:
+            if body["paymentId"] not in handled:
+                handled.add(body["paymentId"])
+                usdc = int(body["amountUsdcRaw"]) / 1e6
+                print(f"payment {body['paymentId']}: {usdc} USDC", flush=True)
         self.end(204)
 
     def end(self, status):

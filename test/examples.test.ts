@@ -130,7 +130,7 @@ test('the example paidMcpTool.ts asks for a payment', async () => {
 
 for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
   test.skipIf(file.endsWith('.py') && !hasPython)(
-    `${file} accepts a signed webhook with a valid receipt, and refuses other webhooks`,
+    `${file} accepts a signed webhook with a valid receipt once, and refuses other webhooks`,
     async () => {
       const { found: shop } = await run('sellerHono.ts', /selling at (\S+)/)
       const secret = 'whsec_of_this_example_and_no_other'
@@ -153,21 +153,29 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
       expect(registered.status).toBe(200)
       await buy(shop)
       await printed(receiver.process, /payment \w+: 0.01 USDC/)
-      const post = async (body: string, signature: string) =>
+      const hmacOf = (body: string) => createHmac('sha256', secret).update(body).digest('hex')
+      const post = async (body: string, signature: string, key: string) =>
         (
           await fetch(receiver.found, {
             method: 'POST',
-            headers: { 'x-service-signature': `sha256=${signature}` },
+            headers: {
+              'x-service-signature': `sha256=${signature}`,
+              'x-service-idempotency-key': key,
+            },
             body,
           })
         ).status
-      expect(await post('{}', '0'.repeat(64))).toBe(400)
+      expect(await post('{}', '0'.repeat(64), 'whk_1')).toBe(400)
       const [payment] = (await agent.get('/v0/payments')).body.payments
       const { signedReceipt } = payment
       const body = { ...signedReceipt.body, amountUsdcRaw: '10001' }
       const forged = JSON.stringify({ ...signedReceipt, body })
-      const hmac = createHmac('sha256', secret).update(forged).digest('hex')
-      expect(await post(forged, hmac)).not.toBe(204)
+      expect(await post(forged, hmacOf(forged), 'whk_2')).not.toBe(204)
+      // Who has seen a delivery can send its body and signature again under other idempotency keys.
+      const seen = JSON.stringify(signedReceipt)
+      const replays = ['whk_3', 'whk_4'].map((key) => post(seen, hmacOf(seen), key))
+      expect(await Promise.all(replays)).toEqual([204, 204])
+      expect(receiver.process.stdout().match(/payment \w+: 0.01 USDC/g)).toHaveLength(1)
     },
   )
 }

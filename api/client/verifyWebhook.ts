@@ -10,21 +10,24 @@ export class InvalidWebhookError extends PurserError {
 }
 
 export type WebhookEvent = {
-  /** Holds the event type, always `payment.received`. */
+  /** Holds the event type, always `payment.received`. The signature does not cover the event type. */
   event: string
   /**
-   * Holds an idempotency key, which is the same on every attempt of a webhook delivery. Handle each idempotency key
-   * only once.
+   * Holds an idempotency key, which is the same on every attempt of a webhook delivery. The signature does not cover the
+   * idempotency key: who has seen a delivery can send it again under another key. So use the key only for your logs.
    */
   idempotencyKey: string
-  /** Holds the signed receipt of the payment. `verifyReceipt` checks the signature of the receipt. */
+  /**
+   * Holds the signed receipt of the payment. `verifyReceipt` checks the signature of the receipt. Handle each
+   * `paymentId` of the receipt only once.
+   */
   receipt: Receipt
 }
 
 type HeaderSource = Headers | Record<string, string | readonly string[] | undefined>
 
 /**
- * Verifies the signature of a webhook delivery, then parses its body.
+ * Verifies the signature of a webhook delivery, then parses its body. The signature covers the body, and no header.
  *
  * @param body is the raw bytes of the request body. Do not pass a re-serialised JSON body, because its bytes differ
  * from the signed bytes.
@@ -35,7 +38,7 @@ type HeaderSource = Headers | Record<string, string | readonly string[] | undefi
  *
  * @example
  * const event = await verifyWebhook({ body: await request.text(), headers: request.headers, secret: 'whsec_…' })
- * console.log(event.event, event.idempotencyKey)
+ * console.log(event.receipt.body.paymentId) // handle each payment id only once
  */
 export async function verifyWebhook({
   body,
