@@ -93,8 +93,8 @@ export class ExpiredError extends ApiError {
 }
 
 /**
- * Reports an HTTP status of 429. The client throws a RateLimitError only if the required wait exceeds the time limit of
- * the call.
+ * Reports an HTTP status of 429. The client throws a RateLimitError only after the last retry, or if the required wait
+ * exceeds the time limit or the `retryAfterMaxMs` of the call.
  */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'

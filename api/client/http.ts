@@ -26,6 +26,11 @@ export type CallOptions = {
   /** Holds the maximum duration of a call with all its retries, in milliseconds. */
   timeoutMs?: number | undefined
   /**
+   * Holds the longest Retry-After that the client waits out, in milliseconds. If the service asks for a longer wait,
+   * the client throws the error at once. By default only `timeoutMs` limits the wait.
+   */
+  retryAfterMaxMs?: number | undefined
+  /**
    * Holds the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same idempotency key
    * gets the first response again, so the client may repeat the call.
    */
@@ -89,7 +94,7 @@ export class Http {
     options: CallOptions = {},
     inputOfRepeat: () => Operations[Id]['input'] = () => input,
   ): Promise<Operations[Id]['result']> {
-    const { signal } = options
+    const { signal, retryAfterMaxMs = Number.POSITIVE_INFINITY } = options
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs
     const deadlineMs = Date.now() + timeoutMs
     // Node refuses a time limit with a fraction.
@@ -110,7 +115,8 @@ export class Http {
             return undefined as Operations[Id]['result']
           }
           if (retryAfterS !== null) waitMs = Math.max(waitMs, retryAfterS * 1_000)
-          const again = RETRIED.has(status) && (mayRepeat || status === 429)
+          const isSoon = (retryAfterS ?? 0) * 1_000 <= retryAfterMaxMs
+          const again = RETRIED.has(status) && (mayRepeat || status === 429) && isSoon
           if (isLast || !again || Date.now() + waitMs >= deadlineMs) throw errorOf(answer.error)
           mayBeDone ||= status !== 429
         } else {
