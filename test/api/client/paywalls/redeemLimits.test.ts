@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { createPaywall } from '../../../../api/client/paywalls/paywall.ts'
 import { Purser } from '../../../../api/client/purser.ts'
 import { grant, newPaymentHeader, RESOURCE } from '../../../support/till/headers/shopService.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 const PENDING_MAX = 500
 
@@ -52,11 +53,13 @@ test('a paid request waits for the end of a short rate limit', async () => {
 test('while 500 payments wait for the service, a further payment gets 503 at once and can be sent again', async () => {
   const held = Promise.withResolvers<void>()
   const { keys, ask } = open(async () => {
+    // A call above the limit must not wait, so that the test fails at once.
     if (keys.length > PENDING_MAX) held.resolve()
     await held.promise
     return Response.json(grant())
   })
   const waiting = Array.from({ length: PENDING_MAX }, () => ask(newPaymentHeader()))
+  await waitFor('the calls of 500 payments', () => keys.length === PENDING_MAX)
   const further = newPaymentHeader()
   expect(await ask(further)).toMatchObject({
     kind: 'refused',
