@@ -6,7 +6,7 @@ const SEND_AGAIN = '30 seconds'
 /**
  * Writes the SQL of the rows of the table `purchases` whose calls the service sends next. The projects take turns, so
  * that the calls of one project do not delay the calls of another. The parameters are the network ($1) and the greatest
- * number of calls ($2). The column `is_first` tells whether the service sends the call for the first time.
+ * number of calls ($2).
  * @param waiting is the condition of the index that begins with `project_id` and `sentAt`
  * @param due is the condition for calls that must be sent now
  * @param sentAt is the column with the time at which the service sent the call
@@ -38,6 +38,6 @@ export const callsInTurn = ({
       select row from due order by turn, sent_at nulls first, random() limit $2
     )
     -- The conditions stand here again, because another worker may have sent a chosen call meanwhile.
-    select row, ${sentAt} is null as is_first from purchases
+    select row from purchases
     where row in (select row from chosen) and ${isDue} for update skip locked`
 }

@@ -1,28 +1,30 @@
-/** Counts the gas of the calls (cancellations and transfers) that the service sends for the purses of projects. */
+/** Counts the gas of the calls (cancellations and transfers) that purses sign and gas wallets send. */
 import type { Queryable } from '../db.ts'
 import { TODAY } from '../till/settle/settlementBudgets.ts'
 
 /**
- * Adds the gas of the first sending of calls to the counts of their projects for the present UTC day. A deleted project
- * has no count.
- * @param calls names the project of each call
+ * Sets the gas for each signed call of a purse. A measured cancellation took 53,000 gas, and a measured transfer to a
+ * new recipient took 73,800 gas.
+ */
+export const GAS_OF_CALL = 80_000n
+
+/**
+ * Adds the gas of calls to the count of their project for the present UTC day. The caller signs the calls in the same
+ * database transaction, so that no crash leaves a call without its count.
  */
 export async function countPurseGas(
   db: Queryable,
-  calls: readonly { projectId: string }[],
-  gasOfCall: bigint,
+  projectId: string,
+  calls: number,
 ): Promise<void> {
-  if (calls.length === 0) return
+  if (calls === 0) return
   await db.query({
     name: 'count-purse-gas',
     text: `
-      insert into purse_gas as g (project_id, day, gas)
-      select c.project_id, ${TODAY}, count(*) * $2::bigint from unnest($1::text[]) c (project_id)
-      join projects p on p.id = c.project_id and p.deleted_at is null
-      group by c.project_id order by c.project_id
+      insert into purse_gas as g (project_id, day, gas) values ($1, ${TODAY}, $2)
       on conflict (project_id) do update set
         day = excluded.day, gas = excluded.gas + case when g.day = excluded.day then g.gas else 0 end`,
-    values: [calls.map(({ projectId }) => projectId), gasOfCall],
+    values: [projectId, GAS_OF_CALL * BigInt(calls)],
   })
 }
 

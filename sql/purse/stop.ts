@@ -9,6 +9,7 @@ import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { callsInTurn } from './callTurns.ts'
+import { countPurseGas } from './purseGas.ts'
 import { purseSigner } from './purses.ts'
 
 /** Names the service as the actor of the automatic transfers out of a purse. */
@@ -95,15 +96,13 @@ export async function cancelOpen(
      from unnest($1::text[], $2::text[]) g (id, signature) where u.id = g.id`,
     [rows.map(({ id }) => id), signatures],
   )
+  await countPurseGas(db, projectId, rows.length)
   return rows.length
 }
 
 /** Describes the signed cancellation of a payment, which a gas wallet must send to the chain. */
 export type Cancellation = {
   id: string
-  projectId: string
-  /** Tells whether the service sends this cancellation for the first time. */
-  isFirst: boolean
   asset: Address
   payer: Address
   nonce: Hex
@@ -127,8 +126,8 @@ export async function takeCancellations(
   const { rows } = await db.query<Cancellation>({
     name: 'take-cancellations',
     text: `update purchases u set cancel_sent_at = clock_timestamp()
-           from (${TO_CANCEL}) c where u.row = c.row
-           returning u.id, u.project_id as "projectId", c.is_first as "isFirst", u.asset, u.payer, u.nonce, u.cancel_signature as signature`,
+           where u.row = any (array(${TO_CANCEL}))
+           returning u.id, u.asset, u.payer, u.nonce, u.cancel_signature as signature`,
     values: [network, limit],
   })
   return rows

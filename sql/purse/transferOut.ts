@@ -12,6 +12,7 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { callsInTurn } from './callTurns.ts'
 import { lockPurse } from './purchases/reserve.ts'
+import { countPurseGas } from './purseGas.ts'
 import { purseSigner } from './purses.ts'
 
 /**
@@ -73,6 +74,7 @@ export async function order(
       ...[address, nonce, String(validBefore), signature, refundOf],
     ],
   )
+  await countPurseGas(db, projectId, 1)
   const detail = `${amountAtomic} to ${payTo}${refundOf === null ? '' : `, a refund of ${refundOf}`}`
   await writeAudit(db, actor, { action: `purse.${kind}`, subject: id, detail, outcome: 'ok' })
   return id
@@ -129,9 +131,6 @@ export function sweepPurse(
 
 /** Describes a signed transfer out of a purse that a gas wallet must send to the chain. */
 export type TransferOut = {
-  projectId: string
-  /** Tells whether the service sends this transfer for the first time. */
-  isFirst: boolean
   asset: Address
   payer: Address
   recipient: Address
@@ -157,8 +156,6 @@ export async function takeTransfers(
   limit: number,
 ): Promise<TransferOut[]> {
   const { rows } = await db.query<{
-    project_id: string
-    is_first: boolean
     asset: Address
     payer: Address
     pay_to: Address
@@ -169,13 +166,11 @@ export async function takeTransfers(
   }>({
     name: 'take-transfers-out',
     text: `update purchases u set transfer_sent_at = clock_timestamp()
-           from (${TO_SEND}) c where u.row = c.row
-           returning u.project_id, c.is_first, u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
+           where u.row = any (array(${TO_SEND}))
+           returning u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
     values: [network, limit],
   })
   return rows.map((row) => ({
-    projectId: row.project_id,
-    isFirst: row.is_first,
     asset: row.asset,
     payer: row.payer,
     recipient: row.pay_to,

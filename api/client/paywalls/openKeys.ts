@@ -9,14 +9,19 @@
  */
 const KEYS_MAX = 10_000
 
-/** Holds the random idempotency keys of paid requests that are not sold yet. */
+/** Holds the random idempotency keys of paid requests that are not sold yet. A full map drops the oldest key. */
 export class OpenKeys {
   readonly #keys = new Map<string, string>()
 
   /** Returns the key of a paid request, and whether no earlier call returned this key. */
   take(request: string): { idempotencyKey: string; isNew: boolean } {
     const known = this.#keys.get(request)
-    if (known !== undefined) return { idempotencyKey: known, isNew: false }
+    if (known !== undefined) {
+      // The key becomes the newest, so that keys which nobody uses again are dropped before.
+      this.#keys.delete(request)
+      this.#keys.set(request, known)
+      return { idempotencyKey: known, isNew: false }
+    }
     const [oldest] = this.#keys.keys()
     if (this.#keys.size >= KEYS_MAX && oldest !== undefined) this.#keys.delete(oldest)
     const idempotencyKey = crypto.randomUUID()

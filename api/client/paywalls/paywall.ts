@@ -134,6 +134,7 @@ export function createPaywall<Answer>(
     { idempotencyKey, sale, isNew, refused }: Redeeming<Answer>,
   ): Promise<Verdict<Answer>> => {
     if (pendingRedeems >= REDEEMS_MAX) {
+      if (isNew) refused?.()
       sale.unsold()
       return notYet(RETRY_AFTER_S, BUSY)
     }
@@ -162,6 +163,8 @@ export function createPaywall<Answer>(
       sale.unsold()
       return refusal(result, versions)
     } catch (error) {
+      // A stranger's worthless payments would otherwise fill the keys while the service refuses their calls.
+      if (isNew && error instanceof RateLimitError) refused?.()
       sale.unsold()
       return unavailable(error)
     }
@@ -182,11 +185,18 @@ export function createPaywall<Answer>(
     if (before.kind === 'open') return notYet(RETRY_AFTER_S)
     if (before.kind !== 'first') return redeem(payment, price, once())
     const drop = () => OPEN_KEYS.drop(request)
-    const sold = () => {
+    let hasEnded = false
+    const atEnd = (end: () => void) => () => {
+      if (!hasEnded) end()
+      hasEnded = true
+    }
+    const sold = atEnd(() => {
       drop()
       before.sale.sold(null)
-    }
-    const sale = { ...before.sale, sold }
+    })
+    // A payer who leaves before the end of the response may have read nearly all of it. The repeated request may have
+    // another body, and would get another response for the same payment.
+    const sale = { sold, unsold: atEnd(before.sale.unsold), left: sold }
     return redeem(payment, price, { ...OPEN_KEYS.take(request), sale, refused: drop })
   }
 

@@ -6,6 +6,7 @@ import {
   claimRefund,
   type HandRefundChange,
   listRefunds,
+  REFUNDS_MAX,
   type Refund,
   refundPayment,
   withdrawRefund,
@@ -236,6 +237,7 @@ async function refund(services: Services, request: Request, paymentId: string, a
 const REFUSED = {
   not_final: 'The payment is not final yet: ask again later',
   too_much: 'amount must be at most what the payment brought, less its refunds',
+  too_many: `A payment has at most ${REFUNDS_MAX} refunds`,
   insufficient_funds: 'The purse has too little that is free',
   payee_denied: 'The operator of the service forbids payments to the address of the payer',
 } as const

@@ -27,6 +27,8 @@ import { type SignedPayment, storeSigned } from './storeSigned.ts'
  * that proves their end may come a quarter of an hour later.
  */
 export const OPEN_MAX = 2_000
+/** Limits the open payments of a purse including the expired payments, because each new payment adds up all of them. */
+const OPEN_WITH_EXPIRED_MAX = 20_000
 
 /** Gives the reason why the owner must approve a payment. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
@@ -246,8 +248,9 @@ export async function lockPurse(db: Client, projectId: string): Promise<LockedPu
       name: 'read-locked-purse',
       text: `select p.address, p.frozen_at is not null as frozen,
              coalesce(p.balance_atomic, 0) - ${openSum('p')} as free,
-             (select count(*)::int from purchases o where o.project_id = p.project_id and o.money = 'open'
-                and o.valid_before > extract(epoch from clock_timestamp())) as open
+             (select case when count(*) >= ${OPEN_WITH_EXPIRED_MAX} then ${OPEN_MAX} else
+                count(*) filter (where o.valid_before > extract(epoch from clock_timestamp())) end::int
+              from purchases o where o.project_id = p.project_id and o.money = 'open') as open
            from purses p where p.project_id = $1`,
       values: [projectId],
     },

@@ -30,6 +30,12 @@ export type Refund = {
   receipt: string | null
 }
 
+/**
+ * Limits the refunds of one payment. The operator pays the gas of each refund out of a purse, and refunds of a millionth
+ * of USDC would cost the seller nothing.
+ */
+export const REFUNDS_MAX = 20
+
 export type Refunded =
   | { kind: 'ok'; refund: Refund }
   | {
@@ -38,6 +44,7 @@ export type Refunded =
         | 'other_request'
         | 'not_final'
         | 'too_much'
+        | 'too_many'
         | 'insufficient_funds'
         | 'payee_denied'
     }
@@ -91,6 +98,7 @@ export function refundPayment(
       return { kind: 'ok', refund }
     }
     if (!payment.is_final) return { kind: 'not_final' }
+    if (all.length >= REFUNDS_MAX) return { kind: 'too_many' }
     const given = all
       .filter(({ state }) => state !== 'released')
       .reduce((sum, refund) => sum + refund.amountAtomic, 0n)

@@ -47,8 +47,16 @@ for (const [name, signed, take] of [
   ['transfer', sendingWith, takeTransfers],
 ] as const) {
   describe(`a worker takes each ${name} of a purse in its turn`, () => {
-    const taken = async (limit: number) =>
-      (await take(pool, network, limit)).map(({ projectId }) => projectId).toSorted()
+    /** Takes calls. @returns the projects of the calls */
+    const taken = async (limit: number): Promise<string[]> => {
+      const calls = await take(pool, network, limit)
+      const { rows } = await pool.query<{ project_id: string }>(
+        `select p.project_id from unnest($1::text[]) c (payer) join purses p on lower(p.address) = lower(c.payer)
+         order by p.project_id`,
+        [calls.map(({ payer }) => payer)],
+      )
+      return rows.map(({ project_id }) => project_id)
+    }
 
     test(`many calls of the kind ${name} of one project do not delay the call of another project`, async () => {
       const many = await signed(4)

@@ -74,11 +74,10 @@ describe('a worker takes the transfers that go to the chain', () => {
   beforeEach(knowChain)
 
   test('a worker takes a transfer with its signature, and again only after 30 seconds', async () => {
-    const { id, projectId } = await newSweep()
+    const { id } = await newSweep()
     const stored = await row(pool, 'purchases', id)
     expect(await take()).toEqual([
       {
-        ...{ projectId, isFirst: true },
         ...{ asset: stored.asset, payer: stored.payer, recipient: stored.pay_to },
         ...{ amountAtomic: BALANCE, validAfter: 0n, validBefore: BigInt(stored.valid_before) },
         ...{ nonce: stored.nonce, signature: stored.transfer_signature },

@@ -3,7 +3,7 @@
  * purses are cancellations of stopped purses, sweeps and refunds.
  */
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
-import { countPurseGas } from '../../../sql/purse/purseGas.ts'
+import { GAS_OF_CALL } from '../../../sql/purse/purseGas.ts'
 import { takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
 import type { KnownChain } from '../chain/chainView.ts'
@@ -14,11 +14,6 @@ import { sendCall } from './gasWallet.ts'
 
 const BATCH_MAX = 32
 const GAS_BASE = 80_000n
-/**
- * Sets the gas for each signed call of a purse. A measured cancellation took 53,000 gas, and a measured transfer to a
- * new recipient took 73,800 gas.
- */
-const GAS_OF_CALL = 80_000n
 
 /**
  * Sends the waiting calls of purses in one transaction. In this transaction, each call succeeds or fails independently.
@@ -47,8 +42,6 @@ export async function sendPurseCalls(chain: KnownChain): Promise<void> {
     args: [calls],
   })
   await sendCall(chain, account, { to: MULTICALL3_ADDRESS, data, gas })
-  const first = [...cancellations, ...transfers].filter(({ isFirst }) => isFirst)
-  await countPurseGas(chain.pool, first, GAS_OF_CALL)
 }
 
 const callOf = (target: Address, callData: Hex) => ({ target, allowFailure: true, callData })

@@ -22,7 +22,7 @@ function open(handler: (served: number) => Response | Promise<Response>) {
     const text = await response.text()
     return [response.status, response.status === 402 ? JSON.parse(text).error : text]
   }
-  return Object.assign(state, { ask })
+  return Object.assign(state, { ask, serve })
 }
 const DUPLICATE = [402, 'duplicate_settlement']
 
@@ -48,6 +48,27 @@ test('after the response of the service is lost, the payer gets the content of a
   shop.service.answer = null
   expect(await shop.ask(payment)).toEqual([200, 'ha'])
   expect(new Set(shop.service.keys()).size).toBe(1)
+})
+
+test('a payer who leaves during the response gets no response to another body for the same payment', async () => {
+  // The response never ends, because the handler waits for more content.
+  const shop = open(
+    () =>
+      new Response(
+        new ReadableStream({
+          start: (controller) => controller.enqueue(new TextEncoder().encode('nearly all')),
+        }),
+      ),
+  )
+  const payment = newPaymentHeader()
+  const response = await shop.serve(
+    new Request(RESOURCE, { method: 'POST', body: LONG, headers: { 'x-payment': payment } }),
+  )
+  const reader = response.body!.getReader()
+  expect(new TextDecoder().decode((await reader.read()).value)).toBe('nearly all')
+  await reader.cancel()
+  expect(await shop.ask(payment, `${LONG}a`)).toEqual(DUPLICATE)
+  expect(shop.served).toBe(1)
 })
 
 test('several long requests at once with one payment run the handler once', async () => {

@@ -95,19 +95,19 @@ test('a purse whose calls have used up the gas of the day signs no payment until
   const { pool } = database
   const reserved = async (dailyGas: number | null) =>
     await purse.reserve([await purse.wanted(1n)], dailyGas)
-  await countPurseGas(pool, [purse, purse], 100n)
-  expect(await reserved(201)).toEqual(['signed'])
+  await countPurseGas(pool, purse.projectId, 2)
+  expect(await reserved(160_001)).toEqual(['signed'])
   expect(await reserved(null)).toEqual(['signed'])
-  expect(await reserved(200)).toEqual(['refused too_much_gas'])
-  await pool.query('insert into project_limits (project_id, daily_gas) values ($1, 201)', [
+  expect(await reserved(160_000)).toEqual(['refused too_much_gas'])
+  await pool.query('insert into project_limits (project_id, daily_gas) values ($1, 240_000)', [
     purse.projectId,
   ])
-  expect(await reserved(200)).toEqual(['signed'])
-  await countPurseGas(pool, [purse], 1n)
+  expect(await reserved(160_000)).toEqual(['signed'])
+  await countPurseGas(pool, purse.projectId, 1)
   expect(await reserved(null)).toEqual(['refused too_much_gas'])
   await pool.query('update purse_gas set day = day - 1 where project_id = $1', [purse.projectId])
   expect(await reserved(null)).toEqual(['signed'])
-  await countPurseGas(pool, [purse], 200n)
+  await countPurseGas(pool, purse.projectId, 2)
   expect(await reserved(null)).toEqual(['signed'])
 })
 

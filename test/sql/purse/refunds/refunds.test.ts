@@ -9,6 +9,7 @@ import { checkAnew, recordHandRefund, usedLogs } from '../../../../sql/purse/ref
 import {
   claimRefund,
   listRefunds,
+  REFUNDS_MAX,
   type Refund,
   refundPayment,
   refundsOfPurchase,
@@ -98,6 +99,12 @@ describe('a seller records a refund that the seller pays by hand', () => {
     expect(await kinds(sale.id, 1n)).toEqual(['too_much'])
     await withdrawRefund(pool, ACTOR, { paymentId: sale.id, refundId: last.id })
     expect(await kinds(sale.id, 4_001n, 4_000n)).toEqual(['too_much', 'ok'])
+  })
+
+  test('a payment has a limited number of refunds, however small they are', async () => {
+    const sale = await newSale()
+    for (let n = 0; n < REFUNDS_MAX; n++) expect(await kinds(sale.id, 1n)).toEqual(['ok'])
+    expect(await kinds(sale.id, 1n)).toEqual(['too_many'])
   })
 
   test('ten refunds by hand at once never exceed the payment', async () => {

@@ -47,23 +47,26 @@ async function stoppedWith(payments: number): Promise<string> {
   return purse.projectId
 }
 
-test('one transaction sends the calls of several purses, and each project pays the gas of its calls', async () => {
+test('one transaction sends the calls of several purses, and each project pays the gas of its calls once', async () => {
   const [one, other] = [await stoppedWith(2), await stoppedWith(1)]
+  const gas = async () => [await gasOf(one), await gasOf(other)]
   hand.chain = { ...hand.chain, accounts: [] }
   await sendPurseCalls(hand.chain)
-  expect([await sent(), await gasOf(one), await gasOf(other)]).toEqual([0, 0, 0])
+  expect(await sent()).toBe(0)
   const account = privateKeyToAccount(generatePrivateKey())
   hand.chain.accounts = [account]
   const { chainId } = hand.chain.network
   await syncWallet(pool, { chainId, address: account.address }, 0n)
-  await pool.query('update purchases set cancel_sent_at = null')
+  const pass31Seconds = () =>
+    pool.query(`update purchases set cancel_sent_at = cancel_sent_at - interval '31 seconds'`)
+  await pass31Seconds()
   await sendPurseCalls(hand.chain)
-  const counted = [160_000, 80_000]
-  expect([await sent(), await gasOf(one), await gasOf(other)]).toEqual([1, ...counted])
+  expect(await sent()).toBe(1)
   await sendPurseCalls(hand.chain)
-  expect([await sent(), await gasOf(one), await gasOf(other)]).toEqual([1, ...counted])
-  // A call that the chain does not show is sent again, and its gas counts only once.
-  await pool.query(`update purchases set cancel_sent_at = now() - interval '31 seconds'`)
+  expect(await sent()).toBe(1)
+  // A call that the chain does not show is sent again.
+  await pass31Seconds()
   await sendPurseCalls(hand.chain)
-  expect([await sent(), await gasOf(one), await gasOf(other)]).toEqual([2, ...counted])
+  expect(await sent()).toBe(2)
+  expect(await gas()).toEqual([160_000, 80_000])
 })
