@@ -4,8 +4,8 @@
  */
 
 /**
- * Sets the maximum number of keys in memory. The paywall remembers the outcome of equally many paid requests. A key and
- * its hash take less than 200 bytes, so all keys take less than 2 MB.
+ * Sets the maximum number of keys in memory. The paywall remembers the outcome of equally many paid requests. One key
+ * and the hash of its request take less than 200 bytes. All keys together take less than 2 MB.
  */
 const KEYS_MAX = 10_000
 
@@ -17,7 +17,7 @@ export class OpenKeys {
   take(request: string): { idempotencyKey: string; isNew: boolean } {
     const known = this.#keys.get(request)
     if (known !== undefined) {
-      // The key becomes the newest, so that keys which nobody uses again are dropped before.
+      // A used key becomes the newest key. A full map drops the keys of requests that nobody repeats first.
       this.#keys.delete(request)
       this.#keys.set(request, known)
       return { idempotencyKey: known, isNew: false }
@@ -29,7 +29,7 @@ export class OpenKeys {
     return { idempotencyKey, isNew: true }
   }
 
-  /** Forgets the key of a paid request that is sold, or whose payment the service refused. */
+  /** Forgets the key of a paid request that is sold, or to which the service has granted nothing. */
   drop(request: string): void {
     this.#keys.delete(request)
   }

@@ -131,10 +131,10 @@ export function createPaywall<Answer>(
   const redeem = async (
     payment: string | object,
     price: Price,
-    { idempotencyKey, sale, isNew, refused }: Redeeming<Answer>,
+    { idempotencyKey, sale, isNew, dropKey }: Redeeming<Answer>,
   ): Promise<Verdict<Answer>> => {
     if (pendingRedeems >= REDEEMS_MAX) {
-      if (isNew) refused?.()
+      if (isNew) dropKey?.()
       sale.unsold()
       return notYet(RETRY_AFTER_S, BUSY)
     }
@@ -159,12 +159,12 @@ export function createPaywall<Answer>(
         return { kind: 'paid', grant: result, headers: { ...NO_STORE, ...result.headers }, sale }
       }
       // The service may still grant a payment whose settlement is pending, and then only under the same key.
-      if (result.reason !== 'settlement_pending') refused?.()
+      if (result.reason !== 'settlement_pending') dropKey?.()
       sale.unsold()
       return refusal(result, versions)
     } catch (error) {
       // A stranger's worthless payments would otherwise fill the keys while the service refuses their calls.
-      if (isNew && error instanceof RateLimitError) refused?.()
+      if (isNew && error instanceof RateLimitError) dropKey?.()
       sale.unsold()
       return unavailable(error)
     }
@@ -197,7 +197,7 @@ export function createPaywall<Answer>(
     // A payer who leaves before the end of the response may have read nearly all of it. The repeated request may have
     // another body, and would get another response for the same payment.
     const sale = { sold, unsold: atEnd(before.sale.unsold), left: sold }
-    return redeem(payment, price, { ...OPEN_KEYS.take(request), sale, refused: drop })
+    return redeem(payment, price, { ...OPEN_KEYS.take(request), sale, dropKey: drop })
   }
 
   return async ({ payment, resource, asked, known }) => {
@@ -234,8 +234,8 @@ type Redeeming<Answer> = {
   sale: Sale<Answer>
   /** Tells that no earlier call used the idempotency key, so that the grant is new. */
   isNew: boolean
-  /** Is called after the service has refused the payment for good. */
-  refused?: () => void
+  /** Forgets the idempotency key. The service has granted nothing under this key, and never will. */
+  dropKey?: () => void
 }
 
 /**

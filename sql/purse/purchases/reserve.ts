@@ -26,9 +26,9 @@ import { type SignedPayment, storeSigned } from './storeSigned.ts'
  * stopping the purse signs and sends a cancellation of each. Expired payments do not count, because the final block
  * that proves their end may come a quarter of an hour later.
  */
-export const OPEN_MAX = 2_000
-/** Limits the open payments of a purse including the expired payments, because each new payment adds up all of them. */
-const OPEN_WITH_EXPIRED_MAX = 20_000
+export const COLLECTABLE_MAX = 2_000
+/** Limits the open payments of a purse, expired payments included, because each new payment adds up all of them. */
+export const OPEN_MAX = 20_000
 
 /** Gives the reason why the owner must approve a payment. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
@@ -131,8 +131,17 @@ type State = {
   mandates: Judge[]
   paidBefore: PaidBefore
 }
-/** Describes a locked purse, with the part of its balance that is not reserved and the number of its open payments. */
-type LockedPurse = { address: string; isFrozen: boolean; freeAtomic: bigint; open: number }
+/**
+ * Describes a locked purse, with the part of its balance that is not reserved. The field `open` counts its signed
+ * payments that are neither settled nor released, and `collectable` those of them that have not expired.
+ */
+type LockedPurse = {
+  address: string
+  isFrozen: boolean
+  freeAtomic: bigint
+  open: number
+  collectable: number
+}
 /** Describes a currently valid mandate, with the sums that payments have reserved in the mandate. */
 type Judge = { mandate: Mandate; used: Used }
 type Fits = { kind: 'fits'; place: PaidPlace; covering: Judge[]; base: Base }
@@ -159,7 +168,8 @@ function decide(
     if (reason !== null) return refused(reason)
   }
   if (purse.freeAtomic < amountAtomic) return refused('insufficient_funds')
-  if (purse.open >= OPEN_MAX) return refused('too_many_open')
+  if (purse.collectable >= COLLECTABLE_MAX || purse.open >= OPEN_MAX)
+    return refused('too_many_open')
   if (isGasUsedUp) return refused('too_much_gas')
   const place = placeOf(purchase, offer)
   const isApproved = purchase.approved_hash?.equals(termsHash) === true
@@ -207,6 +217,7 @@ function count(
   const events = warnings(projectId, covering, amountAtomic)
   purse.freeAtomic -= amountAtomic
   purse.open++
+  purse.collectable++
   for (const { used } of covering) {
     for (const bound of SUM_BOUNDS) used[bound] += amountAtomic
     used.lastMinute++
@@ -243,20 +254,26 @@ export async function lockPurse(db: Client, projectId: string): Promise<LockedPu
   if (locked.rowCount === 0) return null
   // A separate SQL statement reads the sums of the purse after the transaction has got the lock. This statement sees
   // the payments of the transaction that held the lock before this transaction.
-  const { rows } = await db.query<{ address: string; frozen: boolean; free: string; open: number }>(
-    {
-      name: 'read-locked-purse',
-      text: `select p.address, p.frozen_at is not null as frozen,
+  const { rows } = await db.query<{
+    address: string
+    frozen: boolean
+    free: string
+    open: number
+    collectable: number
+  }>({
+    name: 'read-locked-purse',
+    text: `select p.address, p.frozen_at is not null as frozen,
              coalesce(p.balance_atomic, 0) - ${openSum('p')} as free,
-             (select case when count(*) >= ${OPEN_WITH_EXPIRED_MAX} then ${OPEN_MAX} else
-                count(*) filter (where o.valid_before > extract(epoch from clock_timestamp())) end::int
-              from purchases o where o.project_id = p.project_id and o.money = 'open') as open
-           from purses p where p.project_id = $1`,
-      values: [projectId],
-    },
-  )
-  const { address, frozen, free, open } = rows[0]!
-  return { address, isFrozen: frozen, freeAtomic: BigInt(free), open }
+             o.open, o.collectable
+           from purses p cross join lateral (
+             select count(*)::int as open,
+               (count(*) filter (where valid_before > extract(epoch from clock_timestamp())))::int as collectable
+             from purchases where project_id = p.project_id and money = 'open') o
+           where p.project_id = $1`,
+    values: [projectId],
+  })
+  const { address, frozen, free, open, collectable } = rows[0]!
+  return { address, isFrozen: frozen, freeAtomic: BigInt(free), open, collectable }
 }
 
 function brokenSum(

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
-import { stopPurse, takeCancellations } from '../../../sql/purse/stop.ts'
+import { takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
+import { newKeyring, newStoppedPurse } from '../../support/purse/purseRows.ts'
 
 const { network } = USDC_NETWORKS['base-sepolia']
 
@@ -22,15 +22,7 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a stopped purse that has signed the cancellations of a number of payments. @returns the id of its project */
-async function stoppedWith(payments: number): Promise<string> {
-  const purse = await newPurse(pool, keyring)
-  const wanted = []
-  for (let n = 0; n < payments; n++) wanted.push(await purse.wanted(1_000n))
-  await purse.reserve(wanted)
-  await stopPurse(pool, keyring, ownerOf(purse.projectId))
-  return purse.projectId
-}
+const stoppedWith = (payments: number) => newStoppedPurse(pool, keyring, payments)
 
 /** Makes a purse that has signed a number of transfers. @returns the id of its project */
 async function sendingWith(transfers: number): Promise<string> {

@@ -12,6 +12,7 @@ import { acceptPurchase } from '../../../sql/purse/purchases/acceptPurchase.ts'
 import { startAsking } from '../../../sql/purse/purchases/purchaseSteps.ts'
 import { reserve, type Wanted } from '../../../sql/purse/purchases/reserve.ts'
 import { findPurse, openPurse } from '../../../sql/purse/purses.ts'
+import { stopPurse } from '../../../sql/purse/stop.ts'
 import { newProject } from '../till/tillRows.ts'
 
 const network = USDC_NETWORKS['base-sepolia']
@@ -85,6 +86,20 @@ export async function newPurse(pool: Pool, keyring: Keyring, terms: Partial<Mand
       return [mandate!.reservedAtomic, purse!.openAtomic]
     },
   }
+}
+
+/** Makes a stopped purse that has signed the cancellations of a number of payments. @returns the id of its project */
+export async function newStoppedPurse(
+  pool: Pool,
+  keyring: Keyring,
+  payments: number,
+): Promise<string> {
+  const purse = await newPurse(pool, keyring)
+  const wanted: Wanted[] = []
+  for (let n = 0; n < payments; n++) wanted.push(await purse.wanted(1_000n))
+  await purse.reserve(wanted)
+  await stopPurse(pool, keyring, ownerOf(purse.projectId))
+  return purse.projectId
 }
 
 function offerOf(price: bigint, payTo: string): Offer {

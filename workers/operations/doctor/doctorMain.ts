@@ -40,7 +40,7 @@ async function examineAll(): Promise<void> {
   const { config, faults } = readConfig(process.env, ALL_SECRETS)
   const environment = judgeEnvironment({ faults, misspelt: misspeltVariables(process.env) })
   const database = await openDatabase(config)
-  const findings = [...environment, ...(await sectionsOrOwn(config, database))]
+  const findings = [...environment, ...(await sectionsDespiteOutage(config, database))]
   await database.pool?.end()
   const report = inOrder(withoutSecrets(findings, secretsOf(config)))
   process.stdout.write(
@@ -72,7 +72,7 @@ async function openDatabase(config: Config): Promise<DoctorTools['database']> {
 }
 
 /** Examines all sections. If the database goes away meanwhile, examines them without the database. */
-async function sectionsOrOwn(config: Config, database: DoctorTools['database']) {
+async function sectionsDespiteOutage(config: Config, database: DoctorTools['database']) {
   try {
     return await sections(config, database)
   } catch (error) {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import type { MandateTerms } from '../../../../sql/purse/mandates.ts'
 import { findDuePurchase } from '../../../../sql/purse/purchases/purchaseSteps.ts'
-import { OPEN_MAX } from '../../../../sql/purse/purchases/reserve.ts'
+import { COLLECTABLE_MAX, OPEN_MAX } from '../../../../sql/purse/purchases/reserve.ts'
 import { countPurseGas } from '../../../../sql/purse/purseGas.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
@@ -68,26 +68,42 @@ test('purchases that are decided together spend no more than the balance of the 
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
 })
 
-test('a purse has a limited number of payments that sellers may still collect', async () => {
-  const purse = await newPurse()
-  expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
-  const { pool } = database
-  await pool.query(
+/** Adds copies of the one payment of a purse. */
+const addCopies = (projectId: string, count: number) =>
+  database.pool.query(
     `insert into purchases (id, project_id, kind, idempotency_key, request_hash, state, method, host, path, max_atomic,
        asked_by, network, asset, pay_to, amount_atomic, money, payer, nonce, valid_before, reserved_at, ended_at)
      select id || n, project_id, kind, n::text, request_hash, 'signed', method, host, path, max_atomic, asked_by, network,
        asset, pay_to, amount_atomic, money, payer, nonce || n, valid_before, reserved_at, reserved_at
      from purchases, generate_series(1, $2) n where project_id = $1`,
-    [purse.projectId, OPEN_MAX - 2],
+    [projectId, count],
   )
+
+/** Lets a number of open payments of a purse expire. */
+const expire = (projectId: string, count: number) =>
+  database.pool.query(
+    `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id in (
+       select id from purchases where project_id = $1 and money = 'open' limit $2)`,
+    [projectId, count],
+  )
+
+test('a purse has a limited number of payments that sellers may still collect', async () => {
+  const purse = await newPurse()
+  expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
+  await addCopies(purse.projectId, COLLECTABLE_MAX - 2)
   const group = [await purse.wanted(1n), await purse.wanted(1n)]
   expect(await purse.reserve(group)).toEqual(['signed', 'refused too_many_open'])
-  await pool.query(
-    `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id = (
-       select id from purchases where project_id = $1 and money = 'open' limit 1)`,
-    [purse.projectId],
-  )
+  await expire(purse.projectId, 1)
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
+})
+
+test('the expired payments of a purse that are not released have a limit of their own', async () => {
+  const purse = await newPurse()
+  expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
+  await addCopies(purse.projectId, OPEN_MAX - 2)
+  await expire(purse.projectId, OPEN_MAX)
+  const group = [await purse.wanted(1n), await purse.wanted(1n)]
+  expect(await purse.reserve(group)).toEqual(['signed', 'refused too_many_open'])
 })
 
 test('a purse whose calls have used up the gas of the day signs no payment until the next day', async () => {

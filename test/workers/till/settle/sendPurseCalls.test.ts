@@ -2,11 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
-import { stopPurse } from '../../../../sql/purse/stop.ts'
 import { syncWallet } from '../../../../sql/till/settle/gasWallets.ts'
 import { sendPurseCalls } from '../../../../workers/till/settle/sendPurseCalls.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { newKeyring, newPurse, ownerOf } from '../../../support/purse/purseRows.ts'
+import { newKeyring, newStoppedPurse } from '../../../support/purse/purseRows.ts'
 import { type HandChain, startHandChain } from '../../../support/till/handChain.ts'
 
 let database: TestDatabase
@@ -37,15 +36,7 @@ async function gasOf(projectId: string): Promise<number> {
   return rows[0].gas
 }
 
-/** Makes a stopped purse that has signed the cancellations of a number of payments. @returns the id of its project */
-async function stoppedWith(payments: number): Promise<string> {
-  const purse = await newPurse(pool, keyring)
-  const wanted = []
-  for (let n = 0; n < payments; n++) wanted.push(await purse.wanted(1_000n))
-  await purse.reserve(wanted)
-  await stopPurse(pool, keyring, ownerOf(purse.projectId))
-  return purse.projectId
-}
+const stoppedWith = (payments: number) => newStoppedPurse(pool, keyring, payments)
 
 test('one transaction sends the calls of several purses, and each project pays the gas of its calls once', async () => {
   const [one, other] = [await stoppedWith(2), await stoppedWith(1)]
