@@ -93,8 +93,16 @@ const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 /** Describes a running process of the HTTP API. */
 export type ApiServer = Running & { port: number }
 
-/** Starts the HTTP API. */
-export function startApi(config: Config, databaseUrl: string, log: Logger): ApiServer {
+/**
+ * Starts the HTTP API.
+ * @param parts.loopTime limits the costly reads of each project.
+ */
+export function startApi(
+  config: Config,
+  databaseUrl: string,
+  log: Logger,
+  { loopTime = new LoopTime() } = {},
+): ApiServer {
   const part = Math.max(1, Math.floor(config.databasePoolSize / POOL_PART))
   const poolOf = (
     use: string,
@@ -160,7 +168,6 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
   const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: metrics.blobRequest })
   const blobs = createBlobs(pool, objectStore)
   const answers = new HeldAnswers()
-  const loopTime = new LoopTime()
   const exports = createExports({ pool: poolOf(' (export)', EXPORTS_MAX + 1), blobs }, log)
   const master = masterKeys(config)
   const keyring = createKeyringSource(master)

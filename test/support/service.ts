@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import nodemailer, { type SendMailOptions } from 'nodemailer'
 import pino from 'pino'
+import type { LoopTime } from '../../api/http/limits/loopTime.ts'
 import { type ApiServer, startApi } from '../../api/http/server.ts'
 import type { AskSns } from '../../api/smtp/http/ses.ts'
 import { type SmtpServer, startSmtp } from '../../api/smtp/server.ts'
@@ -99,6 +100,8 @@ export type TestServiceOptions = {
   dns?: Dns
   /** Holds the SMTP port for mail that the service delivers directly. The default SMTP port is 25. */
   directPort?: number
+  /** Limits the costly reads of each project. By default the limit is that of the service. */
+  loopTime?: LoopTime
   /** Holds a function that responds in place of Amazon SNS. */
   askSns?: AskSns
   /**
@@ -182,6 +185,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     config,
     (await options.through?.api?.(databaseUrl)) ?? databaseUrl,
     silentLog,
+    options.loopTime === undefined ? {} : { loopTime: options.loopTime },
   )
   const workersUrl = (await options.through?.workers?.(databaseUrl)) ?? databaseUrl
   const smtpUrl = (await options.through?.smtp?.(databaseUrl)) ?? databaseUrl
