@@ -137,6 +137,10 @@ const ProjectSchema = t.Object({
       description:
         'This gas was used on this UTC day by the transactions of the project. Reverted transactions count too.',
     }),
+    dailyPurseGas: t.Integer({
+      description:
+        'The purse of the project signed cancellations and transfers for this gas on this UTC day. The limit `dailyGas` applies to this gas too.',
+    }),
     dailyTextBytes: t.Integer({
       description: 'The service read this many bytes of attachments on this UTC day.',
     }),
@@ -195,6 +199,7 @@ const EXAMPLE_PROJECT = {
     storageBytes: 48_213,
     dailySettlements: 3,
     dailyGas: 258_000,
+    dailyPurseGas: 80_000,
     dailyTextBytes: 31_204,
     dailyTextSeconds: 1,
   },

@@ -218,6 +218,7 @@ const toView = ({ config }: Services, project: Project) => ({
     storageBytes: project.storedBytes,
     dailySettlements: project.settlementsToday,
     dailyGas: project.gasToday,
+    dailyPurseGas: project.purseGasToday,
     dailyTextBytes: project.textBytesToday,
     dailyTextSeconds: project.textSecondsToday,
   },

@@ -186,6 +186,12 @@ export function createMetrics({
     labelNames: ['project'],
     registers,
   })
+  const purseGas = new Gauge({
+    name: 'purser_project_purse_gas_today',
+    help: 'Gas of signed calls of a purse on this UTC day, for the 20 projects with most',
+    labelNames: ['project'],
+    registers,
+  })
   const connections = new Gauge({
     name: 'purser_database_connections',
     help: 'Connections of this process to the database, and callers that wait for one',
@@ -240,6 +246,8 @@ export function createMetrics({
     for (const { wallet, open } of backlog.wallets) nonces.set({ wallet }, open)
     projectGas.reset()
     for (const { projectId, gas } of backlog.gas) projectGas.set({ project: projectId }, gas)
+    purseGas.reset()
+    for (const { projectId, gas } of backlog.purseGas) purseGas.set({ project: projectId }, gas)
     const own = { id: OWN, part: 'api', metrics: await ownRegistry.getMetricsAsJSON() }
     return (await registry.metrics()) + (await reportedMetrics(pool, own))
   }

@@ -134,7 +134,10 @@ export const PANELS: readonly Panel[] = [
   {
     title: 'Gas by project today',
     unit: 'short',
-    queries: [['max by (project) (purser_project_gas_today)', '{{project}}']],
+    queries: [
+      ['max by (project) (purser_project_gas_today)', '{{project}}'],
+      ['max by (project) (purser_project_purse_gas_today)', '{{project}} purse'],
+    ],
   },
   {
     title: 'Connections to the database',

@@ -78,6 +78,8 @@ export type Backlog = {
   wallets: { wallet: string; open: number }[]
   /** Lists the projects that used the most gas today, at most 20. */
   gas: { projectId: string; gas: number }[]
+  /** Lists the projects whose purses signed calls for the most gas today, at most 20. */
+  purseGas: { projectId: string; gas: number }[]
   /**
    * Counts the seconds since a payment worker last called the RPC node. Null means that no payment worker has called
    * the RPC node.
@@ -109,6 +111,7 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     oldest_verified_s: number
     wallets: { wallet: string; open: number }[]
     gas: { projectId: string; gas: number }[]
+    purse_gas: { projectId: string; gas: number }[]
     age_s: number | null
     answers: boolean | null
     head_number: string | null
@@ -139,6 +142,10 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
                 select project_id as "projectId", gas from settlement_budgets
                 where day = (clock_timestamp() at time zone 'UTC')::date and gas > 0
                 order by gas desc limit ${GAS_PROJECTS_MAX}) b) as gas,
+             (select coalesce(json_agg(b), '[]') from (
+                select project_id as "projectId", gas from purse_gas
+                where day = (clock_timestamp() at time zone 'UTC')::date
+                order by gas desc limit ${GAS_PROJECTS_MAX}) b) as purse_gas,
              (select count(*)::int from (
                 (select from blobs where idle_since is not null limit ${BLOBS_COUNTED})
                 union all (select from dead_blobs limit ${BLOBS_COUNTED})) b) as blobs_waiting,
@@ -164,6 +171,7 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     oldestVerifiedS: row.oldest_verified_s,
     wallets: row.wallets,
     gas: row.gas,
+    purseGas: row.purse_gas,
     rpcReportAgeS: row.age_s,
     rpcAnswers: row.answers ?? false,
     headNumber: row.head_number === null ? null : Number(row.head_number),

@@ -1,7 +1,11 @@
 /** Chooses the signed calls of purses (cancellations and transfers) that a gas wallet sends next. */
 
-/** Sets the time after which the service sends a call again if the chain does not show the call. */
-const SEND_AGAIN = '30 seconds'
+/**
+ * Writes the SQL of the time after which the service sends a call again if the chain does not show the call. The time
+ * doubles with each sending, from 30 seconds to 8 minutes, because a call that fails costs gas each time. USDC refuses
+ * a transfer to a blacklisted address, for example.
+ */
+const SEND_AGAIN = `make_interval(secs => 30 * power(2, least(greatest(calls_sent - 1, 0), 4)))`
 
 /**
  * Writes the SQL of the rows of the table `purchases` whose calls the service sends next. The projects take turns, so
@@ -21,7 +25,7 @@ export const callsInTurn = ({
   sentAt: 'cancel_sent_at' | 'transfer_sent_at'
 }): string => {
   const isDue = `${waiting} and ${due} and network = $1 and valid_before > extract(epoch from clock_timestamp())
-        and (${sentAt} is null or ${sentAt} < clock_timestamp() - interval '${SEND_AGAIN}')`
+        and (${sentAt} is null or ${sentAt} < clock_timestamp() - ${SEND_AGAIN})`
   return `
     with recursive owners as (
       (select project_id from purchases where ${waiting} order by project_id limit 1)

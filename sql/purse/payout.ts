@@ -41,6 +41,15 @@ export type PurseLimits = {
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
 /**
+ * Holds an SQL condition for a purse `p` whose last payout to the present address has failed: the payout expired unused
+ * in the last six hours. USDC refuses a transfer to a blacklisted address, for example, and each try costs gas.
+ */
+const HAS_FAILED = `exists (
+  select from purchases u
+  where u.project_id = p.project_id and u.kind = 'sweep' and u.asked_by = '${PAYS_OUT}' and u.pay_to = ${PAYOUT}
+    and u.money = 'released' and u.cancel_signature is null and u.created_at > clock_timestamp() - interval '7 hours')`
+
+/**
  * Sets three limits of a purse: the low-balance limit, the maximum balance, and the payout address for money above the
  * maximum. The removal of a payout address takes effect at once. A new payout address becomes valid after 24 hours, and
  * the previous payout address stays valid in these 24 hours. Without a payout address or a maximum balance, the service
@@ -182,7 +191,7 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
     text: `
       select p.project_id from purses p
       where p.address = any ($1) and p.frozen_at is null and p.max_atomic is not null and ${PAYOUT} is not null
-        and ${FREE('p')} >= p.max_atomic + ${LEAST_ATOMIC}
+        and ${FREE('p')} >= p.max_atomic + ${LEAST_ATOMIC} and not ${HAS_FAILED}
       union
       select k.project_id from purse_keys k join purses p using (project_id)
       where k.address = any ($1) and k.retired_at is not null and p.frozen_at is null and ${FREE('k')} >= ${LEAST_ATOMIC}`,
@@ -221,10 +230,11 @@ export function payOut(
       await move(db, keyring, actor, { from: address, to: purse.address, amountAtomic })
     }
     const { rows } = await db.query<{ max: string | null; payout: string | null }>(
-      `select p.max_atomic as max, ${PAYOUT} as payout from purses p where p.project_id = $1`,
+      `select p.max_atomic as max, ${PAYOUT} as payout from purses p
+       where p.project_id = $1 and not ${HAS_FAILED}`,
       [projectId],
     )
-    const { max, payout } = rows[0]!
+    const { max, payout } = rows[0] ?? { max: null, payout: null }
     if (max === null || payout === null || deniedPayees.has(payout)) return
     const amountAtomic = purse.freeAtomic - BigInt(max)
     await move(db, keyring, actor, { from: purse.address, to: payout, amountAtomic })

@@ -92,7 +92,7 @@ export async function cancelOpen(
     signatures.push(await signer.sign(digest))
   }
   await db.query(
-    `update purchases u set cancel_signature = g.signature
+    `update purchases u set cancel_signature = g.signature, calls_sent = 0
      from unnest($1::text[], $2::text[]) g (id, signature) where u.id = g.id`,
     [rows.map(({ id }) => id), signatures],
   )
@@ -125,7 +125,7 @@ export async function takeCancellations(
 ): Promise<Cancellation[]> {
   const { rows } = await db.query<Cancellation>({
     name: 'take-cancellations',
-    text: `update purchases u set cancel_sent_at = clock_timestamp()
+    text: `update purchases u set cancel_sent_at = clock_timestamp(), calls_sent = u.calls_sent + 1
            where u.row = any (array(${TO_CANCEL}))
            returning u.id, u.asset, u.payer, u.nonce, u.cancel_signature as signature`,
     values: [network, limit],

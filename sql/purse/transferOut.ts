@@ -165,7 +165,7 @@ export async function takeTransfers(
     transfer_signature: Hex
   }>({
     name: 'take-transfers-out',
-    text: `update purchases u set transfer_sent_at = clock_timestamp()
+    text: `update purchases u set transfer_sent_at = clock_timestamp(), calls_sent = u.calls_sent + 1
            where u.row = any (array(${TO_SEND}))
            returning u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
     values: [network, limit],

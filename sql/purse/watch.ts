@@ -59,6 +59,16 @@ const toSigned = (row: Row): Signed => ({
   signedBlock: row.signed_block === null ? null : BigInt(row.signed_block),
 })
 
+type OpenRow = Row & { row: string; cancel_seen: boolean }
+
+const OPEN_COLUMNS = `row, ${COLUMNS}, cancel_seen_at is not null as cancel_seen`
+
+const toOpen = (row: OpenRow): Open => ({
+  ...toSigned(row),
+  row: BigInt(row.row),
+  isCancelSeen: row.cancel_seen,
+})
+
 /**
  * Finds open payments of purses on a chain. Each poll of the chain reads one part of the list of open payments. The
  * list is read in parts, because unsettled payments stay open until their expiry, and these payments must not delay
@@ -71,17 +81,50 @@ export async function findOpen(
   network: string,
   { after, limit }: { after: bigint; limit: number },
 ): Promise<Open[]> {
-  const { rows } = await db.query<Row & { row: string; cancel_seen: boolean }>({
+  const { rows } = await db.query<OpenRow>({
     name: 'find-open-purchases',
-    text: `select row, ${COLUMNS}, cancel_seen_at is not null as cancel_seen from purchases where money = 'open' and network = $1 and row > $2
+    text: `select ${OPEN_COLUMNS} from purchases where money = 'open' and network = $1 and row > $2
            order by row limit $3`,
     values: [network, after, limit],
   })
-  return rows.map((row) => ({
-    ...toSigned(row),
-    row: BigInt(row.row),
-    isCancelSeen: row.cancel_seen,
-  }))
+  return rows.map(toOpen)
+}
+
+/**
+ * Finds those open payments of each project that expire last, which usually are its newest payments. Each of the
+ * projects gets the same number of payments, so that the many payments of one project do not delay those of another.
+ * @param after is the id of the last project of the previous poll. The empty string starts with the first project.
+ * @param limit is the maximum number of projects and also of payments.
+ * @returns the payments, and the id after which the next poll continues.
+ */
+export async function findNewestOpen(
+  db: Queryable,
+  network: string,
+  { after, limit }: { after: string; limit: number },
+): Promise<{ open: Open[]; lastProject: string }> {
+  // A project whose open payments are all on other chains has a row without a payment.
+  const { rows } = await db.query<(OpenRow | { row: null }) & { last_project: string }>({
+    name: 'find-newest-open-purchases',
+    text: `
+      with recursive owners as (
+        (select project_id, 1 as n from purchases where money = 'open' and project_id > $2 order by project_id limit 1)
+        union all
+        select (select project_id from purchases where money = 'open' and project_id > o.project_id
+                order by project_id limit 1), n + 1
+        from owners o where o.project_id is not null and n < $3
+      ), named as materialized (
+        select project_id from owners where project_id is not null
+      )
+      select p.*, case when (select count(*) from named) < $3 then '' else (select max(project_id) from named) end
+        as last_project
+      from named left join lateral (
+        select ${OPEN_COLUMNS} from purchases
+        where project_id = named.project_id and money = 'open' and network = $1
+        order by valid_before desc, row desc limit $3 / (select count(*) from named)) p on true`,
+    values: [network, after, limit],
+  })
+  const open = rows.filter((row) => row.row !== null).map(toOpen)
+  return { open, lastProject: rows[0]?.last_project ?? '' }
 }
 
 /**

@@ -60,6 +60,7 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
       ['Paid to', project.payTo === null ? 'nowhere yet' : h('code', {}, project.payTo)],
       ['Payments today', ofLimit(project.usage.dailySettlements, project.limits.dailySettlements)],
       ['Gas today', ofLimit(project.usage.dailyGas, project.limits.dailyGas)],
+      ['Gas of the purse today', ofLimit(project.usage.dailyPurseGas, project.limits.dailyGas)],
       [
         'Bytes of attachments read today',
         ofLimit(project.usage.dailyTextBytes, project.limits.dailyTextBytes),

@@ -65,6 +65,7 @@ export type Project = {
     storageBytes: number
     dailySettlements: number
     dailyGas: number
+    dailyPurseGas: number
     dailyTextBytes: number
     dailyTextSeconds: number
   }

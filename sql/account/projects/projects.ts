@@ -52,10 +52,12 @@ export type Project = {
   storageLimitBytes: number | null
   /**
    * Counts the payments that the project has claimed in the present UTC day. The field `gasToday` counts the gas that
-   * the transactions of these payments used.
+   * the transactions of these payments used. The field `purseGasToday` counts the gas of the calls that the purse of
+   * the project has signed.
    */
   settlementsToday: number
   gasToday: number
+  purseGasToday: number
   /**
    * Holds the project's own limit on claimed payments in a UTC day. The field `dailyGas` holds the project's own limit
    * on gas in a UTC day. Null means that the service's limit applies.
@@ -111,6 +113,7 @@ type ProjectRow = {
   storage_bytes: string | null
   settlements: string | null
   gas: string | null
+  purse_gas: string | null
   daily_settlements: string | null
   daily_gas: string | null
   text_bytes: string | null
@@ -126,7 +129,7 @@ const SELECT_PROJECT = `
   select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.own_addresses, p.payments_enabled, p.created_at, p.row,
          p.send_policy, p.approver_email, p.approval_hours,
          k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes,
-         b.settlements, b.gas, l.daily_settlements, l.daily_gas,
+         b.settlements, b.gas, g.gas as purse_gas, l.daily_settlements, l.daily_gas,
          a.bytes as text_bytes, a.cpu_ms as text_ms, l.daily_text_bytes, l.daily_text_seconds, ${RETENTION_JSON} as retention
   from projects p
   join api_keys k on k.project_id = p.id and k.revoked_at is null
@@ -134,6 +137,7 @@ const SELECT_PROJECT = `
   left join project_storage s on s.project_id = p.id
   left join project_limits l on l.project_id = p.id
   left join settlement_budgets b on b.project_id = p.id and b.day = ${TODAY}
+  left join purse_gas g on g.project_id = p.id and g.day = ${TODAY}
   left join attachment_reading a on a.project_id = p.id and a.day = ${TODAY}
   ${retentionJoins('p.id')}
   where p.deleted_at is null`
@@ -160,6 +164,7 @@ const toProject = (row: ProjectRow): Project => ({
   storageLimitBytes: numberOrNull(row.storage_bytes),
   settlementsToday: Number(row.settlements ?? 0),
   gasToday: Number(row.gas ?? 0),
+  purseGasToday: Number(row.purse_gas ?? 0),
   dailySettlements: numberOrNull(row.daily_settlements),
   dailyGas: numberOrNull(row.daily_gas),
   textBytesToday: Number(row.text_bytes ?? 0),

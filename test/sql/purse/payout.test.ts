@@ -194,17 +194,17 @@ async function full(above: bigint, { address = ONE as string | null } = {}) {
   return projectId
 }
 
-describe('a payout', () => {
-  /** Tells whether a payout of the project is queued. */
-  async function isQueued(projectId: string, addresses?: string[]): Promise<boolean> {
-    await queuePayouts(pool, addresses ?? [(await stored(projectId)).address])
-    const { rowCount } = await pool.query('select from graphile_worker.jobs where key = $1', [
-      `pay_out:${projectId}`,
-    ])
-    await dropJobs(pool)
-    return rowCount === 1
-  }
+/** Tells whether a payout of the project is queued. */
+async function isQueued(projectId: string, addresses?: string[]): Promise<boolean> {
+  await queuePayouts(pool, addresses ?? [(await stored(projectId)).address])
+  const { rowCount } = await pool.query('select from graphile_worker.jobs where key = $1', [
+    `pay_out:${projectId}`,
+  ])
+  await dropJobs(pool)
+  return rowCount === 1
+}
 
+describe('a payout', () => {
   test('a payout is queued if the purse has at least 0.01 USDC above its maximum', async () => {
     expect(await isQueued(await full(LEAST))).toBe(true)
     expect(await isQueued(await full(LEAST - 1n))).toBe(false)
@@ -267,6 +267,42 @@ describe('the transfers of a payout', () => {
     await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     expect(await transfers(projectId)).toEqual([[String(LEAST + 5n), ONE]])
+  })
+
+  test('after a payout expired unused, the next payout to the same address waits six hours', async () => {
+    await recordHead(pool, HEAD)
+    const projectId = await full(LEAST)
+    const again = () => payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await again()
+    // A payout is valid for one hour.
+    const expiredBefore = (hours: number) =>
+      pool.query(
+        `update purchases set money = 'released', created_at = clock_timestamp() - make_interval(hours => $2 + 1)
+         where project_id = $1`,
+        [projectId, hours],
+      )
+    await expiredBefore(5)
+    await again()
+    expect(await transfers(projectId)).toHaveLength(1)
+    expect(await isQueued(projectId)).toBe(false)
+    await expiredBefore(6)
+    expect(await isQueued(projectId)).toBe(true)
+    await again()
+    expect(await transfers(projectId)).toHaveLength(2)
+  })
+
+  test('a failed payout does not delay a payout to another address', async () => {
+    await recordHead(pool, HEAD)
+    const projectId = await full(LEAST)
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await pool.query(`update purchases set money = 'released' where project_id = $1`, [projectId])
+    await set(projectId, { payoutAddress: OTHER })
+    await endWait(projectId)
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    expect(await transfers(projectId)).toEqual([
+      [String(LEAST), ONE],
+      [String(LEAST), OTHER],
+    ])
   })
 
   test('no payout goes to an address that the operator has forbidden since the owner named it', async () => {

@@ -113,7 +113,7 @@ describe('a worker takes the cancellations of payments', () => {
       [id, seconds],
     )
 
-  test('a worker takes a payment’s cancellation once, and again after 30 seconds unless the chain has shown it', async () => {
+  test('a worker takes a payment’s cancellation once, and again after 30 seconds and then 60 seconds unless the chain has shown it', async () => {
     const { ids, take } = await stoppedWith(1)
     expect(await take()).toEqual(ids)
     expect(await take()).toEqual([])
@@ -121,7 +121,9 @@ describe('a worker takes the cancellations of payments', () => {
     expect(await take()).toEqual([])
     await age(ids[0]!, 31)
     expect(await take()).toEqual(ids)
-    await age(ids[0]!, 31)
+    await age(ids[0]!, 59)
+    expect(await take()).toEqual([])
+    await age(ids[0]!, 61)
     await pool.query('update purchases set cancel_seen_at = now() where id = $1', ids)
     expect(await take()).toEqual([])
   })

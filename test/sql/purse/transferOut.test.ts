@@ -94,6 +94,22 @@ describe('a worker takes the transfers that go to the chain', () => {
     expect(await take()).toHaveLength(1)
   })
 
+  test('the wait before a worker takes a failing transfer again doubles from 30 seconds to 8 minutes', async () => {
+    const { id } = await newSweep()
+    expect(await take()).toHaveLength(1)
+    const sentBefore = (seconds: number) =>
+      pool.query(
+        'update purchases set transfer_sent_at = clock_timestamp() - make_interval(secs => $2) where id = $1',
+        [id, seconds],
+      )
+    for (const seconds of [30, 60, 120, 240, 480, 480]) {
+      await sentBefore(seconds - 1)
+      expect([seconds, await take()]).toEqual([seconds, []])
+      await sentBefore(seconds)
+      expect(await take()).toHaveLength(1)
+    }
+  })
+
   test('a worker takes a transfer only if it is open, valid, not cancelled and on the same chain', async () => {
     const { id } = await newSweep()
     for (const change of [

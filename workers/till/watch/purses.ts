@@ -6,6 +6,7 @@
  * does not prove that a payment can no longer be used. The statements of the seller do not prove it either.
  */
 import type { Address, Hex } from 'viem'
+import type { Pool } from '../../../sql/db.ts'
 import { findStaleBalances, recordBalances } from '../../../sql/purse/balances.ts'
 import {
   checkAnew,
@@ -13,6 +14,7 @@ import {
   recordFinalRefunds,
 } from '../../../sql/purse/refunds/handRefunds.ts'
 import {
+  findNewestOpen,
   findOpen,
   findSpent,
   findTransferBlocks,
@@ -43,6 +45,10 @@ import { readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 import { type ClaimMemory, checkClaims } from './handRefunds.ts'
 
+/**
+ * Limits the open payments that one poll reads. One half of them comes from the list of all open payments. The other
+ * half comes from the newest payments of each project, because one project may have 20,000 open payments.
+ */
 const BATCH_MAX = 200
 /** Limits the number of newest blocks with transfers that each poll compares with the chain. */
 const BLOCKS_MAX = 10
@@ -74,6 +80,11 @@ export type PurseMemory = ClaimMemory & {
    * with the first open payment.
    */
   lastOpenRow: bigint
+  /**
+   * Holds the id of the project at which the last poll ended. The empty string means that the next poll starts with the
+   * first project.
+   */
+  lastOpenProject: string
   /** Holds the block at which the search for the transfer of an old payment continues, by the id of the payment. */
   searchFrom: Map<string, bigint>
   /** Counts the consecutive polls in which another block was at the height of one of the newest transfers. */
@@ -86,15 +97,24 @@ export type PurseMemory = ClaimMemory & {
  */
 export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promise<void> {
   const { network } = chain.network
-  const after = memory.lastOpenRow
-  const open = await findOpen(chain.pool, network, { after, limit: BATCH_MAX })
-  memory.lastOpenRow = open.length < BATCH_MAX ? 0n : open.at(-1)!.row
+  const open = await findNextOpen(chain.pool, network, memory)
   const final = await readBlock(chain.rpc, 'finalized')
   if (open.length > 0) await tendOpen(chain, memory, { open, final })
   if (final !== null) await tendTransfers(chain, final, { isFinal: true })
   await checkClaims(chain, memory)
   if (await isReplaced(chain, memory)) await tendTransfers(chain, chain.head, { isFinal: false })
   await readPurses(chain)
+}
+
+/** Finds the open payments that a poll checks, and remembers where the next poll continues. */
+async function findNextOpen(pool: Pool, network: string, memory: PurseMemory): Promise<Open[]> {
+  const limit = BATCH_MAX / 2
+  const listed = await findOpen(pool, network, { after: memory.lastOpenRow, limit })
+  memory.lastOpenRow = listed.length < limit ? 0n : listed.at(-1)!.row
+  const newest = await findNewestOpen(pool, network, { after: memory.lastOpenProject, limit })
+  memory.lastOpenProject = newest.lastProject
+  const isListed = new Set(listed.map(({ row }) => row))
+  return [...listed, ...newest.open.filter(({ row }) => !isListed.has(row))]
 }
 
 async function tendOpen(

@@ -46,6 +46,7 @@ export const newReconciler = (): Reconciler => ({
   suspicious: true,
   goneLooks: new Map(),
   lastOpenRow: 0n,
+  lastOpenProject: '',
   lastClaimRow: 0n,
   replacedLooks: 0,
   searchFrom: new Map(),

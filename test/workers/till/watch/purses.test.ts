@@ -9,7 +9,7 @@ import { type PurseMemory, tendPurses } from '../../../../workers/till/watch/pur
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { BALANCE, newKeyring, newPurse } from '../../../support/purse/purseRows.ts'
 import { blockAt, type HandChain, startHandChain } from '../../../support/till/handChain.ts'
-import { newHash, newPayment, newSettled, row } from '../../../support/till/tillRows.ts'
+import { newHash, newPayment, newProject, newSettled, row } from '../../../support/till/tillRows.ts'
 
 const VALID_BEFORE = 5_000n
 const HEAD = blockAt(1_000n)
@@ -31,7 +31,13 @@ beforeEach(async () => {
   await pool.query('truncate purchases, purses, purse_keys, hand_refunds cascade')
   hand.reset()
   hand.chain.head = HEAD
-  memory = { lastOpenRow: 0n, lastClaimRow: 0n, replacedLooks: 0, searchFrom: new Map() }
+  memory = {
+    lastOpenRow: 0n,
+    lastOpenProject: '',
+    lastClaimRow: 0n,
+    replacedLooks: 0,
+    searchFrom: new Map(),
+  }
   purse = await newPurse(pool, keyring)
   hand.balances.set(await addressOf(purse), BALANCE)
 })
@@ -237,33 +243,69 @@ describe('the service follows an open payment of a purse (the wallet that pays s
 
 describe('the service reads a list of more than 200 open payments', () => {
   /** Makes copies of an open payment. In the list of payments, the copies come after the original payment. */
-  async function copy({ id }: Payment, count: number): Promise<Payment[]> {
+  let copied = 0
+  async function copy({ id }: Payment, count: number, projectId = ''): Promise<Payment[]> {
     const { rows: columns } = await pool.query<{ name: string }>(
       `select quote_ident(column_name) as name from information_schema.columns
-       where table_name = 'purchases' and column_name not in ('row', 'id', 'nonce', 'idempotency_key')`,
+       where table_name = 'purchases' and column_name not in ('row', 'id', 'project_id', 'nonce', 'idempotency_key')`,
     )
     const same = columns.map(({ name }) => name).join(', ')
     const { rows } = await pool.query<Payment>(
-      `insert into purchases (id, nonce, ${same})
-       select 'copy_' || n, '0x' || lpad(to_hex(n), 64, '0'), ${same}
-       from purchases, generate_series(1, $2::int) n where id = $1 order by n
+      `insert into purchases (id, project_id, nonce, ${same})
+       select 'copy_' || n, coalesce(nullif($4, ''), project_id), '0x' || lpad(to_hex(n), 64, '0'), ${same}
+       from purchases, generate_series($3::int + 1, $3::int + $2::int) n where id = $1 order by n
        returning id, nonce, payer`,
-      [id, count],
+      [id, count, copied, projectId],
     )
+    copied += count
     return rows
   }
 
   test('a long list of buyers’ open payments is checked in parts, one part in each check, and then again from the start', async () => {
     const first = await sign()
-    const last = (await copy(first, 200)).at(-1)!
-    await take(last, 850n)
+    const copies = await copy(first, 300)
+    const [middle, newest] = [copies[150]!, copies.at(-1)!]
+    await take(middle, 850n)
+    await take(newest, 850n)
     await look()
-    expect(await moneyOf(last.id)).toBe('open')
+    expect([await moneyOf(middle.id), await moneyOf(newest.id)]).toEqual(['open', 'spent'])
     await take(first, 850n)
     await look()
-    expect([await moneyOf(last.id), await moneyOf(first.id)]).toEqual(['spent', 'open'])
-    await look()
+    expect([await moneyOf(middle.id), await moneyOf(first.id)]).toEqual(['spent', 'open'])
+    for (let n = 0; n < 2; n++) await look()
     expect(await moneyOf(first.id)).toBe('spent')
+  })
+
+  test('many open payments of one project do not delay the check of another project’s newest payments', async () => {
+    await copy(await sign(), 2_000)
+    purse = await newPurse(pool, keyring)
+    const [older, newer] = [await sign(), await sign()]
+    await take(older, 850n)
+    await take(newer, 850n)
+    await look()
+    expect([await moneyOf(older.id), await moneyOf(newer.id)]).toEqual(['spent', 'spent'])
+  })
+
+  test('if more than 100 projects have open payments, each check examines those of the next projects', async () => {
+    const crowded = await sign()
+    await copy(crowded, 1_000)
+    const payments: Payment[] = []
+    for (let n = 0; n < 102; n++) {
+      const projectId = await newProject(pool)
+      const [payment] = await copy(crowded, 1, projectId)
+      payments.push(payment!)
+    }
+    for (const payment of payments) await take(payment, 850n)
+    const spent = async () => {
+      const { rows } = await pool.query<{ n: number }>(
+        `select count(*)::int as n from purchases where money = 'spent'`,
+      )
+      return rows[0]!.n
+    }
+    await look()
+    expect(await spent()).toBeWithin(99, 101)
+    await look()
+    expect(await spent()).toBe(102)
   })
 })
 
