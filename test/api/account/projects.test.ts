@@ -50,6 +50,7 @@ test('the creation of a project returns its inbox and its API key, and no later 
       storageBytes: 0,
       dailySettlements: 0,
       dailyGas: 0,
+      dailyPurseGas: 0,
       dailyTextBytes: 0,
       dailyTextSeconds: 0,
     },

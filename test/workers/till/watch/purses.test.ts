@@ -272,7 +272,7 @@ describe('the service reads a list of more than 200 open payments', () => {
     await take(first, 850n)
     await look()
     expect([await moneyOf(middle.id), await moneyOf(first.id)]).toEqual(['spent', 'open'])
-    for (let n = 0; n < 2; n++) await look()
+    for (let n = 0; n < 3; n++) await look()
     expect(await moneyOf(first.id)).toBe('spent')
   })
 
