@@ -109,9 +109,12 @@ const hostOf = (href: string): string => /^https?:\/\/([^/?#]*)/i.exec(href)?.[1
 const isBare = ({ href, text }: Found): boolean =>
   text === '' || isVague(text) || text.includes(hostOf(href))
 
-/** Matches the hosts of app stores. A link to an app store neither confirms anything nor unsubscribes from mail. */
+/**
+ * Matches the hosts of app stores and of shared files. A link to an app or a file neither confirms anything nor
+ * unsubscribes from mail.
+ */
 const STORE =
-  /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
+  /^(?:play\.google|drive\.google|docs\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
 /**
  * Matches the path of a link that undoes a registration or a request. Such a link stands beside the link that confirms
@@ -143,9 +146,12 @@ function purposeOf(
       ? (purposeOfSentences(context()) ?? (unsubscribes(after) ? 'unsubscribe' : undefined))
       : undefined
   if (near === 'unsubscribe' || near === 'other') return near
+  const bySubject = purposeOfText(subject)
+  const isSurerSubject = bySubject === 'sign-in' || (bySubject === 'reset' && near === undefined)
   // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
   // link's path. Examples of such words before a link are `To activate your account: https://…/login/…` and `Define
-  // your new password: https://…/verify?…`. If the subject also announces a sign-in, `verify` only means the token.
+  // your new password: https://…/verify?…`. If the subject announces a sign-in or a reset, `verify` only means the
+  // token.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify') ||
@@ -153,8 +159,8 @@ function purposeOf(
       hasNoWords &&
       byPath === 'verify' &&
       (!/confirm/i.test(path) || /\/confirm\?/i.test(path)) &&
-      purposeOfText(subject) === 'sign-in')
-  const own = isSure ? byPath : (byText ?? (isNearSurer ? (near ?? 'sign-in') : byPath))
+      isSurerSubject)
+  const own = isSure ? byPath : (byText ?? (isNearSurer ? (near ?? bySubject) : byPath))
   // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login
   // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'
@@ -295,7 +301,7 @@ function linksOfText(text: string): Found[] {
   const input = text.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
   let free = 0
-  for (const match of input.matchAll(/https?:\/\/[^\s<>"，。、；：！？）」』】》]{1,4100}/gi)) {
+  for (const match of input.matchAll(/https?:\/\/[^\s<>"`，。、；：！？）」』】》]{1,4100}/gi)) {
     if (match.index < free) continue
     // Programs that turn HTML into text write `Reset [https://…]`, sometimes with the next word directly after the
     // bracket.

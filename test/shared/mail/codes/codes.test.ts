@@ -37,6 +37,11 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
+  test('a code of letters and digits below a sentence is found in Georgian', () => {
+    const text = 'გადაამოწმეთ თქვენი ელფოსტის მისამართი შემდეგი კოდის შეყვანით\n\nT4hV9qLe\n'
+    expect(valuesOf(text, 'ელფოსტის გადამოწმება')).toEqual(['T4hV9qLe'])
+  })
+
   test.each([
     'Ваш верификациони код је: f3a1 9c07',
     'Сигурносни код: f3a1 9c07',
@@ -48,6 +53,8 @@ describe('the service finds one-time codes in a mail', () => {
 
   test.each([
     'Your one-time discount code: VELOX-7QK2M9',
+    'Boncode: GV8K2QXM',
+    'Cadeauboncode: GV8K2QXM',
     'Mã đơn hàng: 583914',
     'Kode pesanan: 583914',
     'Bestillingskode: 583914',

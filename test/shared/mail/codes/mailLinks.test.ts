@@ -233,9 +233,42 @@ describe('the subject of a mail may decide the purpose of a link', () => {
     expect(purposeOfBare(personal('/go'), 'Re: Verify your email')).toBe('other')
     expect(purposeOf(anchor(personal('/go'), 'Read the news'), 'Verify your email')).toBe('other')
   })
+
+  test('a bare link whose path says verification has the purpose `reset` if only the subject names a purpose, namely a reset', () => {
+    const link = personal('/index.php/verification')
+    const mail = (words: string, subject: string) => purposeOfBare(`${words} ${link}`, subject)
+    expect(mail('Or open this address:', 'Reset your password')).toBe('reset')
+    expect(mail('Or open this address:', 'Запрос на восстановление пароля')).toBe('reset')
+    expect(mail('To confirm your address, open', 'Reset your password')).toBe('verify')
+    expect(mail('Or open this address:', 'News')).toBe('verify')
+  })
 })
 
 describe('the service reads a link of a mail', () => {
+  test('a backtick around an address in the text of a mail does not belong to the address', () => {
+    const [link, ...more] = linksOf(null, { text: `Copy \`${personal('/verify')}\` or ask us.` })
+    expect(link).toMatchObject({ href: personal('/verify'), purpose: 'verify' })
+    expect(more).toEqual([])
+  })
+
+  test('a link to a file of a shared drive has the purpose `other`', () => {
+    const file = 'drive.google.example/file/d/1AHq11BpG0qP4qtcVQd4m9A6y_pbwtWKo/view'
+    expect(purposeOf(anchor(`https://${file}`, 'Sign in'))).toBe('sign-in')
+    const shared = `https://${file.replace('.example', '.com')}`
+    expect(purposeOf(anchor(shared, 'Sign in'))).toBe('other')
+  })
+
+  test.each([
+    ['neste enlace', 'Para verificar a túa conta tes que premer'],
+    ['este enlace', 'Para verificar tu cuenta pulsa en'],
+    ['ce lien', 'Pour confirmer votre adresse, suivez'],
+    ['questo link', 'Per confermare il tuo indirizzo apri'],
+    ['diesen Link', 'Zum Bestätigen Ihrer Adresse öffnen Sie'],
+    ['по этой ссылке', 'Чтобы подтвердить адрес, перейдите'],
+  ])('the words before a link decide if its text only says `this link`: %s', (text, before) => {
+    expect(purposeOf(`<p>${before} ${anchor(personal('/go'), text)}</p>`)).toBe('verify')
+  })
+
   test('a link counts as personal if it has a token of mixed letters and digits, or of 32 letters', () => {
     const reset = (token: string) => purposeOf(anchor(at(`/go/${token}`), 'Reset your password'))
     expect(reset(`${'1'.repeat(15)}a`)).toBe('reset')
