@@ -5,7 +5,7 @@ import { findProject } from '../../../sql/account/projects/projects.ts'
 import type { Queryable } from '../../../sql/db.ts'
 import { editHeld } from '../../../sql/mail/approval/editHeld.ts'
 import { decideHeld, type HeldDecision } from '../../../sql/mail/approval/heldMails.ts'
-import { heldBytes, heldHash, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
+import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
 import { findRawSize } from '../../../sql/mail/messages/attachments.ts'
 import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
 import { ApiError, badRequest, conflict, notFound, originalGone } from '../../http/errors.ts'
@@ -20,6 +20,7 @@ import {
   toHeldItem,
   toHeldRequest,
 } from './heldDocs.ts'
+import { hashOfHeld, withHeldMail } from './heldMemory.ts'
 
 export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
@@ -61,7 +62,7 @@ export async function readHeldRequest(
   const about = { projectId: wanted.projectId, messageId: approval.subject }
   // Another owner may edit the mail between both reads. Therefore the hash is read first. The answer then has the hash of
   // the earlier bytes, and the service refuses an approval with this hash.
-  const stored = await heldHash(services, about)
+  const stored = await hashOfHeld(services, about)
   const mails = await readHeldMails(services.pool, about.projectId, [about.messageId], WHOLE_CHARS)
   const hash = stored ?? approval.contentHash
   return toHeldRequest(approval, mails.get(about.messageId), hash)
@@ -147,14 +148,17 @@ export async function edit(
   if (Object.keys(change).length === 0) {
     throw badRequest('subject, text or html must be there to be changed')
   }
-  const end = await editHeld(services, actor, {
-    id: approvalId,
-    seen: Buffer.from(sha256, 'hex'),
-    edit: change,
-  })
+  const wanted = { projectId: actor.projectId, approvalId }
+  const { subject: messageId } = await requested(services, wanted)
+  const end = await withHeldMail(services, { projectId: actor.projectId, messageId }, () =>
+    editHeld(services, actor, {
+      id: approvalId,
+      seen: Buffer.from(sha256, 'hex'),
+      edit: change,
+    }),
+  )
   if (end === null) throw notFound('Request not found')
   if (end === 'changed') throw changedMeanwhile()
-  const wanted = { projectId: actor.projectId, approvalId }
   if (end === 'decided') {
     const { state, isLate } = await requested(services, wanted)
     if (state === 'expired' || (state === 'waiting' && isLate)) throw late()

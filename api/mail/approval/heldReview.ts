@@ -3,16 +3,12 @@ import { calendarMethod } from '../../../shared/mail/compose/sentAttachment.ts'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { type Review, reviewOf, type Section } from '../../../shared/mail/review/review.ts'
 import { findApproval } from '../../../sql/account/approvals.ts'
-import {
-  type HeldMail,
-  heldBytes,
-  heldHash,
-  readHeldMails,
-} from '../../../sql/mail/approval/heldReads.ts'
-import { findAttachment, findRawSize } from '../../../sql/mail/messages/attachments.ts'
+import { type HeldMail, heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
+import { findAttachment } from '../../../sql/mail/messages/attachments.ts'
 import { conflict, notFound } from '../../http/errors.ts'
 import { peopleOf } from '../../http/limits/loopTime.ts'
 import type { Services } from '../../http/services.ts'
+import { hashOfHeld, withHeldMail } from './heldMemory.ts'
 
 /** Describes the query for one page of the text of a held mail. */
 export const ReviewQuery = t.Object({
@@ -68,7 +64,7 @@ export async function readReviewPage(
   const approval = await findApproval(services.pool, approvalId)
   if (approval?.projectId !== projectId) throw notFound('Request not found')
   const about = { projectId, messageId: approval.subject }
-  const hash = await heldHash(services, about)
+  const hash = await hashOfHeld(services, about)
   const mails = await readHeldMails(services.pool, projectId, [about.messageId], WHOLE_CHARS)
   const mail = mails.get(about.messageId)
   if (hash === null || mail === undefined) throw notFound('Message not found')
@@ -126,8 +122,7 @@ async function readHead(
   services: Services,
   about: { projectId: string; messageId: string },
 ): Promise<{ bytes: Buffer; sha256: string } | null> {
-  const size = (await findRawSize(services.pool, about.projectId, about.messageId)) ?? 0
-  return await services.answers.during(peopleOf(about.projectId), size, async () => {
+  return await withHeldMail(services, about, async () => {
     const held = await heldBytes(services, about)
     if (held === null) return null
     const end = held.bytes.indexOf('\r\n\r\n')
@@ -136,25 +131,33 @@ async function readHead(
   })
 }
 
+/** Counts the bytes of an invitation, its text, and the text in the sections of the review. */
+const INVITATION_COPIES = 4
+
 /**
- * Returns the texts of the calendar invitations in a held mail. The invitations are short, because the service wrote
- * them.
+ * Returns the texts of the calendar invitations in a held mail. An agent may attach files of the same type, so the
+ * invitations may have 25 MB. @throws {ApiError} 503 if the people of the project already hold their share of the
+ * memory.
  */
 async function readInvitations(
-  { pool, blobs }: Services,
+  { pool, blobs, answers }: Services,
   {
     projectId,
     messageId,
     attachments,
   }: { projectId: string; messageId: string; attachments: readonly Attachment[] },
 ): Promise<string[]> {
-  const texts: string[] = []
-  for (const { attachmentId } of attachments.filter((file) => calendarMethod(file) !== null)) {
-    const file = await findAttachment(pool, { projectId, messageId, attachmentId })
-    if (file === null || file === 'no attachment') continue
-    texts.push((await blobs.of(projectId).read(file.stored)).toString())
-  }
-  return texts
+  const invitations = attachments.filter((file) => calendarMethod(file) !== null)
+  const size = invitations.reduce((sum, file) => sum + file.size, 0)
+  return await answers.during(peopleOf(projectId), INVITATION_COPIES * size, async () => {
+    const texts: string[] = []
+    for (const { attachmentId } of invitations) {
+      const file = await findAttachment(pool, { projectId, messageId, attachmentId })
+      if (file === null || file === 'no attachment') continue
+      texts.push((await blobs.of(projectId).read(file.stored)).toString())
+    }
+    return texts
+  })
 }
 
 /**

@@ -9,6 +9,7 @@ import { composedMail, composeOutbound, type MailStores } from '../outbound/comp
 import { findOutboundContent, type OutboundContent } from '../outbound/outboundMails.ts'
 import { lockUnsent } from '../outbound/unsentMails.ts'
 import { storedHash } from './heldMails.ts'
+import { storedHeldHash } from './heldReads.ts'
 
 /** Holds the parts of a mail held for approval that an owner may change. */
 export type HeldEdit = { subject?: string; text?: string; html?: string | null }
@@ -25,12 +26,16 @@ export async function editHeld(
   actor: Actor,
   { id, seen, edit }: { id: string; seen: Buffer; edit: HeldEdit },
 ): Promise<'done' | 'decided' | 'changed' | null> {
-  const { pool, blobs } = stores
+  const { pool } = stores
   const approval = await findApproval(pool, id)
   if (approval?.kind !== 'mail' || approval.projectId !== actor.projectId) return null
+  if (approval.state !== 'waiting' || approval.isLate) return 'decided'
   const { projectId, subject: messageId } = approval
   const mail = await findOutboundContent(pool, projectId, messageId)
   if (mail === null || (await composedMail(stores, mail)) === null) return 'decided'
+  // A request with a wrong hash must not cause the work of composing a mail of 25 MB.
+  const present = await storedHeldHash(pool, { projectId, messageId })
+  if (present === null || !present.equals(seen)) return 'changed'
   // The text and the HTML of a mail must have the same content, so a new text without new HTML removes the HTML.
   const html = edit.html !== undefined ? edit.html : edit.text === undefined ? mail.html : null
   const next = {
@@ -40,7 +45,7 @@ export async function editHeld(
     html,
   }
   const bytes = await composeOutbound(stores, next)
-  const blob = await blobs.keep(bytes)
+  const blob = await stores.blobs.of(projectId).keep(bytes)
   return transaction(pool, async (db) => {
     const held = await lockUnsent(db, projectId, messageId)
     const locked = await findApproval(db, id, { lock: true })

@@ -49,19 +49,18 @@ export async function readHeldMails(
 }
 
 /**
- * Returns the SHA-256 of the bytes that the service will send for a held mail. The function reads the bytes only if the
- * service has not composed them yet, because a mail can have 35 MB. @returns null if the held mail is deleted.
+ * Returns the SHA-256 of the bytes that the service will send for a held mail, without reading the bytes. @returns null
+ * if the held mail is deleted, or if the service has not composed its bytes yet.
  */
-export async function heldHash(
-  stores: MailStores,
+export async function storedHeldHash(
+  db: Queryable,
   about: { projectId: string; messageId: string },
 ): Promise<Buffer | null> {
-  const { rows } = await stores.pool.query<{ row: string }>(
+  const { rows } = await db.query<{ row: string }>(
     `select row from messages where project_id = $1 and message_id_hash = $2 and raw_id is not null`,
     [about.projectId, messageIdHash(about.messageId)],
   )
-  const stored = rows[0] === undefined ? null : await storedHash(stores.pool, rows[0].row)
-  return stored ?? (await heldBytes(stores, about))?.hash ?? null
+  return rows[0] === undefined ? null : await storedHash(db, rows[0].row)
 }
 
 /**

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { subjectKey } from '../../../../shared/mail/threading.ts'
 import { findApprovalOf } from '../../../../sql/account/approvals.ts'
+import type { Blobs } from '../../../../sql/blobs/blobs.ts'
 import { editHeld, type HeldEdit } from '../../../../sql/mail/approval/editHeld.ts'
 import { heldBytes, readHeldMails } from '../../../../sql/mail/approval/heldReads.ts'
 import { cancelMail } from '../../../../sql/mail/outbound/cancelMail.ts'
@@ -108,6 +109,27 @@ test('if the first message of a thread gets a new subject, the thread gets it to
   const reply = await hold({ projectId, threadRow, subject: 'Offer' })
   expect(await edit(reply, (await bytesOf(reply)).hash, { subject: 'Other' })).toBe('done')
   expect((await threadOf(first)).subject).toBe('Offer')
+})
+
+test('an edit with a wrong hash composes no mail, and an edit with the right hash stores its bytes for its project', async () => {
+  const held = await hold({ text: 'Text' })
+  const { hash } = await bytesOf(held)
+  const kept: (string | null)[] = []
+  const blobsOf = (projectId: string | null): Blobs => ({
+    ...noBlobs,
+    keep: async () => {
+      kept.push(projectId)
+      return null
+    },
+    of: blobsOf,
+  })
+  const watched = { ...stores(), blobs: blobsOf(null) }
+  const attempt = (seen: Buffer) =>
+    editHeld(watched, actorOf(held.projectId), { id: held.id, seen, edit: { text: 'New' } })
+  expect(await attempt(Buffer.alloc(32))).toBe('changed')
+  expect(kept).toEqual([])
+  expect(await attempt(hash)).toBe('done')
+  expect(kept).toEqual([held.projectId])
 })
 
 test('an edit of a held mail changes nothing if the owner saw other bytes, or if another project asks', async () => {
