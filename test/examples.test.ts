@@ -20,6 +20,7 @@ import { newBuyer } from './support/purse/purseScene.ts'
 import { type Agent, messagePath, waitForMessages } from './support/service.ts'
 import { startTestTill, type TestTill } from './support/till/till.ts'
 import { waitFor } from './support/waitFor.ts'
+import './support/long.ts'
 
 const hasPython = Bun.which('python3') !== null
 if (!hasPython)

@@ -1,5 +1,5 @@
 /**
- * Runs `npm test`. The command `npm test` starts one embedded PostgreSQL with a migrated template database, runs the
+ * Runs `npm test`, `npm run test:long` and `npm run test:all`. The command `npm test` starts one embedded PostgreSQL with a migrated template database, runs the
  * test files by `bun test`, and ends with a line `N passed, N failed, N skipped`. An argument without a leading dash
  * selects the test files whose path contains the argument. Arguments that are options are passed on to `bun test`.
  */
@@ -8,11 +8,14 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
+const isWhole = process.env.TEST_WHOLE === '1'
+const isLong = process.env.TEST_LONG === '1'
+
 /**
  * Limits the milliseconds of one test, so that a hanging test is ended. The time limit of a test is high, because a
- * test must not fail only because the machine is busy.
+ * test must not fail only because the machine is busy. Some cases of the whole suite need minutes.
  */
-const TEST_LIMIT_MS = 180_000
+const TEST_LIMIT_MS = isWhole ? 600_000 : 180_000
 
 /**
  * Sets the number of test files that run at the same time. Many test files wait for a process or a delay, so a machine
@@ -33,10 +36,12 @@ const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
  */
 const RUNS_ALONE = importOf('support/process/alone.ts')
 
+/** Matches test files that only `npm run test:long` and the whole suite run, unless an argument names the file. */
+const RUNS_LONG = importOf('support/long.ts')
+
 /** Matches test files that only the whole suite runs, unless a command line argument names the file. */
 const RUNS_IN_WHOLE = importOf('support/whole.ts')
 
-const isWhole = process.env.TEST_WHOLE === '1'
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
 
 /**
@@ -47,6 +52,10 @@ function importOf(file: string): RegExp {
   if (!existsSync(join(import.meta.dir, file))) throw new Error(`test/${file} does not exist`)
   return new RegExp(`(?:from|import) '[./]*${RegExp.escape(file)}'`)
 }
+
+/** Tells whether `npm test` or `npm run test:long` runs a test file with the given content. */
+const isWanted = (content: string): boolean =>
+  !RUNS_IN_WHOLE.test(content) && RUNS_LONG.test(content) === isLong
 
 type Env = Record<string, string | undefined>
 
@@ -69,7 +78,7 @@ async function runSuite(env: Env): Promise<number> {
     .filter((file) => !file.includes('node_modules'))
     .filter((file) =>
       words.length === 0
-        ? isWhole || !RUNS_IN_WHOLE.test(readFileSync(file, 'utf8'))
+        ? isWhole || isWanted(readFileSync(file, 'utf8'))
         : words.some((word) => file.includes(word)),
     )
     .toSorted((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1))

@@ -4,6 +4,7 @@ import { MOMENTS } from '../support/database/postgresProxy.ts'
 import { cutEveryRoundTrip, proxyThrough } from '../support/process/cuts.ts'
 import { type Agent, messagePath, startTestService } from '../support/service.ts'
 import { PRICE, pay, RESOURCE, startTestTill } from '../support/till/till.ts'
+import '../support/long.ts'
 
 /**
  * Repeats an API call with the same Idempotency-Key, as a client does, until the response is not 503.

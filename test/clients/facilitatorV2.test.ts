@@ -22,6 +22,7 @@ import {
 import { waitFor } from '../support/waitFor.ts'
 import { balanceOf } from './buyers.ts'
 import { facilitatorOf, onExpress, resourceServer, routesV2, type Seller } from './sellers.ts'
+import '../support/long.ts'
 
 let till: TestTill
 let seller: Agent

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startTestService, type TestService } from '../support/service.ts'
+import '../support/long.ts'
 
 const PROGRAM = join(
   import.meta.dir,

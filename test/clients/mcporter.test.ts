@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { some } from '../support/database/extent.ts'
 import { startCommand } from '../support/process/process.ts'
 import { type Agent, startTestService, type TestService } from '../support/service.ts'
+import '../support/long.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'purser-mcporter-'))

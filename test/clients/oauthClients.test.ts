@@ -9,6 +9,7 @@ import { allow, register, requestConsent, startOAuthService } from '../support/o
 import { freePort } from '../support/process/process.ts'
 import type { Agent, TestService } from '../support/service.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/long.ts'
 
 const MODULES = join(import.meta.dir, 'node_modules')
 const REMOTE = join(MODULES, 'mcp-remote/dist/proxy.js')

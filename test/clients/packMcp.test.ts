@@ -7,6 +7,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { callTool } from '../support/mcp.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import '../support/long.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const PACKAGE = join(ROOT, 'api/mcp/package')

@@ -7,6 +7,7 @@ import { freePort, printed, type ServiceProcess, startCommand } from '../support
 import { waitForMessages } from '../support/service.ts'
 import { pay, RESOURCE, redeem, startTestTill } from '../support/till/till.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/long.ts'
 
 const program = Bun.which('pgbouncer', { PATH: `${process.env.PATH}:/usr/sbin` })
 if (program === null) {

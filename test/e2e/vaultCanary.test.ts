@@ -18,6 +18,7 @@ import { printed, startProcess } from '../support/process/process.ts'
 import { type Client, createClient } from '../support/service.ts'
 import { vaultPath as path } from '../support/vault/vault.ts'
 import { waitFor } from '../support/waitFor.ts'
+import '../support/long.ts'
 
 /** Returns random text, so that the text occurs only where the test puts it. */
 const canary = () => `canary${randomBytes(12).toString('hex')}`

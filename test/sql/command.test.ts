@@ -4,6 +4,7 @@ import { createPlatformKey, PLATFORM_KEYS_MAX } from '../../sql/account/keys/pla
 import { createProject } from '../../sql/account/projects/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
 import { startProcess } from '../support/process/process.ts'
+import '../support/long.ts'
 
 const ADDRESS = `0x${'3c'.repeat(20)}`
 

@@ -8,6 +8,7 @@ import {
   type TestService,
   waitForMessages,
 } from '../../support/service.ts'
+import '../../support/long.ts'
 
 let bucket: Bucket
 let service: TestService

@@ -21,6 +21,7 @@ import { expireAll } from '../../support/retention.ts'
 import { type Agent, silentLog, startTestService, type TestService } from '../../support/service.ts'
 import { newSettled } from '../../support/till/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let service: TestService
 let pool: TestService['database']['pool']

@@ -7,6 +7,7 @@ import {
   RateLimitError,
 } from '../../../api/client/main.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const URL_PAID = 'https://seller.example/weather'
 type Call = { method: string; path: string; key: string | null; body: unknown }

@@ -12,6 +12,7 @@ import { startPostgresProxy } from '../../support/database/postgresProxy.ts'
 import { silentLog } from '../../support/service.ts'
 import { newProject } from '../../support/till/tillRows.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

@@ -12,6 +12,7 @@ import {
 } from '../../support/events/webhooks.ts'
 import { printed, startProcess } from '../../support/process/process.ts'
 import type { TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

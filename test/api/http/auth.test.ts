@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { signInAs } from '../../support/console/consoleSession.ts'
 import { createClient, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,6 +1,7 @@
 /** Tests statistics over more rows than the service counts. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 const COUNTED_MAX = 100_000
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 let service: TestService
 let agent: Agent

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 let service: TestService
 let agent: Agent

@@ -13,6 +13,7 @@ import {
   waitForMessages,
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)

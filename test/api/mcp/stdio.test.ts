@@ -5,6 +5,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { callTool, cancelUnderWay, failTool } from '../../support/mcp.ts'
 import { startProcess } from '../../support/process/process.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

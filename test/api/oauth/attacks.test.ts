@@ -15,6 +15,7 @@ import {
 } from '../../support/oauth.ts'
 import { withinOneMinute } from '../../support/rateWindow.ts'
 import type { Agent, TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 let service: TestService
 let agent: Agent

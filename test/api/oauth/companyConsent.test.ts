@@ -7,6 +7,7 @@ import { signInAt, startIdentityProvider } from '../../support/identityProvider.
 import { authorizationOf, register } from '../../support/oauth.ts'
 import { freePort } from '../../support/process/process.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 describe.skipIf(!hasBrowser)('a person signs in with the company account to connect an app', () => {
   let service: TestService

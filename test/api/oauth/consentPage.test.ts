@@ -12,6 +12,7 @@ import {
   token,
 } from '../../support/oauth.ts'
 import type { Agent, TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () => {
   let service: TestService

@@ -9,6 +9,7 @@ import {
   startEmbeddedPostgres,
 } from '../../../sql/embedded/embeddedPostgres.ts'
 import { startProcess } from '../../support/process/process.ts'
+import '../../support/long.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'purser-backups-'))
 const dataDir = join(folder, 'data')

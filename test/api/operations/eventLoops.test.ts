@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { printed, startProcess } from '../../support/process/process.ts'
 import { startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 type Ready = { status: string; checks: Record<string, string> }
 const readyOf = async (url: string): Promise<Ready> =>

@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SECRETS_OF } from '../../../shared/config/secrets.ts'
 import { startProcess } from '../../support/process/process.ts'
+import '../../support/long.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'purser-secrets-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

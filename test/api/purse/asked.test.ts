@@ -18,6 +18,7 @@ import {
 } from '../../support/purse/purseScene.ts'
 import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let till: TestTill
 let seller: Seller

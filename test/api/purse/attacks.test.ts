@@ -13,6 +13,7 @@ import {
   startSeller,
 } from '../../support/purse/purseScene.ts'
 import type { TestTill } from '../../support/till/till.ts'
+import '../../support/long.ts'
 
 const MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 let till: TestTill

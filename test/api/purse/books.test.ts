@@ -6,6 +6,7 @@ import { startProcess } from '../../support/process/process.ts'
 import { fundPurse, ofAgent, startPurseTill, startSeller } from '../../support/purse/purseScene.ts'
 import { pay, redeemToEnd, SEPOLIA } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 type Entry = Record<string, string | number | boolean | null>
 

@@ -12,6 +12,7 @@ import {
   startSeller,
 } from '../../support/purse/purseScene.ts'
 import type { TestTill } from '../../support/till/till.ts'
+import '../../support/long.ts'
 
 const SECRET = 'sk_live_correct-horse-battery'
 let till: TestTill

@@ -14,6 +14,7 @@ import type { Agent } from '../../support/service.ts'
 import { fund, pay, payer, payTo, redeemToEnd, type TestTill } from '../../support/till/till.ts'
 import { callToken } from '../../support/till/tokenCalls.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const FINAL_BLOCKS = 66
 let till: TestTill

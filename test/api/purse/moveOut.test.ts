@@ -15,6 +15,7 @@ import {
 import type { Agent } from '../../support/service.ts'
 import { pay, payer, redeemToEnd, type TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const FINAL_BLOCKS = 66
 let till: TestTill

@@ -14,6 +14,7 @@ import {
 } from '../../support/purse/purseScene.ts'
 import { fund, type TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let till: TestTill
 beforeEach(async () => {

@@ -13,6 +13,7 @@ import {
 } from '../../support/purse/purseScene.ts'
 import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const PAYMENTS = 200
 

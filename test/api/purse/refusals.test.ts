@@ -9,6 +9,7 @@ import {
   type Terms,
 } from '../../support/purse/purseScene.ts'
 import { SEPOLIA, type TestTill } from '../../support/till/till.ts'
+import '../../support/long.ts'
 
 const DENIED = `0x${'de'.repeat(20)}`
 let till: TestTill

@@ -14,6 +14,7 @@ import {
 } from '../../support/purse/purseScene.ts'
 import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 /**
  * Sets one more than the number of blocks by which anvil's finalized block is behind its newest block. After this many

@@ -14,6 +14,7 @@ import {
 import type { Agent } from '../../support/service.ts'
 import { pay, startTestTill, type TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 type Seen = { path: string; method: string; headers: Headers; body: string }
 

@@ -4,6 +4,7 @@ import { testWhole } from '../../support/database/extent.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, type TestService, waitForMessages } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

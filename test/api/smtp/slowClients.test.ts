@@ -11,6 +11,7 @@ import {
   waitForMessages,
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 /**
  * Holds the time of silence, in milliseconds, after which the listener ends a connection. The allowed silence is much

@@ -7,6 +7,7 @@ import { answering, closeServers } from '../../support/process/localServer.ts'
 import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
+import '../../support/long.ts'
 
 const SECRET = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc'
 const HOST = 'notes.example'

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

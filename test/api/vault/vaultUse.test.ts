@@ -14,6 +14,7 @@ import {
 } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const SECRET = 'correct "horse" ü/+'
 const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }

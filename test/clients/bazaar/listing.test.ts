@@ -20,6 +20,7 @@ import { decodeHeader, encodeHeader } from '../../support/till/headers/x402v2.ts
 import { payer, redeem, startTestTill, type TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import { facilitatorOf, onExpress, resourceServer, routesV2, type Seller } from '../sellers.ts'
+import '../../support/long.ts'
 
 const PATH = '/v0/sellers/endpoints'
 const HEADER_CHARS_MAX = 2990

@@ -9,6 +9,7 @@ import { requirePayment } from '../../../api/client/paywalls/fetchPaywall.ts'
 import { type Buyer, newBuyer, startPurseTill } from '../../support/purse/purseScene.ts'
 import type { TestTill } from '../../support/till/till.ts'
 import { type Seller, startSellers } from '../sellers.ts'
+import '../../support/long.ts'
 
 let till: TestTill
 let sellers: Record<string, Seller>

@@ -8,6 +8,7 @@ import { Purser } from '../../../api/client/main.ts'
 import { requirePayment } from '../../../api/client/paywalls/mcpPaywall.ts'
 import { type Buyer, newBuyer, startPurseTill } from '../../support/purse/purseScene.ts'
 import type { TestTill } from '../../support/till/till.ts'
+import '../../support/long.ts'
 
 let till: TestTill
 let buyer: Buyer

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { createTestDatabase } from '../../support/database/database.ts'
 import { printed, startCommand } from '../../support/process/process.ts'
+import '../../support/long.ts'
 
 test('a process writes a log line when it runs out of open files, and another when it can open files again', async () => {
   await using database = await createTestDatabase()

@@ -18,6 +18,7 @@ import {
 } from './internet.ts'
 import { type Machine, OWN_ADDRESS, startMachine, whyNoMachine } from './machine.ts'
 import { hasLine, PAGE, readSteps, type Step } from './page.ts'
+import '../../support/long.ts'
 
 const LINES_MAX = 120
 const PAGE_ADDRESS = '203.0.113.7'

@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import { some } from '../../support/database/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
+import '../../support/long.ts'
 
 /** Names the attack that the test runs in every run of `npm test`. */
 const SHORT = 'a backlog of 60 KB'

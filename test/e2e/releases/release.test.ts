@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { dateChangelog, isLater } from '../../../deploy/release.ts'
+import '../../support/long.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 const folder = mkdtempSync(join(tmpdir(), 'purser-making-'))

@@ -7,6 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database/da
 import { some, testWhole } from '../../support/database/extent.ts'
 import { startFakePostgres } from '../../support/database/fakePostgres.ts'
 import { printed, startProcess } from '../../support/process/process.ts'
+import '../../support/long.ts'
 
 let database: TestDatabase
 let folder: string

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { Masker, TooManyLayersError } from '../../../shared/vault/maskSecrets.ts'
+import '../../support/long.ts'
 
 const SECRET = 'correct "horse" ü/+'
 const masker = new Masker([SECRET, '492039'])

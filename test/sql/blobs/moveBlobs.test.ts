@@ -9,6 +9,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database/da
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
 import { startProcess } from '../../support/process/process.ts'
 import { newProject } from '../../support/till/tillRows.ts'
+import '../../support/long.ts'
 
 let bucket: Bucket
 let database: TestDatabase

@@ -15,6 +15,7 @@ import { unprivilegedAccount } from '../../../sql/embedded/binaries.ts'
 import { startEmbeddedPostgres } from '../../../sql/embedded/embeddedPostgres.ts'
 import { printed, startCommand } from '../../support/process/process.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const PROGRAM = `
   import { startEmbeddedPostgres } from './sql/embedded/embeddedPostgres.ts'

@@ -20,6 +20,7 @@ import {
 } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const pair = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 const OLD = pair('old')

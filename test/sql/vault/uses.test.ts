@@ -14,6 +14,7 @@ import {
 } from '../../../sql/vault/uses.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

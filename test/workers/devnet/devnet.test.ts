@@ -12,6 +12,7 @@ import {
   signed,
   usdc,
 } from '../../support/till/devnetPayment.ts'
+import '../../support/long.ts'
 
 const warnings: string[] = []
 const log = { info() {}, warn: (_fields: object, message: string) => warnings.push(message) }

@@ -10,6 +10,7 @@ import {
 import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/process/alone.ts'
+import '../../support/long.ts'
 
 const STUCK = 300
 const NEIGHBOURS = 20

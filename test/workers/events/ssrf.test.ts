@@ -9,6 +9,7 @@ import {
 } from '../../support/events/webhooks.ts'
 import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 /**
  * Maps each host name to a list of DNS answers, one answer for each lookup. Further lookups of a host name get the last

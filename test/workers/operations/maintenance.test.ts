@@ -9,6 +9,7 @@ import { startPostgresProxy } from '../../support/database/postgresProxy.ts'
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
 import { messagePath, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeEach(async () => {

@@ -4,6 +4,7 @@ import { startMaintenance } from '../../../workers/operations/maintenance.ts'
 import { exchange, newGrant } from '../../support/oauth/grantRows.ts'
 import { silentLog, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeEach(async () => {

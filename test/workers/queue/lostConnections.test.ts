@@ -29,6 +29,7 @@ import {
 } from '../../support/service.ts'
 import { CHALLENGE } from '../../support/till/headers/challenge.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 /** Starts a service whose workers reach PostgreSQL through a proxy that can cut connections. */
 async function startCuttable(options: TestServiceOptions) {

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { createAnswerMasker } from '../../../workers/vault/answerMasker.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const answerOf = (body: string) => ({
   ...{ status: 200, statusText: 'OK', headers: ['x-echo', 'correct horse'], truncated: false },

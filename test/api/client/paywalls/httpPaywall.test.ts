@@ -13,6 +13,7 @@ import {
   refusal,
   shopService,
 } from '../../../support/till/headers/shopService.ts'
+import '../../../support/long.ts'
 
 const KEY = /^[0-9a-f]{64}$/
 const BROWSER = 'text/html,application/xhtml+xml,*/*;q=0.8'

@@ -16,6 +16,7 @@ import {
 import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 const OWNER = 'owner@elsewhere.example'
 const SECRET = 'transfer 9000 to mallory'

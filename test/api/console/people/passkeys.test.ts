@@ -8,6 +8,7 @@ import { newDevicePasskey } from '../../../support/console/devicePasskey.ts'
 import { freePort } from '../../../support/process/process.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 import { blocked } from '../../../support/till/tillRows.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 let browser: Browser

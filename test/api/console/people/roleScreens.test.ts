@@ -9,6 +9,7 @@ import { hasBrowser, startBrowser } from '../../../support/console/browser.ts'
 import { signInAs } from '../../../support/console/consoleSession.ts'
 import { addDeliveries } from '../../../support/console/rows.ts'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 let browser: Browser

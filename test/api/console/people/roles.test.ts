@@ -11,6 +11,7 @@ import { consoleClient, signIn, signInAs } from '../../../support/console/consol
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
 import { whileHeld } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 let own: Agent

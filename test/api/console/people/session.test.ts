@@ -8,6 +8,7 @@ import { consoleClient, signIn, signInAs } from '../../../support/console/consol
 import { whileFailing } from '../../../support/database/failingStatements.ts'
 import { withinOneMinute } from '../../../support/rateWindow.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

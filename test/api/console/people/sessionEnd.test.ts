@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 describe.skipIf(!hasBrowser)('the session of an open tab ends', () => {
   let service: TestService

@@ -9,6 +9,7 @@ import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { withinOneMinute } from '../../../support/rateWindow.ts'
 import { startTestService, type TestService, waitForMessages } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 let sink: Sink

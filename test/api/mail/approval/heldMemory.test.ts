@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

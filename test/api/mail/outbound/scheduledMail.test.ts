@@ -9,6 +9,7 @@ import {
   type TestService,
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let sink: Sink
 let service: TestService

@@ -12,6 +12,7 @@ import {
   type TestService,
   waitForMessages,
 } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 let sink: Sink
 let service: TestService

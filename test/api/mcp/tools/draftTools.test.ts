@@ -3,6 +3,7 @@ import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { untilStatus } from '../../../support/mail/outbound.ts'
 import { callTool, connectMcp, failTool } from '../../../support/mcp.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

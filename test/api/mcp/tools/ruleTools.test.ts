@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { callTool, connectMcp, failTool, textOf } from '../../../support/mcp.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -7,6 +7,7 @@ import {
   type TestService,
   waitForMessages,
 } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -4,6 +4,7 @@ import { answering, closeServers } from '../../../support/process/localServer.ts
 import { newCertificate, serveTls } from '../../../support/process/tlsServer.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 import { vaultPath } from '../../../support/vault/vault.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

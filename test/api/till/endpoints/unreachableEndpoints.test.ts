@@ -8,6 +8,7 @@ import type { Agent } from '../../../support/service.ts'
 import { CHALLENGE } from '../../../support/till/headers/challenge.ts'
 import { PRICE, pay, redeem, startTestTill, type TestTill } from '../../../support/till/till.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const PATH = '/v0/sellers/endpoints'
 let till: TestTill

@@ -25,6 +25,7 @@ import {
   whileHeld,
 } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 let pool: TestService['database']['pool']

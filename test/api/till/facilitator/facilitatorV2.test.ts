@@ -22,6 +22,7 @@ import {
   type TestTill,
 } from '../../../support/till/till.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let till: TestTill
 let seller: Agent

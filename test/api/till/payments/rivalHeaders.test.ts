@@ -16,6 +16,7 @@ import {
   startTestTill,
   type TestTill,
 } from '../../../support/till/till.ts'
+import '../../../support/long.ts'
 
 const OTHER = 'https://api.example.com/other'
 let till: TestTill

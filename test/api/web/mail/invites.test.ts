@@ -7,6 +7,7 @@ import { hasBrowser, openConsole, startBrowser } from '../../../support/console/
 import { calendarFile } from '../../../support/mail/calendar/invitations.ts'
 import { messagePath, startTestService, type TestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 let browser: Browser

@@ -13,6 +13,7 @@ import {
   writeCancellation,
   writeRequest,
 } from '../../../../shared/mail/calendar/writeCalendar.ts'
+import '../../../support/long.ts'
 
 const NOW_MS = Date.parse('2030-01-01T00:00:00Z')
 const WINDOW = { fromMs: NOW_MS, untilMs: Date.parse('2032-01-01T00:00:00Z'), max: 100 }

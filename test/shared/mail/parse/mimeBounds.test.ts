@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { parseBounded } from '../../../../shared/mail/parse/mimeBounds.ts'
 import { parseMail, unparseableMail } from '../../../../shared/mail/parse/parseMail.ts'
 import '../../../support/process/alone.ts'
+import '../../../support/long.ts'
 
 const HEAD =
   'From: a@b.c\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="b 1"\r\n\r\n'

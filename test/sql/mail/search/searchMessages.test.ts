@@ -18,6 +18,7 @@ import { createTestDatabase, type TestDatabase } from '../../../support/database
 import { some } from '../../../support/database/extent.ts'
 import { rawMail, receive } from '../../../support/mail/mailRows.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
+import '../../../support/long.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

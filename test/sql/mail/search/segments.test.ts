@@ -12,6 +12,7 @@ import { listSegments, readBeginnings } from '../../../../sql/mail/search/segmen
 import { createRandom } from '../../../chaos/random.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newInbox } from '../../../support/mail/searchInbox.ts'
+import '../../../support/long.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

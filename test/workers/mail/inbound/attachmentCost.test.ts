@@ -6,6 +6,7 @@ import { startTestService, type TestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 // Every process of the PostgreSQL cluster writes to the WAL that this file measures.
 import '../../../support/process/alone.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -18,6 +18,7 @@ import {
   waitForMessages,
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let sink: Sink
 let service: TestService

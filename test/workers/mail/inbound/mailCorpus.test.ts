@@ -10,6 +10,7 @@ import {
   type TestService,
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 /**
  * Sets the minimum share of the messages of a corpus that must show a text. The share is below 1, because some messages

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createMailParser } from '../../../../workers/mail/inbound/mailParser.ts'
 import { amount } from '../../../support/database/extent.ts'
+import '../../../support/long.ts'
 
 const MB = 1024 * 1024
 const OVER_TIME = 'the parser took over 2000 ms'

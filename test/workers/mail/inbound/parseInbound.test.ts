@@ -25,6 +25,7 @@ import {
 } from '../../../support/service.ts'
 import { blocked, newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 /** Delivers a message, sets the attempts of its parse job to seven, and starts a worker. */
 async function retried(service: TestService, agent: Agent, raw: string): Promise<Running> {

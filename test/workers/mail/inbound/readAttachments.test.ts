@@ -11,6 +11,7 @@ import { messageOf, receive } from '../../../support/mail/mailRows.ts'
 import { silentLog } from '../../../support/service.ts'
 import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let database: TestDatabase
 beforeAll(async () => {

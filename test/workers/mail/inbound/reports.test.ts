@@ -10,6 +10,7 @@ import { noBlobs } from '../../../support/database/blobs.ts'
 import { dnsError } from '../../../support/mail/fakeLookUp.ts'
 import { silentLog, startTestService, type TestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const D = 'mail.test'
 const PATH = '/v0/platform/mail-reports'

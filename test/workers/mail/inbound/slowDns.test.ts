@@ -12,6 +12,7 @@ import { addressOf, rawMail, spooled } from '../../../support/mail/mailRows.ts'
 import { silentLog } from '../../../support/service.ts'
 import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

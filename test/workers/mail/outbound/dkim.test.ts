@@ -8,6 +8,7 @@ import { sendMail, sunkAt } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { startProcess } from '../../../support/process/process.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 let sink: Sink
 let service: TestService

@@ -5,6 +5,7 @@ import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { startTestService, type TestService, waitForMessages } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const HANGING = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14']
 

@@ -14,6 +14,7 @@ import { type NameServer, startNameServer } from '../../../support/mail/nameServ
 import { startProcess } from '../../../support/process/process.ts'
 import { startTcpProxy } from '../../../support/process/tcpProxy.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const D = 'a.example'
 const MX = 'mx.a.example'

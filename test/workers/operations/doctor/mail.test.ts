@@ -16,6 +16,7 @@ import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { answering, closeServers, serve } from '../../../support/process/localServer.ts'
 import { newCertificate, serveTls } from '../../../support/process/tlsServer.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
+import '../../../support/long.ts'
 
 const D = 'a.example'
 const MX = 'mx.a.example'

@@ -8,6 +8,7 @@ import { createQuorumRpc, type NodeOutcome } from '../../../../workers/till/chai
 import { createRpc, RpcTrouble } from '../../../../workers/till/chain/rpc.ts'
 import { readReceipts } from '../../../../workers/till/chain/transactionReceipts.ts'
 import { startNode } from '../../../support/till/fakeNode.ts'
+import '../../../support/long.ts'
 
 const HASH = `0x${'11'.repeat(32)}`
 const OTHER = `0x${'22'.repeat(32)}`

@@ -23,6 +23,7 @@ import {
 } from '../../../support/till/till.ts'
 import { inPool } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 /** Limits the milliseconds within which a payment must give access while one of three nodes is faulty. */
 const GRANT_MAX_MS = 5_000

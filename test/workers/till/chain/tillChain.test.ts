@@ -22,6 +22,7 @@ import {
   stranger,
 } from '../../../support/till/tokenCalls.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const gasWallet = DEVNET_ACCOUNTS.gasWallet.address
 

@@ -16,6 +16,7 @@ import {
   type WaitingPayment,
 } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let till: TestTill
 let seller: Agent

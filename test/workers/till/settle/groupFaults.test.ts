@@ -25,6 +25,7 @@ import {
   type WaitingPayment,
 } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let scene: GroupScene
 let till: TestTill

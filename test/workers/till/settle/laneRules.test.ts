@@ -22,6 +22,7 @@ import {
   row,
 } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const gasWallet = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKey)
 let database: TestDatabase

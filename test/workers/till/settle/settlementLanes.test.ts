@@ -9,6 +9,7 @@ import { type GroupScene, startGroupScene } from '../../../support/till/groupSce
 import { newPayer, payer, SEPOLIA, type TestTill } from '../../../support/till/till.ts'
 import { claimAll, transactionsOf } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let scene: GroupScene
 let till: TestTill

@@ -19,6 +19,7 @@ import {
   signedFor,
   WALLET,
 } from '../../../support/till/tillRows.ts'
+import '../../../support/long.ts'
 
 const SETTLED_IN = blockAt(BLOCK.blockNumber, { hash: BLOCK.blockHash })
 const OTHER_HASH = pad('0xdead')

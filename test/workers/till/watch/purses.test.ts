@@ -10,6 +10,7 @@ import { createTestDatabase, type TestDatabase } from '../../../support/database
 import { BALANCE, newKeyring, newPurse } from '../../../support/purse/purseRows.ts'
 import { blockAt, type HandChain, startHandChain } from '../../../support/till/handChain.ts'
 import { newHash, newPayment, newProject, newSettled, row } from '../../../support/till/tillRows.ts'
+import '../../../support/long.ts'
 
 const VALID_BEFORE = 5_000n
 const HEAD = blockAt(1_000n)

@@ -9,6 +9,7 @@ import { newReconciler, type Reconciler } from '../../../../workers/till/watch/r
 import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
 import { pay } from '../../../support/till/till.ts'
 import { newClaim, queuedPayments, row, settle, WALLET } from '../../../support/till/tillRows.ts'
+import '../../../support/long.ts'
 
 let till: HandTill
 let memory: Reconciler

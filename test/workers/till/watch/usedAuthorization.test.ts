@@ -5,6 +5,7 @@ import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
 import { pay, payer } from '../../../support/till/till.ts'
 import { newTransaction, row } from '../../../support/till/tillRows.ts'
 import { broadcastPayment, cancelPayment, stranger } from '../../../support/till/tokenCalls.ts'
+import '../../../support/long.ts'
 
 let till: HandTill
 beforeAll(async () => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { amount } from '../../../../support/database/extent.ts'
 import type { Agent } from '../../../../support/service.ts'
 import { pay, redeem, startTestTill, type TestTill } from '../../../../support/till/till.ts'
+import '../../../../support/long.ts'
 
 const HEADERS = amount(10_000, 1_500)
 const IN_FLIGHT = 24

@@ -19,6 +19,7 @@ import {
   type TestTill,
 } from '../../../../support/till/till.ts'
 import { waitFor } from '../../../../support/waitFor.ts'
+import '../../../../support/long.ts'
 
 const LIMIT = 6
 /** Holds the limit of all redeem calls of a project. */

@@ -19,6 +19,7 @@ import {
   startTestTill,
   type TestTill,
 } from '../../../../support/till/till.ts'
+import '../../../../support/long.ts'
 
 let till: TestTill
 let seller: Agent

@@ -4,6 +4,7 @@ import { strToU8, zipSync } from 'fflate'
 import { DocumentError } from '../../../../../shared/mail/documents/document.ts'
 import { readSheets } from '../../../../../shared/mail/documents/office/sheetText.ts'
 import { ZipArchive } from '../../../../../shared/mail/documents/office/zipArchive.ts'
+import '../../../../support/long.ts'
 
 const MAIN = 'xl/workbook.xml'
 const relations = (list: [id: string, type: string, target: string, more?: string][]) =>

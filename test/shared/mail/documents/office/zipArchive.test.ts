@@ -4,6 +4,7 @@ import { deflateRawSync } from 'node:zlib'
 import { strToU8, type Zippable, zipSync } from 'fflate'
 import { DocumentError } from '../../../../../shared/mail/documents/document.ts'
 import { listArchive, ZipArchive } from '../../../../../shared/mail/documents/office/zipArchive.ts'
+import '../../../../support/long.ts'
 
 const END = 'PK\x05\x06'
 const ENTRY = 'PK\x01\x02'
