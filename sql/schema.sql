@@ -1243,6 +1243,8 @@ create table purchases (
   offer_verdict text,
   receipt text,
   log_index integer,
+  -- The service has sent the present call (a cancellation or a transfer) of this payment to the chain this often.
+  calls_sent smallint default 0 not null,
   constraint purchases_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL) = (wrapped_key IS NULL)))),
   constraint purchases_check1 CHECK (((money IS NULL) = (nonce IS NULL))),
   constraint purchases_claimed_tx_check CHECK ((length(claimed_tx) <= 66)),

@@ -59,6 +59,12 @@ const isWanted = (content: string): boolean =>
 
 type Env = Record<string, string | undefined>
 
+/**
+ * Saves a fifth of the processor time: The runtime neither optimises code for long runs nor gives memory back at once.
+ * The whole suite runs without these settings, as the service does.
+ */
+const QUICK: Env = isWhole ? {} : { BUN_JSC_useFTLJIT: '0', MIMALLOC_PURGE_DELAY: '5000' }
+
 const suite = await startSuite()
 try {
   process.exitCode = await runSuite({ ...process.env, ...suite.env })
@@ -107,7 +113,10 @@ async function runSuite(env: Env): Promise<number> {
 
 function runTests(env: Env, wanted: string[]): Promise<Outcome> {
   const args = ['test', `--timeout=${TEST_LIMIT_MS}`, ...wanted]
-  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, args, {
+    env: { ...QUICK, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {

@@ -1,4 +1,5 @@
 /** Chooses the signed calls of purses (cancellations and transfers) that a gas wallet sends next. */
+import type { Queryable } from '../db.ts'
 
 /**
  * Writes the SQL of the time after which the service sends a call again if the chain does not show the call. The time
@@ -44,4 +45,15 @@ export const callsInTurn = ({
     -- The conditions stand here again, because another worker may have sent a chosen call meanwhile.
     select row from purchases
     where row in (select row from chosen) and ${isDue} for update skip locked`
+}
+
+/**
+ * Records that no gas wallet could send calls that the service has taken. The wait before the next sending then does not
+ * grow.
+ */
+export async function returnCalls(db: Queryable, ids: readonly string[]): Promise<void> {
+  await db.query(
+    'update purchases set calls_sent = calls_sent - 1 where id = any ($1) and calls_sent > 0',
+    [ids],
+  )
 }

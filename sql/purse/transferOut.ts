@@ -131,6 +131,7 @@ export function sweepPurse(
 
 /** Describes a signed transfer out of a purse that a gas wallet must send to the chain. */
 export type TransferOut = {
+  id: string
   asset: Address
   payer: Address
   recipient: Address
@@ -156,6 +157,7 @@ export async function takeTransfers(
   limit: number,
 ): Promise<TransferOut[]> {
   const { rows } = await db.query<{
+    id: string
     asset: Address
     payer: Address
     pay_to: Address
@@ -167,10 +169,11 @@ export async function takeTransfers(
     name: 'take-transfers-out',
     text: `update purchases u set transfer_sent_at = clock_timestamp(), calls_sent = u.calls_sent + 1
            where u.row = any (array(${TO_SEND}))
-           returning u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
+           returning u.id, u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,
     values: [network, limit],
   })
   return rows.map((row) => ({
+    id: row.id,
     asset: row.asset,
     payer: row.payer,
     recipient: row.pay_to,

@@ -70,13 +70,10 @@ export type Project = {
     dailyTextSeconds: number
   }
   /** Holds the limits of the project. A limit of `null` means that the project has no such limit of its own. */
-  limits: {
-    storageBytes: number | null
-    dailySettlements: number | null
-    dailyGas: number | null
-    dailyTextBytes: number | null
-    dailyTextSeconds: number | null
-  }
+  limits: Record<
+    'storageBytes' | 'dailySettlements' | 'dailyGas' | 'dailyTextBytes' | 'dailyTextSeconds',
+    number | null
+  >
   /** Tells for how many days the service keeps each kind of data. A `null` stands for an unlimited time. */
   retention: Record<RetentionClass, number | null>
   createdAt: string

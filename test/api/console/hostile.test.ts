@@ -13,6 +13,7 @@ import {
   waitForMessages,
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 /** Holds the server of the attacker in these tests. Every request that reaches this server is a data leak. */
 let evil: Receiver

@@ -27,6 +27,7 @@ import {
   startSeller,
 } from '../../support/purse/purseScene.ts'
 import { SEPOLIA, type TestTill } from '../../support/till/till.ts'
+import '../../support/long.ts'
 
 const CAIP2 = 'eip155:84532'
 let till: TestTill

@@ -78,7 +78,7 @@ describe('a worker takes the transfers that go to the chain', () => {
     const stored = await row(pool, 'purchases', id)
     expect(await take()).toEqual([
       {
-        ...{ asset: stored.asset, payer: stored.payer, recipient: stored.pay_to },
+        ...{ id, asset: stored.asset, payer: stored.payer, recipient: stored.pay_to },
         ...{ amountAtomic: BALANCE, validAfter: 0n, validBefore: BigInt(stored.valid_before) },
         ...{ nonce: stored.nonce, signature: stored.transfer_signature },
       },

@@ -6,6 +6,7 @@ import { answering, closeServers } from '../../support/process/localServer.ts'
 import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import { startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 const WEBHOOKS = 10
 

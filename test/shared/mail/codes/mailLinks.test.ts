@@ -252,10 +252,9 @@ describe('the service reads a link of a mail', () => {
   })
 
   test('a link to a file of a shared drive has the purpose `other`', () => {
-    const file = 'drive.google.example/file/d/1AHq11BpG0qP4qtcVQd4m9A6y_pbwtWKo/view'
-    expect(purposeOf(anchor(`https://${file}`, 'Sign in'))).toBe('sign-in')
-    const shared = `https://${file.replace('.example', '.com')}`
-    expect(purposeOf(anchor(shared, 'Sign in'))).toBe('other')
+    const at = (host: string) => `https://${host}/d/1AHq11BpG0qP4qtcVQd4m9A6y`
+    expect(purposeOf(anchor(at('files.example'), 'Sign in'))).toBe('sign-in')
+    expect(purposeOf(anchor(at('drive.google.com'), 'Sign in'))).toBe('other')
   })
 
   test.each([

@@ -22,6 +22,7 @@ import {
   type WaitingPayment,
 } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const TRANSFER = parseAbi([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
