@@ -3,6 +3,7 @@
  * may have no end.
  */
 import ICAL from 'ical.js'
+import { addressKey } from '../address.ts'
 import { DocumentError } from '../documents/document.ts'
 import { decodeText } from '../documents/plainText.ts'
 import { readableText } from '../visibleText/readableText.ts'
@@ -232,17 +233,24 @@ const linkFields = (event: ICAL.Component): string[] =>
   LINK_FIELDS.map((name) => String(event.getFirstPropertyValue(name) ?? ''))
 
 const NAME_MAX_LENGTH = 200
+/** Sets the maximum number of characters of an address. The database refuses the event of a longer stored address. */
 const ADDRESS_MAX_LENGTH = 320
 
-/** Reads the email address and the name of a calendar user. @returns null if the calendar user has no email address. */
+/**
+ * Reads the email address and the name of a calendar user. @returns null if the calendar user has no email address, or
+ * an address that is too long.
+ */
 function personOf(property: ICAL.Property | null): Person | null {
   if (property === null) return null
   const value = String(property.getFirstValue() ?? '')
-  const given = /^mailto:([^?]+)/i.exec(value.trim())?.[1] ?? parameter(property, 'email')
-  const address = given.trim()
-  if (!/^\S+@\S+$/.test(address) || address.length > ADDRESS_MAX_LENGTH) return null
+  const mailto = /^mailto:([^?]+)/i.exec(value.trim())?.[1] ?? parameter(property, 'email')
+  const given = mailto.trim()
+  if (!/^\S+@\S+$/.test(given) || given.length > ADDRESS_MAX_LENGTH) return null
+  const address = clean(given, ADDRESS_MAX_LENGTH)
+  // The stored form of an address may be longer: 305 characters of `ü.ü.ü.com` are 1,205 characters in ASCII.
+  if (addressKey(address).length > ADDRESS_MAX_LENGTH) return null
   const name = oneLine(clean(parameter(property, 'cn'), NAME_MAX_LENGTH))
-  return { address: clean(address, ADDRESS_MAX_LENGTH), name: name === '' ? null : name }
+  return { address, name: name === '' ? null : name }
 }
 
 function parameter(property: ICAL.Property, name: string): string {

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import type { AttachmentRead, InviteNotice } from '../../../shared/events/events.ts'
 import { messageWithin } from '../../../shared/events/messageWithin.ts'
 import type { ReadInvite } from '../../../shared/mail/calendar/invite.ts'
@@ -5,6 +6,7 @@ import type { Code } from '../../../shared/mail/codes/codes.ts'
 import { CODES_MAX } from '../../../shared/mail/codes/codes.ts'
 import { LINKS_MAX, type MailLink } from '../../../shared/mail/codes/mailLinks.ts'
 import type { AttachmentState } from '../../../shared/mail/parse/parseMail.ts'
+import { isRefusedRow } from '../../../shared/process/databaseAway.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { addJob } from '../../queue/jobs.ts'
@@ -114,16 +116,40 @@ export type TextOutcome = {
 /**
  * Records the texts that a worker process read from attachments of one message, together with the events. A second call
  * for the same attachment changes nothing. After the last attachment text of a message, the transaction also queues a
- * job, which makes the texts searchable if the present run dies.
+ * job, which makes the texts searchable if the present run dies. An attachment with values that the database refuses
+ * fails for good. A new attempt would meet the same refusal, and would stop all reading of the project.
  * @returns true if the service has now read every attachment of the message.
  */
 export async function recordTexts(
   pool: Pool,
   projectId: string,
   outcomes: readonly TextOutcome[],
+  log?: Pick<Logger, 'error'>,
 ): Promise<boolean> {
-  const { messageRow } = outcomes[0]!
-  return transaction(pool, async (db) => {
+  try {
+    return await recordTogether(pool, projectId, outcomes)
+  } catch (error) {
+    if (!isRefusedRow(error)) throw error
+    const { messageRow, attachmentId } = outcomes[0]!
+    if (outcomes.length === 1) {
+      log?.error({ messageRow, attachmentId, reason: String(error) }, 'attachment not recorded')
+      return await recordTogether(pool, projectId, outcomes.map(unreadable))
+    }
+  }
+  let isLast = false
+  for (const outcome of outcomes) isLast = await recordTexts(pool, projectId, [outcome], log)
+  return isLast
+}
+
+const unreadable = (outcome: TextOutcome): TextOutcome => ({
+  ...outcome,
+  ...{ state: 'failed', reason: 'malformed', text: null },
+  ...{ omitted: [], codes: [], links: [], invites: [] },
+})
+
+const recordTogether = (pool: Pool, projectId: string, outcomes: readonly TextOutcome[]) =>
+  transaction(pool, async (db) => {
+    const { messageRow } = outcomes[0]!
     const labels = await lockMessage(db, messageRow)
     const added = await storeTexts(db, messageRow, outcomes)
     const found = added.length === 0 ? null : await recordFound(db, projectId, { added, labels })
@@ -146,7 +172,6 @@ export async function recordTexts(
     }
     return isLast
   })
-}
 
 type Progress = { files: number; waiting: number }
 /** Holds a newly recorded attachment, with what its text added to the message. */

@@ -158,7 +158,7 @@ export function createReadAttachments(
     const isBegun = outcomes.length > 0
     const rest = taken.slice(isBegun ? outcomes.length : 1)
     if (isBegun) {
-      const isLast = await patiently(() => recordTexts(pool, projectId, outcomes))
+      const isLast = await patiently(() => recordTexts(pool, projectId, outcomes, log))
       if (isLast) {
         await makeSearchable(projectId, first.messageRow)
         await patiently(() => endSearchable(pool, projectId, first.messageRow))

@@ -337,6 +337,25 @@ describe('the service reads a person of an event', () => {
     expect(organizer(`:mailto:${address(321)}`)).toBeNull()
     expect(read().organizer).toBeNull()
   })
+
+  test.each([
+    ['a domain that grows in ASCII', (length: number) => `m@${'ü.'.repeat(length)}com`],
+    ['a name that grows in lower case', (length: number) => `${'İ'.repeat(length)}@a.example`],
+  ])(
+    'a person whose stored address has more than 320 characters is skipped, because of %s',
+    (_, address) => {
+      const people = (given: string) => {
+        const { organizer, attendees } = read(
+          `ORGANIZER:mailto:${given}`,
+          `ATTENDEE:mailto:${given}`,
+          `ATTENDEE;EMAIL="${given}":urn:uuid:1`,
+        )
+        return [organizer, ...attendees].map((person) => person?.address)
+      }
+      expect(people(address(20))).toEqual([address(20), address(20), address(20)])
+      expect(people(address(156)).filter((found) => found !== undefined)).toEqual([])
+    },
+  )
 })
 
 describe('the service reads the attendees of an event', () => {

@@ -1,5 +1,7 @@
 /** Tests how the text of an attachment is recorded: once, with the codes, links and events that follow from the text. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
+import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
 import { CODES_MAX } from '../../../../shared/mail/codes/codes.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import {
@@ -10,6 +12,7 @@ import {
 } from '../../../../sql/mail/messages/attachmentTexts.ts'
 import { findMessage } from '../../../../sql/mail/messages/messages.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { calendarFile } from '../../../support/mail/calendar/invitations.ts'
 import { eventsOf, messageOf, newSent, receive } from '../../../support/mail/mailRows.ts'
 import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
 
@@ -228,6 +231,77 @@ describe('an attachment adds codes and links to its message', () => {
     const codes = Array.from({ length: CODES_MAX + 1 }, (_, n) => code(`${1000 + n}`))
     await record(found, { codes })
     expect((await valuesOf(found)).length).toBe(CODES_MAX)
+  })
+})
+
+describe('the database refuses what an attachment holds', () => {
+  /** Makes an invite whose organizer is too long for the calendar. */
+  const tooLong = (): ReadInvite => {
+    const [invite] = readCalendar(Buffer.from(calendarFile()), Date.now())
+    return { ...invite!, organizer: { address: `${'x'.repeat(400)}@a.example`, name: null } }
+  }
+  const rowsOf = async ({ row }: Found) => {
+    const { rows } = await pool.query(
+      `select attachment_id as id, state, kind, reason, content from attachment_texts
+       where message_row = $1 order by attachment_id`,
+      [row],
+    )
+    return rows
+  }
+  const ready = { state: 'ready', kind: 'text', reason: null, content: 'Text' }
+  const failed = { state: 'failed', kind: 'text', reason: 'malformed', content: null }
+
+  test.each<[what: string, changes: () => Partial<TextOutcome>]>([
+    ['an invite that breaks a check', () => ({ invites: [tooLong()] })],
+    ['a text with U+0000', () => ({ text: 'a\u0000b' })],
+    ['a code with half a character', () => ({ codes: [code('\ud83d')] })],
+  ])('%s makes only its own attachment fail, and fails for good', async (_, changes) => {
+    const ids = ['att_1', 'att_2', 'att_3']
+    const found = await received(ids)
+    const outcomes = ids.map((attachmentId) =>
+      outcomeOf(found.row, {
+        attachmentId,
+        codes: [code(`code-${attachmentId}`)],
+        ...(attachmentId === 'att_2' ? changes() : {}),
+      }),
+    )
+    expect(await recordTexts(pool, found.projectId, outcomes)).toBe(true)
+    expect(await rowsOf(found)).toEqual([
+      { id: 'att_1', ...ready },
+      { id: 'att_2', ...failed },
+      { id: 'att_3', ...ready },
+    ])
+    expect(await valuesOf(found)).toEqual(['code-att_1', 'code-att_3'])
+    expect(await readingOf(found.projectId)).toEqual([[30, 15]])
+    expect(await newEvents(found)).toEqual([
+      'attachment.read',
+      'message.code',
+      'attachment.read',
+      'attachment.read',
+    ])
+    const { attachments, invites } = await messageAt(found)
+    expect(attachments.map(({ text }: any) => text.state)).toEqual(['ready', 'failed', 'ready'])
+    expect(invites).toBeNull()
+    const { rows } = await pool.query('select from calendar_events where project_id = $1', [
+      found.projectId,
+    ])
+    expect(rows).toEqual([])
+  })
+
+  test('an error that is no refused value leaves all attachments waiting', async () => {
+    const found = await received(['att_1', 'att_2'])
+    const outcomes = ['att_1', 'att_2'].map((attachmentId) =>
+      outcomeOf(found.row, { attachmentId }),
+    )
+    const holder = await pool.connect()
+    try {
+      await holder.query('alter table attachment_reading rename to absent_reading')
+      await expect(recordTexts(pool, found.projectId, outcomes)).rejects.toThrow('does not exist')
+    } finally {
+      await holder.query('alter table absent_reading rename to attachment_reading')
+      holder.release()
+    }
+    expect((await rowsOf(found)).map(({ state }) => state)).toEqual(['pending', 'pending'])
   })
 })
 

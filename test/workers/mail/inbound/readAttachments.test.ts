@@ -7,6 +7,7 @@ import { insertPendingTexts } from '../../../../sql/mail/messages/attachmentText
 import { createReadAttachments } from '../../../../workers/mail/inbound/readAttachments.ts'
 import { startPool } from '../../../../workers/queue/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { calendarFile } from '../../../support/mail/calendar/invitations.ts'
 import { messageOf, receive } from '../../../support/mail/mailRows.ts'
 import { silentLog } from '../../../support/service.ts'
 import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
@@ -150,6 +151,52 @@ test('a search finds the words of an attachment even if the job ends directly af
   await runWaiting()
   expect(await searched()).toContain('zanzibar')
 })
+
+test.each([
+  ['whose domain grows in ASCII', `m@${'ü.'.repeat(150)}com`],
+  ['whose name grows in lower case', `${'İ'.repeat(300)}@a.example`],
+])(
+  'an invitation from an organizer %s does not keep other files from being read',
+  async (_, organizer) => {
+    const { pool } = database
+    const projectId = await newProject(pool)
+    const part = (type: string, content: string) =>
+      `--b\r\nContent-Type: ${type}; charset=utf-8\r\nContent-Disposition: attachment\r\n\r\n${content}\r\n`
+    const parts = [
+      part('text/plain', 'First'),
+      part('text/calendar', calendarFile({ organizer, attendees: [organizer] })),
+      part('text/plain', 'Last'),
+    ]
+    const raw = `From: ada@example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${parts.join('')}--b--\r\n`
+    const { messageId } = await receive(pool, projectId, raw)
+    const { row } = (await messageOf(pool, projectId, messageId))!
+    const blobs: Blobs = {
+      keep: async () => null,
+      read: async ({ bytes }) => bytes,
+      of: () => blobs,
+    }
+    const task = createReadAttachments({ pool, log: silentLog } as never, { blobs })
+    const stateOf = async () => {
+      const { rows } = await pool.query(
+        'select state, content from attachment_texts where message_row = $1 order by attachment_id',
+        [row],
+      )
+      return rows
+    }
+    await task({ projectId }, { attempt: 1 })
+    await waitFor('all files to be read', async () => {
+      await task({ projectId }, { attempt: 1 })
+      return (await stateOf()).every(({ state }) => state !== 'pending')
+    })
+    expect(await stateOf()).toMatchObject([
+      { state: 'ready', content: 'First' },
+      { state: 'ready' },
+      { state: 'ready', content: 'Last' },
+    ])
+    const { rows } = await pool.query('select invites from messages where row = $1', [row])
+    expect(rows[0].invites).toMatchObject([{ organizer: null, attendees: [], effect: 'new' }])
+  },
+)
 
 /** Sets a time that is longer than the quarter of a second for which a run goes on to further attachments. */
 const SLOW_MS = 260
