@@ -1,12 +1,13 @@
 import type { InviteEffect } from '../../../shared/events/events.ts'
 import { addressKey } from '../../../shared/mail/address.ts'
-import type {
-  Attendee,
-  AttendeeState,
-  CalendarTime,
-  Invite,
-  PlacedInvite,
-  ReadInvite,
+import {
+  ATTENDEES_MAX,
+  type Attendee,
+  type AttendeeState,
+  type CalendarTime,
+  type Invite,
+  type PlacedInvite,
+  type ReadInvite,
 } from '../../../shared/mail/calendar/invite.ts'
 import { effectOf, type Revision } from '../../../shared/mail/calendar/precedence.ts'
 import { localOf } from '../../../shared/mail/calendar/zones.ts'
@@ -180,6 +181,7 @@ async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
     const isMoved = known !== null && !isSameTime(known.invite, invite)
     if (isMoved) await forgetChangedInstances(db, place, { organizer, row })
     if (isCancellation) rows.push(...(await cancelInstances(db, place, organizer)))
+    else await forgetFormerAnswers(db, row, invite)
   }
   await placeInstances(db, rows)
   return isCancellation ? 'cancelled' : effect
@@ -284,6 +286,24 @@ async function forgetChangedInstances(
     name: 'forget-answers',
     text: 'delete from calendar_answers where event_row = $1',
     values: [row],
+  })
+}
+
+/**
+ * Limits how many former attendees of an event keep their answers. An organizer may invite them again. Without the
+ * limit, updates with ever new attendees stored answers without bound.
+ */
+const FORMER_MAX = ATTENDEES_MAX
+
+/** Deletes the oldest answers of attendees who are no longer invited to an event. */
+async function forgetFormerAnswers(db: Queryable, row: string, { attendees }: Invite) {
+  await db.query({
+    name: 'forget-former-answers',
+    text: `
+      delete from calendar_answers where event_row = $1 and address in (
+        select address from calendar_answers where event_row = $1 and address <> all ($2::text[])
+        group by address order by max(stamp) desc offset ${FORMER_MAX})`,
+    values: [row, attendees.map(({ address }) => addressKey(address))],
   })
 }
 

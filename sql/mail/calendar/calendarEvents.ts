@@ -52,9 +52,12 @@ export type CalendarItem = {
   endsAt: Date
   local: string
   messageId: string | null
-  /** Lists the attendees' answers if this project organizes the event. */
-  answers: { address: string; state: AttendeeState; comment: string | null }[]
+  /** Lists the answers of the event's present attendees if this project organizes the event. */
+  answers: Answer[]
 }
+
+/** Describes the answer of an attendee. The address has the form that `addressKey` returns. */
+type Answer = { address: string; state: AttendeeState }
 
 export type CalendarPage = {
   projectId: string
@@ -76,30 +79,84 @@ export async function listCalendar(
   db: Queryable,
   { projectId, from, to, after, limit }: CalendarPage,
 ): Promise<CalendarItem[]> {
-  const { rows } = await db.query<CalendarItem>({
+  // The query reads the invite of a series once, because an invite may have hundreds of kilobytes.
+  const { rows } = await db.query<Omit<CalendarItem, 'answers' | 'invite'> & Shared>({
     name: 'list-calendar',
     text: `
-      select e.row as "eventRow", e.invite, e.is_own as "isOwn", e.answer, i.starts_at as "startsAt", i.ends_at as "endsAt",
-        i.local, m.message_id as "messageId",
-        coalesce((
-          select jsonb_agg(jsonb_build_object('address', a.address, 'state', a.state, 'comment', a.comment))
-          from (
-            select distinct on (address) address, state, comment from calendar_answers
-            where event_row = e.row and instance in ('-infinity', i.starts_at) order by address, instance desc) a
-        ), '[]') as answers
-      from calendar_instances i
-      join calendar_events e on e.row = i.event_row
+      with page as (
+        select e.row as event_row, i.starts_at, i.ends_at, i.local
+        from calendar_instances i
+        join calendar_events e on e.row = i.event_row
+        where i.project_id = $1 and i.ends_at >= $2 and i.starts_at < $3 and (i.ends_at > $2 or i.starts_at >= $2)
+          and (i.starts_at, i.event_row) > ($4::timestamptz, $5::bigint)
+          and (e.instance > '-infinity' or not exists (
+            select from calendar_events o
+            where o.project_id = e.project_id and o.uid_hash = e.uid_hash and o.organizer = e.organizer
+              and o.instance = i.starts_at))
+        order by i.starts_at, i.event_row limit $6
+      )
+      select p.event_row as "eventRow", e.is_own as "isOwn", e.answer, p.starts_at as "startsAt", p.ends_at as "endsAt",
+        p.local, m.message_id as "messageId",
+        case when row_number() over (partition by p.event_row order by p.starts_at) = 1 then e.invite end as invite
+      from page p
+      join calendar_events e on e.row = p.event_row
       left join messages m on m.row = e.message_row
-      where i.project_id = $1 and i.ends_at >= $2 and i.starts_at < $3 and (i.ends_at > $2 or i.starts_at >= $2)
-        and (i.starts_at, i.event_row) > ($4::timestamptz, $5::bigint)
-        and (e.instance > '-infinity' or not exists (
-          select from calendar_events o
-          where o.project_id = e.project_id and o.uid_hash = e.uid_hash and o.organizer = e.organizer
-            and o.instance = i.starts_at))
-      order by i.starts_at, i.event_row limit $6`,
+      order by p.starts_at, p.event_row`,
     values: [projectId, from, to, after?.startsAt ?? '-infinity', after?.eventRow ?? 0, limit],
   })
-  return rows
+  const invites = new Map(
+    rows.flatMap(({ eventRow, invite }) => (invite === null ? [] : [[eventRow, invite]])),
+  )
+  const items = rows.map((row) => ({ ...row, invite: invites.get(row.eventRow)! }))
+  const answers = await findAnswers(
+    db,
+    items.filter(({ isOwn }) => isOwn),
+  )
+  return items.map((item) => ({ ...item, answers: answers.get(item) ?? [] }))
+}
+
+/** Holds the invite with the first instance of its event on a page, and null with the further instances. */
+type Shared = { invite: Invite | null }
+type Instance = Pick<CalendarItem, 'eventRow' | 'invite' | 'startsAt'>
+
+/**
+ * Finds the present attendees' answers to instances of events. An answer to a single instance counts before an answer to
+ * the whole series. The query returns neither the comments nor the answers of removed attendees. With both, one page of
+ * a hostile series had 150 MB.
+ */
+async function findAnswers<Item extends Instance>(
+  db: Queryable,
+  items: readonly Item[],
+): Promise<Map<Item, Answer[]>> {
+  const events = [...new Map(items.map((item) => [item.eventRow, item.invite.attendees]))]
+  const asked = events.flatMap(([eventRow, attendees]) =>
+    attendees.map(({ address }) => ({ eventRow, address: addressKey(address) })),
+  )
+  if (asked.length === 0) return new Map()
+  const { rows } = await db.query<{ item: number; asked: number[]; states: AttendeeState[] }>({
+    name: 'find-answers',
+    text: `
+      select i.n::int - 1 as item, array_agg(w.n::int - 1 order by w.n) as asked, array_agg(a.state order by w.n) as states
+      from unnest($1::bigint[], $2::timestamptz[]) with ordinality i (event_row, starts_at, n)
+      join unnest($3::bigint[], $4::text[]) with ordinality w (event_row, address, n) on w.event_row = i.event_row
+      cross join lateral (
+        select state from calendar_answers
+        where event_row = w.event_row and address = w.address and instance in ('-infinity', i.starts_at)
+        order by instance desc limit 1) a
+      group by i.n`,
+    values: [
+      items.map(({ eventRow }) => eventRow),
+      items.map(({ startsAt }) => startsAt),
+      asked.map(({ eventRow }) => eventRow),
+      asked.map(({ address }) => address),
+    ],
+  })
+  return new Map(
+    rows.map((row) => [
+      items[row.item]!,
+      row.asked.map((at, n) => ({ address: asked[at]!.address, state: row.states[n]! })),
+    ]),
+  )
 }
 
 /**

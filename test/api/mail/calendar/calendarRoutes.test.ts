@@ -2,7 +2,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readCalendarPage } from '../../../../api/mail/calendar/calendarRoutes.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { newEvent, newInstance, spanOf } from '../../../support/mail/calendar/calendarRows.ts'
+import {
+  type EventColumns,
+  newEvent,
+  newInstance,
+  spanOf,
+} from '../../../support/mail/calendar/calendarRows.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase
@@ -18,14 +23,19 @@ const read = (projectId: string, query: object = {}) =>
   readCalendarPage(pool, { projectId }, { ...DAY, ...query } as never)
 
 /** Stores an accepted event with instances at the given hours. */
-async function event(projectId: string, invite: object, hours: readonly number[] = [9]) {
+async function event(
+  projectId: string,
+  invite: object,
+  hours: readonly number[] = [9],
+  columns: EventColumns = {},
+) {
   const whole = {
     ...{ uid: 'event-1', summary: 'Talk', description: '', location: null, meetingLink: null },
     ...{ allDay: false, organizer: null, attendees: [], recurrence: null, recurrenceId: null },
     ...spanOf('2031-03-02T09:00:00', '2031-03-02T10:00:00'),
     ...invite,
   }
-  const row = await newEvent(pool, projectId, { invite: whole })
+  const row = await newEvent(pool, projectId, { invite: whole, ...columns })
   for (const hour of hours) await newInstance(pool, projectId, row, [hour, hour + 1])
   return row
 }
@@ -119,14 +129,13 @@ describe('a page of the calendar shows an instance', () => {
   test('the answer of an attendee replaces the attendee’s state in the invitation', async () => {
     const projectId = await newProject(pool)
     const attendee = (address: string) => ({ address, name: null, state: 'needs-action' })
-    const row = await event(projectId, {
-      attendees: [attendee('Ada@example.com'), attendee('bob@example.com')],
-    })
+    const attendees = [attendee('Ada@example.com'), attendee('bob@example.com')]
+    const row = await event(projectId, { attendees }, [9], { is_own: true })
     await pool.query(
       `insert into calendar_answers (event_row, address, state, stamp) values ($1, 'ada@example.com', 'declined', now())`,
       [row],
     )
-    const { attendees } = await only(projectId)
-    expect(attendees.map(({ state }) => state)).toEqual(['declined', 'needs-action'])
+    const shown = (await only(projectId)).attendees
+    expect(shown.map(({ state }) => state)).toEqual(['declined', 'needs-action'])
   })
 })

@@ -77,6 +77,14 @@ async function newCalendar() {
       )
       return rows
     },
+    /** Stores answers of attendees to every event of the project. The first answer is the latest. */
+    storeAnswers: (count: number) =>
+      pool.query(
+        `insert into calendar_answers (event_row, address, state, stamp)
+         select row, 'former' || n || '@corp.example', 'accepted', timestamptz '2030-01-01' - n * interval '1 minute'
+         from calendar_events, generate_series(0, $2 - 1) n where project_id = $1`,
+        [projectId, count],
+      ),
     async answers() {
       const { rows } = await pool.query(
         `select a.address, a.state, a.comment, a.instance::text from calendar_answers a join calendar_events e on e.row = a.event_row
@@ -403,6 +411,20 @@ describe('the service applies the response of an attendee', () => {
     expect(await answers()).toEqual([
       { address: GUEST, state: 'declined', comment: 'No', instance: '-infinity' },
     ])
+  })
+
+  test('an update of an event keeps the answers of its attendees, and of the last 200 attendees who are not invited any more', async () => {
+    const { send, take, answers, storeAnswers } = await newCalendar()
+    await send(invite(OWN))
+    const recurrenceId = time(9, 3).at
+    for (const changes of [{}, { recurrenceId }]) await take(reply(changes), FROM)
+    await storeAnswers(250)
+    await send(later({ ...OWN, attendees: guest('accepted', 'Guest@CORP.example') }))
+    const kept = (await answers()).map(({ address }) => address)
+    const former = Array.from({ length: 200 }, (_, n) => `former${n}@corp.example`)
+    expect(kept).toEqual([...former, GUEST, GUEST].toSorted())
+    await send(later({ ...OWN, sequence: 2, attendees: [] }))
+    expect(await answers()).toHaveLength(201)
   })
 
   test('an attendee’s answer is only a proposal, unless the sender is proven and invited to an event of the project', async () => {

@@ -1,6 +1,7 @@
 /** Tests which instances a page of the calendar has, and how the project's own events are revised. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import type { QueryConfig } from 'pg'
 import type { Invite } from '../../../../shared/mail/calendar/invite.ts'
 import {
   type CalendarPage,
@@ -17,6 +18,7 @@ import {
   hourAt,
   newEvent,
   newInstance,
+  spanOf,
 } from '../../../support/mail/calendar/calendarRows.ts'
 import { newSent } from '../../../support/mail/mailRows.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
@@ -45,6 +47,10 @@ describe('the calendar lists instances of events', () => {
     })
   const localsIn = async (...given: Parameters<typeof page>) =>
     (await page(...given)).map(({ local }) => local)
+  const inviting = (...addresses: string[]) => ({
+    ...spanOf('2031-03-02T09:00:00', '2031-03-02T10:00:00'),
+    attendees: addresses.map((address) => ({ address, name: null, state: 'needs-action' })),
+  })
   /** Stores an accepted event of a project with one instance. */
   const event = async (
     projectId: string,
@@ -122,7 +128,7 @@ describe('the calendar lists instances of events', () => {
 
   test('an attendee’s answer for one instance counts before the attendee’s answer for the whole recurring event', async () => {
     const projectId = await newProject(pool)
-    const row = await newEvent(pool, projectId, { is_own: true })
+    const row = await newEvent(pool, projectId, { is_own: true, invite: inviting('A@b.example') })
     for (const hour of [9, 10]) await newInstance(pool, projectId, row, [hour, hour + 1])
     for (const [instance, state] of [
       ['-infinity', 'accepted'],
@@ -138,6 +144,65 @@ describe('the calendar lists instances of events', () => {
       ['accepted'],
       ['declined'],
     ])
+  })
+
+  test('a page of the calendar shows only the answers of the invited attendees, each for its own event', async () => {
+    const projectId = await newProject(pool)
+    const answer = (row: string, address: string, state: string) =>
+      pool.query(
+        `insert into calendar_answers (event_row, address, state, stamp) values ($1, $2, $3, now())`,
+        [row, address, state],
+      )
+    const invites = [inviting('a@b.example', 'c@bücher.example'), inviting('a@b.example')]
+    for (const [n, invite] of invites.entries()) {
+      const row = await event(projectId, [9 + n, 10 + n], { is_own: true, invite })
+      await answer(row, 'a@b.example', n === 0 ? 'accepted' : 'declined')
+      await answer(row, 'c@xn--bcher-kva.example', 'tentative')
+    }
+    const items = await page(projectId, [0, 23])
+    expect(items.map(({ answers }) => answers)).toEqual([
+      [
+        { address: 'a@b.example', state: 'accepted' },
+        { address: 'c@xn--bcher-kva.example', state: 'tentative' },
+      ],
+      [{ address: 'a@b.example', state: 'declined' }],
+    ])
+  })
+
+  test('a page of a series with long texts and answers reads less than 100,000 bytes from the database', async () => {
+    const projectId = await newProject(pool)
+    const addresses = Array.from({ length: 10 }, (_, n) => `guest${n}@b.example`)
+    const description = '漢'.repeat(10_000)
+    const row = await newEvent(pool, projectId, {
+      is_own: true,
+      invite: { ...inviting(...addresses), description },
+    })
+    for (let hour = 0; hour < 20; hour++) await newInstance(pool, projectId, row, [hour, hour + 1])
+    await pool.query(
+      `insert into calendar_answers (event_row, instance, address, state, stamp, comment)
+       select $1, i.at, a.address, 'declined', now(), repeat('漢', 10000)
+       from (select '-infinity'::timestamptz union select starts_at from calendar_instances where event_row = $1) i (at),
+         unnest($2::text[] || array(select 'removed' || n || '@b.example' from generate_series(1, 20) n)) a (address)`,
+      [row, addresses],
+    )
+    let bytes = 0
+    const measured = {
+      async query(given: QueryConfig) {
+        const result = await pool.query(given)
+        bytes += Buffer.byteLength(JSON.stringify(result.rows))
+        return result
+      },
+    }
+    const items = await listCalendar(measured as never, {
+      ...{ projectId, after: null, limit: 100 },
+      ...{ from: hourAt(0), to: hourAt(23) },
+    })
+    expect(bytes).toBeLessThan(100_000)
+    expect(items).toHaveLength(20)
+    for (const { invite, answers } of items) {
+      expect(invite.description).toBe(description)
+      expect(answers).toEqual(addresses.map((address) => ({ address, state: 'declined' })))
+    }
   })
 })
 

@@ -32,7 +32,7 @@ export async function newEvent(
     is_own: false,
     status: 'confirmed',
     answer: 'accepted',
-    invite: spanOf('2031-03-02T09:00:00', '2031-03-02T10:00:00'),
+    invite: { ...spanOf('2031-03-02T09:00:00', '2031-03-02T10:00:00'), attendees: [] },
     ...changes,
   }
   const names = Object.keys(columns)
