@@ -8,6 +8,7 @@ const BATCH = 2_000
  * of the table.
  */
 type AgedTable =
+  | 'calendar_events'
   | 'deleted_messages'
   | 'events'
   | 'oauth_client_documents'

@@ -45,6 +45,12 @@ import { FLOATING } from './zones.ts'
 const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**
+ * Limits the characters of all stored series of a calendar file, as a multiple of the file's own characters. The storage
+ * quota counts the file. A series beyond the limit counts as a single event.
+ */
+const SOURCES_SHARE = 2
+
+/**
  * Reads the events of a calendar file, at most {@link INVITES_MAX}.
  * @param nowMs is the current time. The listed instances of a recurring event start after the current time.
  * @throws {DocumentError} if the calendar file is malformed or too large.
@@ -52,12 +58,17 @@ const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
   const text = decodeText(bytes, CALENDAR_MAX_CHARS)
   if (text.length >= CALENDAR_MAX_CHARS) throw new DocumentError('too_large')
+  let sourceChars = SOURCES_SHARE * text.length
   return calendarsOf(text)
     .flatMap((calendar) =>
       calendar.getAllSubcomponents('vevent').map((event) => ({ calendar, event })),
     )
     .slice(0, INVITES_MAX)
-    .flatMap(({ calendar, event }) => readEvent(calendar, event, nowMs) ?? [])
+    .flatMap(({ calendar, event }) => {
+      const invite = readEvent(calendar, event, { nowMs, sourceChars })
+      sourceChars -= invite?.source?.length ?? 0
+      return invite ?? []
+    })
 }
 
 function calendarsOf(text: string): ICAL.Component[] {
@@ -94,7 +105,7 @@ const UNTIMED_METHODS: readonly Method[] = ['REPLY', 'CANCEL']
 function readEvent(
   calendar: ICAL.Component,
   event: ICAL.Component,
-  nowMs: number,
+  { nowMs, sourceChars }: { nowMs: number; sourceChars: number },
 ): ReadInvite | null {
   try {
     const definitions = definitionsOf(calendar)
@@ -103,7 +114,7 @@ function readEvent(
     const span = spanOf(event, definitions)
     const mayLackSpan = UNTIMED_METHODS.includes(method) && !event.hasProperty('dtstart')
     if (uid === '' || uid.length > UID_MAX_LENGTH || (span === null && !mayLackSpan)) return null
-    const source = sourceOf(event, calendar)
+    const source = sourceOf(event, calendar, sourceChars)
     const description = textOf(event, 'description', DESCRIPTION_MAX_LENGTH)
     const location = textOf(event, 'location', LOCATION_MAX_LENGTH)
     const comment = textOf(event, 'comment', DESCRIPTION_MAX_LENGTH)

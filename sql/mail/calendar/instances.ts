@@ -1,5 +1,6 @@
 import type { Instance } from '../../../shared/mail/calendar/instances.ts'
 import type { Pool, Queryable } from '../../db.ts'
+import { deleteInBatches } from '../../deleteInBatches.ts'
 import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
@@ -213,13 +214,10 @@ export async function requeueExpansions(pool: Pool): Promise<number> {
   return rows.length
 }
 
-const FORGOTTEN_BATCH = 1_000
-
 /** Deletes unanswered calendar events of other organizers if the invitation message is deleted. */
-export async function forgetUnanswered(pool: Pool): Promise<void> {
-  await pool.query(
-    `delete from calendar_events where row = any (array(
-       select row from calendar_events where message_row is null and answer = 'needs-action' and not is_own
-       limit ${FORGOTTEN_BATCH}))`,
+export const forgetUnanswered = (pool: Pool): Promise<void> =>
+  deleteInBatches(
+    pool,
+    'calendar_events',
+    `message_row is null and answer = 'needs-action' and not is_own`,
   )
-}

@@ -345,6 +345,33 @@ describe('the service stores the lines that define the instances of an event', (
     expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
   })
 
+  test('the calendar lines that the service stores define only the unknown time zones that the event names', () => {
+    const zone = (...lines: string[]) => ['BEGIN:VTIMEZONE', ...lines, ...ZONE.slice(2)]
+    const text = [
+      'BEGIN:VCALENDAR',
+      ...zone('TZID:Europe/Berlin'),
+      ...zone('TZID:Unnamed'),
+      ...zone('TZID:Our office', `COMMENT:${'x'.repeat(1_000)}`),
+      ...zone('TZID:Known place', 'X-LIC-LOCATION:Asia/Tokyo'),
+      ...['BEGIN:VEVENT', 'DTSTART;TZID=Our office:20260323T100000', 'RRULE:FREQ=DAILY;COUNT=9'],
+      'EXDATE;TZID=Known place:20260324T180000',
+      'RDATE;TZID=Europe/Berlin:20260501T100000',
+      ...['END:VEVENT', 'END:VCALENDAR'],
+    ]
+    const calendar = new ICAL.Component(ICAL.parse(text.join('\r\n')))
+    const event = calendar.getFirstSubcomponent('vevent')!
+    const stored = sourceOf(event, calendar)!
+    expect([...stored.matchAll(/^TZID:(.*)\r$/gm)].map(([, name]) => name)).toEqual([
+      'Our office',
+      'Known place',
+    ])
+    expect(stored.length).toBeLessThan(900)
+    const expanded = expand(stored, WINDOW)
+    expect(expanded).toEqual(instancesOf(event, definitionsOf(calendar), WINDOW))
+    expect(expanded.map(({ local }) => local.slice(5, 10))).toContain('05-01')
+    expect(expanded.map(({ local }) => local.slice(5, 10))).not.toContain('03-24')
+  })
+
   test('the service stores no calendar lines if the event does not recur or recurs too often', () => {
     expect(source('DTSTART:20260302T100000Z')).toBeNull()
     expect(source('DTSTART:20260302T100000Z', 'RRULE:FREQ=HOURLY')).toBeNull()

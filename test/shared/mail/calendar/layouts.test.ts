@@ -3,9 +3,20 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
+import ICAL from 'ical.js'
 import ical, { type VEvent } from 'node-ical'
-import { expand } from '../../../../shared/mail/calendar/instances.ts'
-import { CALENDAR_MAX_CHARS, type ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
+import {
+  definitionsOf,
+  expand,
+  instancesOf,
+  recurs,
+  sourceOf,
+} from '../../../../shared/mail/calendar/instances.ts'
+import {
+  CALENDAR_MAX_CHARS,
+  INVITES_MAX,
+  type ReadInvite,
+} from '../../../../shared/mail/calendar/invite.ts'
 import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
 import {
   type WrittenEvent,
@@ -98,6 +109,65 @@ test('a yearly event of whole days keeps its dates and its length', async () => 
     '2031-05-09',
   ])
 })
+
+test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
+  'the lines that the service stores of the series in the file %s give the same instances as the whole file',
+  async (name) => {
+    const text = new TextDecoder().decode(await bytesOf(name))
+    const calendar = new ICAL.Component(ICAL.parse(text))
+    for (const event of calendar.getAllSubcomponents('vevent').filter(recurs)) {
+      const stored = expand(sourceOf(event, calendar)!, WINDOW)
+      expect(stored).not.toEqual([])
+      expect(stored).toEqual(instancesOf(event, definitionsOf(calendar), WINDOW))
+    }
+  },
+)
+
+/** Writes a calendar file with twenty weekly events in a time zone that only the file defines. */
+const timetable = (...zoneLines: string[]) =>
+  [
+    ...['BEGIN:VCALENDAR', 'METHOD:PUBLISH', 'BEGIN:VTIMEZONE', 'TZID:Our office', ...zoneLines],
+    ...['BEGIN:STANDARD', 'DTSTART:19701025T030000', 'RRULE:FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU'],
+    ...['TZOFFSETFROM:+0200', 'TZOFFSETTO:+0100', 'TZNAME:Winter', 'END:STANDARD'],
+    ...['BEGIN:DAYLIGHT', 'DTSTART:19700329T020000', 'RRULE:FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU'],
+    ...['TZOFFSETFROM:+0100', 'TZOFFSETTO:+0200', 'TZNAME:Summer', 'END:DAYLIGHT'],
+    'END:VTIMEZONE',
+    ...Array.from({ length: INVITES_MAX }, (_, n) => [
+      ...['BEGIN:VEVENT', `UID:lesson-${n}@school.example`, 'DTSTAMP:20300101T000000Z'],
+      ...['SUMMARY:Navigation', 'LOCATION:Room 4', 'DTSTART;TZID=Our office:20300304T100000'],
+      ...['DTEND;TZID=Our office:20300304T110000', 'RRULE:FREQ=WEEKLY;COUNT=10', 'END:VEVENT'],
+    ]).flat(),
+    'END:VCALENDAR',
+  ].join('\r\n')
+const sourcesOf = (text: string) =>
+  readCalendar(Buffer.from(text), NOW_MS).map(({ source }) => source)
+
+test('all series of a timetable in its own time zone stay series', () => {
+  const sources = sourcesOf(timetable(`COMMENT:${'x'.repeat(3_000)}`))
+  expect(sources.map((source) => expand(source!, WINDOW).length)).toEqual(
+    Array(INVITES_MAX).fill(10),
+  )
+})
+
+test.each([
+  ['a long text', [`COMMENT:${'x'.repeat(70_000)}`]],
+  [
+    'thousands of changes of its offset',
+    Array(700)
+      .fill(['BEGIN:STANDARD', 'DTSTART:20300101T000000', 'TZOFFSETFROM:+0100', 'TZOFFSETTO:+0100'])
+      .flatMap((lines) => [...lines, 'END:STANDARD']),
+  ],
+])(
+  'the series of a file store at most twice the size of the file if a time zone has %s',
+  (_, lines) => {
+    const text = timetable(...lines)
+    const sources = sourcesOf(text)
+    expect(sources).toHaveLength(INVITES_MAX)
+    const stored = sources.reduce((sum, source) => sum + (source?.length ?? 0), 0)
+    expect(stored).toBeGreaterThan(0)
+    expect(stored).toBeLessThanOrEqual(2 * text.length)
+  },
+)
 
 test.each([
   ['no event', 'BEGIN:VCALENDAR\r\nVERSION:2.0\r\nEND:VCALENDAR'],

@@ -282,3 +282,19 @@ test('an event that nobody answered is forgotten only after its message is delet
   expect(await eventOf(forgotten)).toBeUndefined()
   for (const row of kept) expect((await eventOf(row))?.row).toBe(row)
 })
+
+test('one run of the housekeeping forgets thousands of unanswered events', async () => {
+  const { row, projectId } = await newSent(pool)
+  await pool.query(
+    `insert into calendar_events (project_id, uid_hash, organizer, sequence, stamp, is_proven, is_own, status, invite, message_row)
+     select $1, sha256(n::text::bytea), '', 0, now(), false, false, 'confirmed', '{}', case when n = 1 then $2::bigint end
+     from generate_series(1, 5000) n`,
+    [projectId, row],
+  )
+  await forgetUnanswered(pool)
+  const { rows } = await pool.query(
+    `select count(*)::int as events, min(message_row) as row from calendar_events where project_id = $1`,
+    [projectId],
+  )
+  expect(rows).toEqual([{ events: 1, row }])
+})
