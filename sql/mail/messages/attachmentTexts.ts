@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { errorCode } from '../../../shared/errorCode.ts'
 import type { AttachmentRead, InviteNotice } from '../../../shared/events/events.ts'
 import { messageWithin } from '../../../shared/events/messageWithin.ts'
 import type { ReadInvite } from '../../../shared/mail/calendar/invite.ts'
@@ -130,15 +131,30 @@ export async function recordTexts(
     return await recordTogether(pool, projectId, outcomes)
   } catch (error) {
     if (!isRefusedRow(error)) throw error
-    const { messageRow, attachmentId } = outcomes[0]!
-    if (outcomes.length === 1) {
-      log?.error({ messageRow, attachmentId, reason: String(error) }, 'attachment not recorded')
-      return await recordTogether(pool, projectId, outcomes.map(unreadable))
-    }
   }
   let isLast = false
-  for (const outcome of outcomes) isLast = await recordTexts(pool, projectId, [outcome], log)
+  for (const outcome of outcomes) isLast = await recordAlone(pool, projectId, outcome, log)
   return isLast
+}
+
+/**
+ * Records one text in a second attempt, because another worker may have caused the first refusal. After a second
+ * refusal, the attachment fails. The log gets no message of PostgreSQL, because the message may quote the mail.
+ */
+async function recordAlone(
+  pool: Pool,
+  projectId: string,
+  outcome: TextOutcome,
+  log: Pick<Logger, 'error'> | undefined,
+): Promise<boolean> {
+  try {
+    return await recordTogether(pool, projectId, [outcome])
+  } catch (error) {
+    if (!isRefusedRow(error)) throw error
+    const { messageRow, attachmentId } = outcome
+    log?.error({ messageRow, attachmentId, sqlState: errorCode(error) }, 'attachment not recorded')
+    return await recordTogether(pool, projectId, [unreadable(outcome)])
+  }
 }
 
 const unreadable = (outcome: TextOutcome): TextOutcome => ({
