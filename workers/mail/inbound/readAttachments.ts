@@ -8,12 +8,7 @@ import { kindOf } from '../../../shared/mail/documents/documentKind.ts'
 import { HIDDEN_TEXT_LABEL } from '../../../shared/mail/parse/parseMail.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 import { LostObjectError } from '../../../sql/blobs/sealedBlob.ts'
-import {
-  endSearchable,
-  queueReading,
-  recordTexts,
-  type TextOutcome,
-} from '../../../sql/mail/messages/attachmentTexts.ts'
+import { endSearchable, queueReading } from '../../../sql/mail/messages/attachmentTexts.ts'
 import {
   findNextSender,
   findSearched,
@@ -25,6 +20,7 @@ import {
   type TextLimits,
   takePendingTexts,
 } from '../../../sql/mail/messages/pendingTexts.ts'
+import { recordTexts, type TextOutcome } from '../../../sql/mail/messages/recordTexts.ts'
 import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
 import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'

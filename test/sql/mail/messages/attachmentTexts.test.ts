@@ -7,10 +7,9 @@ import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts
 import {
   insertPendingTexts,
   queueWaitingReading,
-  recordTexts,
-  type TextOutcome,
 } from '../../../../sql/mail/messages/attachmentTexts.ts'
 import { findMessage } from '../../../../sql/mail/messages/messages.ts'
+import { recordTexts, type TextOutcome } from '../../../../sql/mail/messages/recordTexts.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { calendarFile } from '../../../support/mail/calendar/invitations.ts'
 import { eventsOf, messageOf, newSent, receive } from '../../../support/mail/mailRows.ts'

@@ -4,6 +4,7 @@ import { sendMail } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
 import {
+  type Answer,
   messagePath,
   startTestService,
   type TestService,
@@ -25,24 +26,38 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
+/** Repeats a request while the service says that it is unavailable, as a client must on a busy machine. */
+const patiently = (ask: () => Promise<Answer>): Promise<Answer> =>
+  waitFor('an answer other than 503', async () => {
+    const answer = await ask()
+    return answer.status === 503 ? null : answer
+  })
+
 test('no change is lost if messages are delivered, sent, bounced, labelled and deleted at the same time', async () => {
   const agent = await service.newAgent()
   const deliver = async (raw: string) =>
     expect(await deliverRaw(service.smtp!.port, agent.address, raw)).toStartWith('250')
   const numbers = Array.from({ length: EACH }, (_, n) => n)
   const isDeleted = (n: number) => n % 5 === 0
+  const send = async (n: number) => {
+    const mail = { to: [`gone${n}@example.com`], subject: 'Subject', text: 'Text' }
+    const key = { 'idempotency-key': `contention ${n}` }
+    const { status, body } = await patiently(() => agent.post('/v0/messages/send', mail, key))
+    expect([status, body.message]).toEqual([201, undefined])
+    return body.messageId as string
+  }
   const { messageId: first, threadId } = await sendMail(agent)
   const [bounced] = await Promise.all([
     Promise.all(
       numbers.map(async (n) => {
         const recipient = `gone${n}@example.com`
-        const { messageId } = await sendMail(agent, { to: [recipient] })
+        const messageId = await send(n)
         // A bounce can arrive before the service has recorded the attempt that sent the mail.
         await Promise.all([
           deliver(standardBounce({ messageId, recipient, to: agent.address })),
-          ...(isDeleted(n) ? [agent.delete(messagePath(messageId))] : []),
+          ...(isDeleted(n) ? [patiently(() => agent.delete(messagePath(messageId)))] : []),
         ])
-        return messageId as string
+        return messageId
       }),
     ),
     ...numbers.map((n) =>
@@ -51,7 +66,8 @@ test('no change is lost if messages are delivered, sent, bounced, labelled and d
       ),
     ),
     ...numbers.map(async (n) => {
-      const answer = await agent.patch(`/v0/threads/${threadId}`, { addLabels: [`label${n}`] })
+      const change = { addLabels: [`label${n}`] }
+      const answer = await patiently(() => agent.patch(`/v0/threads/${threadId}`, change))
       expect(answer.status).toBe(200)
     }),
   ])
