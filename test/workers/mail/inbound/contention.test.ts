@@ -41,7 +41,7 @@ test('no change is lost if messages are delivered, sent, bounced, labelled and d
   const isDeleted = (n: number) => n % 5 === 0
   const send = async (n: number) => {
     const mail = { to: [`gone${n}@example.com`], subject: 'Subject', text: 'Text' }
-    const key = { 'idempotency-key': `contention ${n}` }
+    const key = { 'idempotency-key': `contention-${n}` }
     const { status, body } = await patiently(() => agent.post('/v0/messages/send', mail, key))
     expect([status, body.message]).toEqual([201, undefined])
     return body.messageId as string
