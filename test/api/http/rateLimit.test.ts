@@ -7,6 +7,7 @@ import {
   startTestService,
   type TestService,
 } from '../../support/service.ts'
+import '../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -3,6 +3,7 @@ import { MOMENTS } from '../../support/database/postgresProxy.ts'
 import { cutEveryRoundTrip, proxyThrough } from '../../support/process/cuts.ts'
 import { messagePath, startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 test('after the SMTP reply 250, a mail arrives exactly once, whichever database round trip of the listener is cut', async () => {
   const { proxy, through } = proxyThrough()

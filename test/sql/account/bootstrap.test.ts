@@ -8,6 +8,7 @@ import { type Config, ConfigError, parseConfig } from '../../../shared/config/co
 import { bootstrap, storeGivenKeys } from '../../../sql/account/bootstrap.ts'
 import { revokeProjectKey } from '../../../sql/account/keys/keys.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import '../../support/long.ts'
 
 let directory: string
 beforeAll(() => {

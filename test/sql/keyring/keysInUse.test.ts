@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { masterKey } from '../../../shared/vault/envelope.ts'
 import { checkMasterKeys, keysInUse } from '../../../sql/keyring/keyring.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import '../../support/long.ts'
 
 const OLD = `old:${randomBytes(32).toString('base64')}`
 const services: TestService[] = []

@@ -13,6 +13,7 @@ import {
 } from '../../support/events/webhooks.ts'
 import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
+import '../../support/long.ts'
 
 let service: TestService
 let agent: Agent

@@ -10,6 +10,7 @@ import {
   waitForMessages,
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -8,6 +8,7 @@ import { recordInvites } from '../../../../sql/mail/calendar/messageInvites.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newSent } from '../../../support/mail/mailRows.ts'
 import { whileHeld } from '../../../support/till/tillRows.ts'
+import '../../../support/long.ts'
 
 const OWNER = 'owner@corp.example'
 const GUEST = 'guest@corp.example'

@@ -21,6 +21,7 @@ import { startTcpProxy } from '../../../support/process/tcpProxy.ts'
 import { silentLog } from '../../../support/service.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const tasksOf = (pool: Pool, lookUp = trustingLookUp, slots = 200) =>
   createParseInbound(
