@@ -288,8 +288,8 @@ async function stopOrphan(cluster: string): Promise<void> {
     holder = holderOf(pid, cluster)
   }
   // PostgreSQL refuses to start while a program of its user has the process id in the lock file. The lock file stays
-  // without a proof, because two servers would destroy the cluster. PostgreSQL of the same
-  // machine or container still finds the shared memory of a server without its lock file.
+  // without a proof, because two servers would destroy the cluster. PostgreSQL of the same machine
+  // or container still finds the shared memory of a server without its lock file.
   if (holder === 'stranger') rmSync(file, { force: true })
 }
 

@@ -51,7 +51,7 @@ export const callsInTurn = ({
  * Records that no gas wallet could send calls that the service has taken. The wait before the next sending then does not
  * grow.
  */
-export async function returnCalls(db: Queryable, ids: readonly string[]): Promise<void> {
+export async function recordUnsentCalls(db: Queryable, ids: readonly string[]): Promise<void> {
   await db.query(
     'update purchases set calls_sent = calls_sent - 1 where id = any ($1) and calls_sent > 0',
     [ids],

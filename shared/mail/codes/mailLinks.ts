@@ -113,7 +113,7 @@ const isBare = ({ href, text }: Found): boolean =>
  * Matches the hosts of app stores and of shared files. A link to an app or a file neither confirms anything nor
  * unsubscribes from mail.
  */
-const STORE =
+const STORES_AND_FILES =
   /^(?:play\.google|drive\.google|docs\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
 /**
@@ -128,7 +128,7 @@ function purposeOf(
   hasNoWords: boolean,
 ): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = urlParts(href)
-  if (STORE.test(host)) return 'other'
+  if (STORES_AND_FILES.test(host)) return 'other'
   // If a link shows its own URL as its text, only the words in the path of this URL tell the purpose of the link.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)

@@ -32,10 +32,15 @@ export async function editHeld(
   if (approval.state !== 'waiting' || approval.isLate) return 'decided'
   const { projectId, subject: messageId } = approval
   const mail = await findOutboundContent(pool, projectId, messageId)
-  if (mail === null || (await composedMail(stores, mail)) === null) return 'decided'
-  // A request with a wrong hash must not cause the work of composing a mail of 25 MB.
-  const present = await storedHeldHash(pool, { projectId, messageId })
-  if (present === null || !present.equals(seen)) return 'changed'
+  if (mail === null) return 'decided'
+  const readHash = () => storedHeldHash(pool, { projectId, messageId })
+  let present = await readHash()
+  if (present === null) {
+    if ((await composedMail(stores, mail)) === null) return 'decided'
+    present = await readHash()
+  }
+  // A request with a wrong hash must cause neither the work of reading a mail of 25 MB nor that of composing it.
+  if (present?.equals(seen) !== true) return 'changed'
   // The text and the HTML of a mail must have the same content, so a new text without new HTML removes the HTML.
   const html = edit.html !== undefined ? edit.html : edit.text === undefined ? mail.html : null
   const next = {

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
+import { findProject } from '../../../sql/account/projects/projects.ts'
+import { readBacklog } from '../../../sql/operations/statistics.ts'
 import { takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
@@ -59,3 +61,12 @@ for (const [name, signed, take] of [
     })
   })
 }
+
+test('a project shows the gas of the calls that its purse has signed today, and so do the metrics', async () => {
+  const projectId = await stoppedWith(2)
+  expect((await findProject(pool, projectId))?.purseGasToday).toBe(160_000)
+  expect((await readBacklog(pool)).purseGas).toContainEqual({ projectId, gas: 160_000 })
+  await pool.query('update purse_gas set day = day - 1 where project_id = $1', [projectId])
+  expect((await findProject(pool, projectId))?.purseGasToday).toBe(0)
+  expect((await readBacklog(pool)).purseGas).not.toContainEqual({ projectId, gas: 160_000 })
+})

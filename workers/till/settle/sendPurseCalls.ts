@@ -3,7 +3,7 @@
  * purses are cancellations of stopped purses, sweeps and refunds.
  */
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
-import { returnCalls } from '../../../sql/purse/callTurns.ts'
+import { recordUnsentCalls } from '../../../sql/purse/callTurns.ts'
 import { GAS_OF_CALL } from '../../../sql/purse/purseGas.ts'
 import { takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
@@ -35,7 +35,7 @@ export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const account = nextAccount(chain, gas)
   if (account === null) {
     const ids = [...cancellations, ...transfers].map(({ id }) => id)
-    await returnCalls(chain.pool, ids)
+    await recordUnsentCalls(chain.pool, ids)
     chain.log.error({ calls: calls.length }, 'no gas wallet can send the calls of purses')
     return
   }

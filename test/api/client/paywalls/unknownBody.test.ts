@@ -50,7 +50,7 @@ test('after the response of the service is lost, the payer gets the content of a
   expect(new Set(shop.service.keys()).size).toBe(1)
 })
 
-test('a payer who disconnects during the response cannot send another body with the same payment', async () => {
+test('a payer who leaves during the response gets no second response for another body', async () => {
   // The handler sends the first bytes of its response, and never ends the response.
   const shop = open(
     () =>

@@ -111,15 +111,20 @@ test('if the first message of a thread gets a new subject, the thread gets it to
   expect((await threadOf(first)).subject).toBe('Offer')
 })
 
-test('an edit with a wrong hash composes no mail, and an edit with the right hash stores its bytes for its project', async () => {
+test('an edit with a wrong hash neither reads nor composes a mail, and an edit with the right hash stores its bytes for its project', async () => {
   const held = await hold({ text: 'Text' })
   const { hash } = await bytesOf(held)
   const kept: (string | null)[] = []
+  let reads = 0
   const blobsOf = (projectId: string | null): Blobs => ({
     ...noBlobs,
     keep: async () => {
       kept.push(projectId)
       return null
+    },
+    read: (stored) => {
+      reads++
+      return noBlobs.read(stored)
     },
     of: blobsOf,
   })
@@ -127,7 +132,7 @@ test('an edit with a wrong hash composes no mail, and an edit with the right has
   const attempt = (seen: Buffer) =>
     editHeld(watched, actorOf(held.projectId), { id: held.id, seen, edit: { text: 'New' } })
   expect(await attempt(Buffer.alloc(32))).toBe('changed')
-  expect(kept).toEqual([])
+  expect([kept, reads]).toEqual([[], 0])
   expect(await attempt(hash)).toBe('done')
   expect(kept).toEqual([held.projectId])
 })
