@@ -1,6 +1,8 @@
 /** Reads the rows of a project's export section by section. The export reads each section in the order of an index. */
 import type { Queryable } from '../../db.ts'
-import { MESSAGES, SECTIONS, type Section } from './exportSections.ts'
+import { MESSAGES } from './exportMailSections.ts'
+import type { Order, Section } from './exportSection.ts'
+import { SECTIONS } from './exportSections.ts'
 
 /** Describes one line of a project's export. The field `kind` names the section of the export. */
 export type ExportedRow = { kind: string } & Record<string, unknown>
@@ -17,16 +19,34 @@ const columns = ({ fields }: Section): string =>
     .map(([name, expression]) => `${expression} as "${name}"`)
     .join(', ')
 
+/** Holds a value of each type of an order that stands before all values of the rows. */
+const FIRST: Record<Order[string], string> = {
+  timestamptz: '-infinity',
+  bigint: '0',
+  bytea: '\\x',
+  text: '',
+}
+
 /**
- * Writes the SQL query for one page of an export's section. The page begins after a given row in the order of the
- * section. The parameters of the query are $1 (the project), $2 (the time of the given row) and $3 (the row number of
- * the given row).
+ * Writes the end of an SQL query for one page of a section. The page begins after a given row in the order of the
+ * section. The parameters of the query are $1 (the project), and from $2 on the values of the given row.
  */
+const after = (order: Order): string =>
+  `(${Object.keys(order).join(', ')}) > (${Object.values(order)
+    .map((type, place) => `$${place + 2}::${type}`)
+    .join(', ')})`
+
+/** Writes the SQL expression for the place of a row in the order of its section. */
+const placeOf = (order: Order): string =>
+  `array[${Object.keys(order)
+    .map((expression) => `${expression}::text`)
+    .join(', ')}] as "_place"`
+
 function pageOf(section: Section): string {
-  const { from, age, condition = '', page = PAGE } = section
-  return `select ${columns(section)}, x.${age} as "_at", x.row as "_row" from ${from}
-    where x.project_id = $1 and (x.${age}, x.row) > ($2::timestamptz, $3::bigint) ${condition}
-    order by x.${age}, x.row limit ${page}`
+  const { from, order, condition = '', page = PAGE } = section
+  return `select ${columns(section)}, ${placeOf(order)} from ${from}
+    where x.project_id = $1 and ${after(order)} ${condition}
+    order by ${Object.keys(order).join(', ')} limit ${page}`
 }
 
 /**
@@ -36,32 +56,40 @@ function pageOf(section: Section): string {
 const MESSAGE_PAGE = `
   with page as (
     select row, sum(stored_bytes) over (order by created_at, row) - stored_bytes as bytes_before from (
-      select row, created_at, stored_bytes from messages
-      where project_id = $1 and (created_at, row) > ($2::timestamptz, $3::bigint)
+      select row, created_at, stored_bytes from messages x
+      where project_id = $1 and ${after(MESSAGES.order)}
       order by created_at, row limit ${PAGE}) next
   )
-  select ${columns(MESSAGES)}, x.created_at as "_at", x.row as "_row"
+  select ${columns(MESSAGES)}, ${placeOf(MESSAGES.order)}
   from page join ${MESSAGES.from.replace('messages x', 'messages x on x.row = page.row')}
   where page.bytes_before < ${PAGE_BYTES}
   order by x.created_at, x.row`
 
-type Positioned = Record<string, unknown> & { _at: Date; _row: string }
+/** Selects a page of messages without their texts, in the order of the exported messages. */
+export const MAIL_PAGE = {
+  order: MESSAGES.order,
+  text: `
+  select x.row as "row", x.created_at as "at", x.raw_id, x.from_addresses[1] as sender, x.message_id,
+    ${placeOf(MESSAGES.order)} from messages x
+  where x.project_id = $1 and ${after(MESSAGES.order)}
+  order by x.created_at, x.row limit 500`,
+}
+
+type Placed = Record<string, unknown> & { _place: string[] }
 
 /** Reads the pages of one section of an export until a page is empty. */
-export async function* pages<Row extends { _at: Date; _row: string }>(
+export async function* pages<Row extends { _place: string[] }>(
   db: Queryable,
-  text: string,
+  { text, order }: { text: string; order: Order },
   projectId: string,
 ): AsyncGenerator<Row[]> {
-  let at: Date | string = '-infinity'
-  let row = '0'
+  let place: string[] = Object.values(order).map((type) => FIRST[type])
   for (;;) {
-    const { rows }: { rows: Row[] } = await db.query<Row>({ text, values: [projectId, at, row] })
+    const { rows }: { rows: Row[] } = await db.query<Row>({ text, values: [projectId, ...place] })
     const last: Row | undefined = rows.at(-1)
     if (last === undefined) return
     yield rows
-    at = last._at
-    row = last._row
+    place = last._place
   }
 }
 
@@ -71,9 +99,9 @@ export async function* exportRows(db: Queryable, projectId: string): AsyncGenera
     [MESSAGES, MESSAGE_PAGE],
     ...SECTIONS.map((section) => [section, pageOf(section)] as const),
   ] as const
-  for (const [{ kind }, text] of sections) {
-    for await (const rows of pages<Positioned>(db, text, projectId)) {
-      for (const { _at, _row, ...fields } of rows) yield { kind, ...fields }
+  for (const [{ kind, order }, text] of sections) {
+    for await (const rows of pages<Placed>(db, { text, order }, projectId)) {
+      for (const { _place, ...fields } of rows) yield { kind, ...fields }
     }
   }
 }

@@ -1,40 +1,10 @@
 /** Names the tables and columns that a project's export contains. No section contains a secret. */
-import { currentAttachments } from '../../mail/messages/describedTexts.ts'
-
-/** Describes the rows of one kind in a project's export. */
-export type Section = {
-  kind: string
-  /**
-   * Holds the SQL text after `from`: the table of the export's section with the alias `x`, and the joins of the
-   * section.
-   */
-  from: string
-  /**
-   * Names the column by which the export orders the rows of a section. If several rows have the same value in the
-   * column `age`, the export orders these rows by their row number.
-   */
-  age: string
-  /** Maps each field of an exported row to an SQL expression. */
-  fields: Readonly<Record<string, string>>
-  condition?: string
-  /** Holds the maximum number of rows that one query reads from a section of the export. */
-  page?: number
-}
+import { MAIL_SECTIONS } from './exportMailSections.ts'
+import { byAge, type Section } from './exportSection.ts'
 
 /** Lists the sections of an export in their order, except the messages. */
 export const SECTIONS: readonly Section[] = [
-  {
-    kind: 'thread',
-    from: 'threads x',
-    age: 'updated_at',
-    fields: {
-      threadId: 'x.id',
-      subject: 'x.subject',
-      messageCount: 'x.message_count',
-      createdAt: 'x.created_at',
-      updatedAt: 'x.updated_at',
-    },
-  },
+  ...MAIL_SECTIONS,
   {
     kind: 'credential',
     // The export of credentials leaves out ciphertexts and data keys, because the holder of a platform key must never
@@ -47,7 +17,7 @@ export const SECTIONS: readonly Section[] = [
       from credential_versions v where v.credential_row = x.row) versions on true`,
     // Ten versions of a credential can have half a megabyte of metadata and bounds.
     page: 20,
-    age: 'created_at',
+    order: byAge('created_at'),
     fields: {
       credentialId: 'x.id',
       name: 'x.name',
@@ -60,77 +30,9 @@ export const SECTIONS: readonly Section[] = [
     },
   },
   {
-    kind: 'emailRule',
-    from: 'email_rules x',
-    age: 'created_at',
-    fields: {
-      ruleId: 'x.id',
-      type: 'x.type',
-      scope: 'x.scope',
-      value: 'x.value',
-      createdAt: 'x.created_at',
-    },
-  },
-  {
-    kind: 'suppression',
-    from: 'suppressions x',
-    age: 'created_at',
-    fields: {
-      address: 'x.address',
-      reason: 'x.reason',
-      detail: 'x.detail',
-      messageId: 'x.message_id',
-      createdAt: 'x.created_at',
-    },
-  },
-  {
-    kind: 'draft',
-    from: 'drafts x',
-    age: 'created_at',
-    // Each query reads only one draft, because all drafts of a project together may have 100 MB.
-    page: 1,
-    fields: {
-      draftId: 'x.id',
-      version: 'x.version',
-      content: 'x.content',
-      attachments: 'x.attachments',
-      createdAt: 'x.created_at',
-      updatedAt: 'x.updated_at',
-    },
-  },
-  {
-    kind: 'event',
-    from: 'calendar_events x',
-    age: 'updated_at',
-    fields: {
-      invite: 'x.invite',
-      status: 'x.status',
-      answer: 'x.answer',
-      isOwn: 'x.is_own',
-      isProven: 'x.is_proven',
-      updatedAt: 'x.updated_at',
-    },
-  },
-  {
-    kind: 'approval',
-    from: 'approvals x',
-    age: 'requested_at',
-    fields: {
-      approvalId: 'x.id',
-      of: 'x.kind',
-      messageId: 'x.subject',
-      state: 'x.state',
-      reason: 'x.reason',
-      decidedBy: 'x.decided_by',
-      requestedAt: 'x.requested_at',
-      expiresAt: 'x.expires_at',
-      decidedAt: 'x.decided_at',
-    },
-  },
-  {
     kind: 'endpoint',
     from: 'seller_endpoints x',
-    age: 'created_at',
+    order: byAge('created_at'),
     fields: {
       endpointId: 'x.id',
       urlPattern: 'x.url_pattern',
@@ -145,7 +47,7 @@ export const SECTIONS: readonly Section[] = [
   {
     kind: 'payment',
     from: 'payments x',
-    age: 'created_at',
+    order: byAge('created_at'),
     fields: {
       paymentId: 'x.id',
       endpointId: 'x.endpoint_id',
@@ -171,7 +73,7 @@ export const SECTIONS: readonly Section[] = [
   {
     kind: 'refund',
     from: 'hand_refunds x',
-    age: 'created_at',
+    order: byAge('created_at'),
     fields: {
       refundId: 'x.id',
       paymentId: 'x.payment_id',
@@ -191,9 +93,25 @@ export const SECTIONS: readonly Section[] = [
     },
   },
   {
+    kind: 'purse',
+    // The export leaves out the private keys of the purse.
+    from: 'purse_keys x left join purses p on p.project_id = x.project_id and p.address = x.address',
+    order: { 'x.address': 'text' },
+    fields: {
+      address: 'x.address',
+      maxAtomic: 'p.max_atomic',
+      lowAtomic: 'p.low_atomic',
+      payoutAddress: 'p.payout_address',
+      balanceAtomic: 'coalesce(p.balance_atomic, x.balance_atomic)',
+      frozenAt: 'p.frozen_at',
+      createdAt: 'x.created_at',
+      retiredAt: 'x.retired_at',
+    },
+  },
+  {
     kind: 'mandate',
     from: 'mandates x',
-    age: 'created_at',
+    order: byAge('created_at'),
     fields: {
       mandateId: 'x.id',
       name: 'x.name',
@@ -225,7 +143,7 @@ export const SECTIONS: readonly Section[] = [
     kind: 'purchase',
     // The export of purchases leaves out the encrypted request and answer, and all signatures that could move money.
     from: 'purchases x',
-    age: 'created_at',
+    order: byAge('created_at'),
     fields: {
       purchaseId: 'x.id',
       of: 'x.kind',
@@ -260,7 +178,7 @@ export const SECTIONS: readonly Section[] = [
   {
     kind: 'webhook',
     from: 'project_webhooks x',
-    age: 'created_at',
+    order: byAge('created_at'),
     condition: 'and x.deleted_at is null',
     fields: { webhookId: 'x.id', url: 'x.url', events: 'x.events', createdAt: 'x.created_at' },
   },
@@ -270,7 +188,7 @@ export const SECTIONS: readonly Section[] = [
       select json_agg(json_build_object('number', a.n, 'startedAt', a.started_at, 'statusCode', a.status_code,
         'error', a.error) order by a.n) as list
       from (select * from webhook_attempts where delivery_id = x.id order by n desc limit 100) a) attempts on true`,
-    age: 'created_at',
+    order: byAge('created_at'),
     fields: {
       deliveryId: 'x.id',
       endpointId: 'x.endpoint_id',
@@ -284,9 +202,38 @@ export const SECTIONS: readonly Section[] = [
     },
   },
   {
+    kind: 'apiKey',
+    from: 'api_keys x',
+    order: { 'x.id': 'bigint' },
+    fields: {
+      prefix: 'x.lookup_prefix',
+      name: 'x.name',
+      scopes: 'x.scopes',
+      createdAt: 'x.created_at',
+      revokedAt: 'x.revoked_at',
+    },
+  },
+  {
+    kind: 'grant',
+    from: 'oauth_grants x',
+    order: { 'x.created_at': 'timestamptz', 'x.id': 'text' },
+    fields: {
+      grantId: 'x.id',
+      clientName: 'x.client_name',
+      clientHost: 'x.client_host',
+      redirectHost: 'x.redirect_host',
+      scopes: 'x.scopes',
+      resource: 'x.resource',
+      createdAt: 'x.created_at',
+      expiresAt: 'x.expires_at',
+      lastUsedAt: 'x.used_at',
+      revokedAt: 'x.revoked_at',
+    },
+  },
+  {
     kind: 'log',
     from: 'audit_log x',
-    age: 'at',
+    order: byAge('at'),
     fields: {
       action: 'x.action',
       subject: 'x.subject',
@@ -298,33 +245,3 @@ export const SECTIONS: readonly Section[] = [
     },
   },
 ]
-
-/** Describes the first section of an export. */
-export const MESSAGES: Section = {
-  kind: 'message',
-  from: 'messages x join threads t on t.row = x.thread_row',
-  age: 'created_at',
-  fields: {
-    messageId: 'x.message_id',
-    threadId: 't.id',
-    direction: 'x.direction',
-    from: 'x.from_addresses',
-    to: 'x.to_addresses',
-    cc: 'x.cc_addresses',
-    bcc: 'x.bcc_addresses',
-    replyTo: 'x.reply_to_addresses',
-    inReplyTo: 'x.in_reply_to',
-    references: 'x.reference_ids',
-    subject: 'x.subject',
-    text: 'x.text_body',
-    html: 'x.html_body',
-    attachments: currentAttachments('x'),
-    labels: 'x.labels',
-    deliveryStatus: 'x.delivery_status',
-    deliveryError: 'x.delivery_error',
-    sendAt: 'x.send_at',
-    authentication: 'x.authentication',
-    originalIsKept: 'x.raw_id is not null',
-    createdAt: 'x.created_at',
-  },
-}

@@ -1,6 +1,6 @@
 import { composeMail } from '../../../shared/mail/compose/composeMail.ts'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
-import { pages } from '../../account/projects/exportRows.ts'
+import { MAIL_PAGE, pages } from '../../account/projects/exportRows.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import { LostObjectError } from '../../blobs/sealedBlob.ts'
 import type { Queryable } from '../../db.ts'
@@ -11,17 +11,13 @@ import { readRawMail } from './rawMails.ts'
 export type ExportedMail = { sender: string; at: Date; bytes: Buffer }
 
 type MailRow = {
-  _at: Date
-  _row: string
+  _place: string[]
+  row: string
+  at: Date
   raw_id: string | null
   sender: string | null
   message_id: string
 }
-
-const MAIL_PAGE = `
-  select row as "_row", created_at as "_at", raw_id, from_addresses[1] as sender, message_id from messages
-  where project_id = $1 and (created_at, row) > ($2::timestamptz, $3::bigint)
-  order by created_at, row limit 500`
 
 /** Yields the messages of a project, oldest first. The export holds only one message in memory at a time. */
 export async function* exportMails(
@@ -30,10 +26,10 @@ export async function* exportMails(
   projectId: string,
 ): AsyncGenerator<ExportedMail> {
   for await (const rows of pages<MailRow>(db, MAIL_PAGE, projectId)) {
-    for (const { _at, _row, raw_id, sender, message_id } of rows) {
+    for (const { at, row, raw_id, sender, message_id } of rows) {
       const original = raw_id === null ? null : await orLost(() => readRawMail(db, blobs, raw_id))
-      const bytes = original ?? (await composedAnew(db, blobs, _row))
-      yield { sender: sender ?? '', at: _at, bytes: named(bytes, message_id) }
+      const bytes = original ?? (await composedAnew(db, blobs, row))
+      yield { sender: sender ?? '', at, bytes: named(bytes, message_id) }
     }
   }
 }

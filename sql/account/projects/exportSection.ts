@@ -1,0 +1,34 @@
+/** Describes which rows and columns a section of a project's export contains. */
+
+/** Maps SQL expressions to their SQL types. The expressions together differ for each row of a section. */
+export type Order = Readonly<Record<string, 'timestamptz' | 'bigint' | 'bytea' | 'text'>>
+
+/** Orders the rows of a section by a time, and rows of the same time by their row number. */
+export const byAge = (column: string): Order => ({
+  [`x.${column}`]: 'timestamptz',
+  'x.row': 'bigint',
+})
+
+/** Describes the rows of one kind in a project's export. */
+export type Section = {
+  kind: string
+  /**
+   * Holds the SQL text after `from`: the table of the export's section with the alias `x`, and the joins of the
+   * section.
+   */
+  from: string
+  /**
+   * Holds the SQL expressions by which the export orders the rows of a section, with their SQL types. Sections that can
+   * be long have an index in this order, because a page would otherwise sort the whole section.
+   */
+  order: Order
+  /** Maps each field of an exported row to an SQL expression. */
+  fields: Readonly<Record<string, string>>
+  /**
+   * Holds a further SQL condition that starts with `and`. The condition may name the parameters of the order, which begin
+   * with $2.
+   */
+  condition?: string
+  /** Holds the maximum number of rows that one query reads from a section of the export. */
+  page?: number
+}
