@@ -1,3 +1,4 @@
+import { networksOf } from '../../shared/http/networkSubject.ts'
 import type { Actor } from '../../sql/account/audit.ts'
 import type { Identity } from '../../sql/account/keys/keys.ts'
 import type { Usage } from '../../sql/account/keys/rateWindows.ts'
@@ -91,15 +92,26 @@ export function stateOf(request: Request): RequestState {
 export const mayWrite = (request: Request): boolean =>
   request.method !== 'GET' && request.method !== 'HEAD' && !stateOf(request).onlyReads
 
+/** Returns the widest network of a caller: an IPv4 address, or the /48 network of an IPv6 address. */
+export const widestNetwork = (request: Request): string =>
+  networksOf(stateOf(request).clientAddress).at(-1)!
+
+/** Tells whether an HTTP request asks for public documents, which need no key. */
+export const isStranger = (request: Request): boolean => stateOf(request).route?.access === 'public'
+
 /**
- * Returns the project or the platform key that a read of data counts towards, with the route of the read. Returns null
- * for a request that may change data. Also returns null for a request without a key, because such a request reads only
- * public documents.
+ * Returns the project or the platform key that a read of data counts towards, with the route of the read. A read of a
+ * public document counts towards the network of its caller. Returns null for a request that may change data.
  */
 export function readerOf(request: Request): Reader | null {
   const { identity, route } = stateOf(request)
-  if (identity === null || route === null || mayWrite(request)) return null
-  return { sharer: identity.projectId ?? identity.keyId, route: route.path }
+  if (route === null || mayWrite(request)) return null
+  if (isStranger(request)) {
+    return { sharer: `network ${widestNetwork(request)}`, route: route.path }
+  }
+  return identity === null
+    ? null
+    : { sharer: identity.projectId ?? identity.keyId, route: route.path }
 }
 
 /** Returns the identity of the API key that an HTTP request carries. */

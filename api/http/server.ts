@@ -31,9 +31,10 @@ import { ApiError, errorResponse } from './errors.ts'
 import { sendLargeAtOnce } from './finish.ts'
 import { HeldAnswers } from './limits/heldAnswers.ts'
 import { LoopTime } from './limits/loopTime.ts'
+import { StrangerReads } from './limits/strangerReads.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
-import { mayWrite, readerOf, stateOf } from './requestState.ts'
+import { isStranger, mayWrite, readerOf, stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
@@ -181,6 +182,7 @@ export function startApi(
       blobs,
       answers,
       loopTime,
+      strangerReads: new StrangerReads(searches),
       reviews: new RecentReviews(),
       searches,
       reads,
@@ -269,6 +271,8 @@ async function heldAnswer(
     return await sendLargeAtOnce(answered, (bytes) => {
       // The work is done by now, so a response that is refused for lack of memory counts as well.
       loopTime.countJson(reader, bytes.length)
+      // A stranger reads only public documents, whose pages have a few megabytes at most.
+      if (isStranger(request)) return Promise.resolve(new Uint8Array(bytes))
       return answers.body(reader.sharer, bytes.length, async () => bytes)
     })
   } catch (error) {

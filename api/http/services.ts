@@ -23,6 +23,7 @@ import type { Metrics } from '../operations/metrics.ts'
 import type { OfferCounts } from '../till/payments/offerCounts.ts'
 import type { HeldAnswers } from './limits/heldAnswers.ts'
 import type { LoopTime } from './limits/loopTime.ts'
+import type { StrangerReads } from './limits/strangerReads.ts'
 import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -46,6 +47,8 @@ export type Services = {
   /** Shares the time of the event loop between the costly reads of projects. */
   loopTime: LoopTime
   searches: Searches
+  /** Runs the database reads of callers without a key. */
+  strangerReads: StrangerReads
   /** Runs reads of lists on a replica if the service has a replica. */
   reads: Reads
   /** Reads single messages. */

@@ -6,7 +6,7 @@ import {
   wantDocument,
 } from '../../sql/account/oauth/clientDocuments.ts'
 import { findRegisteredClient, type OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
-import { widestNetwork } from '../http/limits/networkLimit.ts'
+import { widestNetwork } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'

@@ -1,6 +1,6 @@
 import { ClientMetadataError, readClientMetadata } from '../../shared/oauth/clientMetadata.ts'
 import { registerClient } from '../../sql/account/oauth/oauthClients.ts'
-import { widestNetwork } from '../http/limits/networkLimit.ts'
+import { widestNetwork } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'

@@ -19,8 +19,8 @@ const BUDGET = { burstMs: 5_000, perSecondMs: 100 }
 const WAIT_MAX_MS = 30_000
 
 /**
- * Describes a read: the project or platform key that reads, and the path of the route. A read that several routes share
- * has a name in place of the path.
+ * Describes a read: the project, the platform key or the network of a stranger that reads, and the path of the route. A
+ * read that several routes share has a name in place of the path.
  */
 export type Reader = { sharer: string; route: string }
 

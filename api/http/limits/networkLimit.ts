@@ -24,7 +24,3 @@ export async function isOverLimit(
   if (await isOver(network!, perMinute)) return true
   return wide !== undefined && perMinuteWide !== null && (await isOver(wide, perMinuteWide))
 }
-
-/** Returns the widest network of a caller: an IPv4 address, or the /48 network of an IPv6 address. */
-export const widestNetwork = (request: Request): string =>
-  networksOf(stateOf(request).clientAddress).at(-1)!

@@ -5,6 +5,7 @@ import { USDC_AMOUNT_PATTERN, usdcNetworkOf } from '../../../shared/till/usdc.ts
 import { type DiscoveryFilter, discoverEndpoints } from '../../../sql/till/endpoints/discovery.ts'
 import { operation } from '../../http/operation.ts'
 import { readPage } from '../../http/page.ts'
+import { widestNetwork } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { readAmount } from '../payments/paymentQuery.ts'
 import { EXAMPLE_ITEM, Item, toItem } from './discoveryItem.ts'
@@ -65,19 +66,19 @@ const SearchQuery = t.Object({
 type Filters = Omit<Static<typeof ListQuery>, 'offset' | 'cursor'>
 
 /** Serves the public list of paid resources for agents that search for a resource. */
-export function discoveryRoutes({ pool }: Services) {
+export function discoveryRoutes({ strangerReads }: Services) {
   const describe = { tag: 'Payments', access: 'public', cors: true } as const
   return new Elysia({ prefix: '/v0/x402/discovery' })
     .get(
       '/resources',
-      async ({ query, set }) => {
+      async ({ request, query, set }) => {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor === undefined ? query.offset : '0')
         const after = query.cursor === undefined ? null : BigInt(query.cursor)
         // The database query for a page reads one row more than the limit. If this additional row exists, the list has
         // a next page.
         const part = { words: null, after, limit: limit + 1, offset }
-        const { endpoints, total } = await find(query, part)
+        const { endpoints, total } = await find(request, query, part)
         const shown = endpoints.slice(0, limit)
         const cursor = endpoints.length > limit ? String(shown.at(-1)!.row) : null
         return {
@@ -115,16 +116,22 @@ export function discoveryRoutes({ pool }: Services) {
               pagination: { limit: 50, offset: 0, total: 1, cursor: null },
             },
           },
+          errors: { 429: 'Too many requests from this network' },
         }),
       },
     )
     .get(
       '/search',
-      async ({ query, set }) => {
+      async ({ request, query, set }) => {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor)
         const words = query.query.toLowerCase().split(/\s+/).filter(Boolean).slice(0, WORDS_MAX)
-        const { endpoints, total } = await find(query, { words, after: null, limit, offset })
+        const { endpoints, total } = await find(request, query, {
+          words,
+          after: null,
+          limit,
+          offset,
+        })
         const next = offset + endpoints.length
         const cursor = endpoints.length > 0 && next < total ? String(next) : null
         return { x402Version: 2, resources: endpoints.map(toItem), pagination: { limit, cursor } }
@@ -157,6 +164,7 @@ export function discoveryRoutes({ pool }: Services) {
     )
 
   async function find(
+    request: Request,
     { type, payTo, scheme, network, extensions, tag, ...prices }: Filters,
     part: Pick<DiscoveryFilter, 'words' | 'after' | 'limit' | 'offset'>,
   ) {
@@ -173,7 +181,9 @@ export function discoveryRoutes({ pool }: Services) {
       hasBazaar: extensions !== undefined,
     }
     if (chain === undefined || !isKnown) return { endpoints: [], total: 0 }
-    return discoverEndpoints(pool, { ...filter, ...part })
+    return strangerReads.run(widestNetwork(request), (db) =>
+      discoverEndpoints(db, { ...filter, ...part }),
+    )
   }
 }
 

@@ -1,23 +1,18 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { didWeb, receiptDidDocument, receiptJwks } from '../../../shared/till/receiptKey.ts'
-import { isMcpTool } from '../../../shared/till/resourceUrl.ts'
 import { findProject } from '../../../sql/account/projects/projects.ts'
-import { discoverEndpoints } from '../../../sql/till/endpoints/discovery.ts'
+import { listPaidUrls } from '../../../sql/till/endpoints/discovery.ts'
 import { listReceiptKeys } from '../../../sql/till/payments/receiptKeys.ts'
 import { notFound } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
+import { widestNetwork } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
 /** Caches may keep the public keys for 60 seconds, so clients learn of a key rotation within this time. */
 const CACHE_CONTROL = 'public, max-age=60'
 
 const RESOURCES_MAX = 1_000
-const ALL_RESOURCES = {
-  ...{ payTo: null, network: null, words: null, type: null, tag: null, minAtomic: null },
-  ...{ maxAtomic: null, hasBazaar: false, after: null, limit: RESOURCES_MAX, offset: 0 },
-} as const
-
 const Key = t.Object({
   kty: t.Literal('OKP'),
   crv: t.Literal('Ed25519'),
@@ -47,7 +42,7 @@ const DidDocument = t.Object({
  * Serves the public keys with which anybody can verify receipts. Retired public keys are served too, because receipts
  * that were signed with retired keys must stay verifiable.
  */
-export function wellKnownRoutes({ pool, config }: Services) {
+export function wellKnownRoutes({ pool, config, strangerReads }: Services) {
   const did = didWeb(config.http.baseUrl)
   const describe = { tag: 'Payments', access: 'public', cors: true } as const
   /** Returns the public keys of this service. @throws {ApiError} 404 if no worker has published a key yet. */
@@ -59,14 +54,13 @@ export function wellKnownRoutes({ pool, config }: Services) {
   return new Elysia()
     .get(
       '/.well-known/x402',
-      async ({ set }) => {
+      async ({ request, set }) => {
         set.headers['cache-control'] = CACHE_CONTROL
-        const { endpoints, total } = await discoverEndpoints(pool, ALL_RESOURCES)
-        const resources = endpoints.map(({ url, metadata }) =>
-          isMcpTool(url) ? (metadata.mcpUrl ?? url) : url,
+        const { urls, total } = await strangerReads.run(widestNetwork(request), (db) =>
+          listPaidUrls(db, RESOURCES_MAX),
         )
         const discovery = `${config.http.baseUrl}/v0/x402/discovery/resources`
-        return { version: 1, resources: [...new Set(resources)], total, discovery }
+        return { version: 1, resources: [...new Set(urls)], total, discovery }
       },
       {
         detail: operation({
@@ -89,6 +83,7 @@ export function wellKnownRoutes({ pool, config }: Services) {
               discovery: 'https://till.example.com/v0/x402/discovery/resources',
             },
           },
+          errors: { 429: 'Too many requests from this network' },
         }),
       },
     )

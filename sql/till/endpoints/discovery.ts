@@ -73,37 +73,33 @@ const LISTED = `
     and ($6::numeric is null or e.price_atomic >= $6) and ($7::numeric is null or e.price_atomic <= $7)
     and (not $8 or m.metadata ?| array['input', 'bazaar'])`
 
-/** Returns one page of the public list of endpoints, and the number of endpoints in the whole list. */
+/**
+ * Returns one page of the public list of endpoints, and the number of endpoints in the whole list. The function uses one
+ * database connection at a time, because strangers read the public list.
+ */
 export async function discoverEndpoints(
   db: Queryable,
   { payTo, network, words, type, tag, minAtomic, maxAtomic, hasBazaar, ...part }: DiscoveryFilter,
 ): Promise<{ endpoints: DiscoveredEndpoint[]; total: number }> {
   const filter = [payTo, network, words, type, tag, minAtomic, maxAtomic, hasBazaar]
-  const [page, all] = await Promise.all([
-    db.query<{
-      row: string
-      url_pattern: string
-      price_atomic: string
-      network: NetworkName
-      pay_to: string
-      description: string | null
-      metadata: Metadata & SeenMetadata
-      challenge_versions: number[]
-      updated_at: Date
-    }>({
-      name: 'discover-endpoints',
-      text: `select e.row, e.url_pattern, e.price_atomic, e.network, p.pay_to, e.description, m.metadata,
-                    e.challenge_versions, greatest(e.verification_checked_at, e.created_at) as updated_at
-             ${LISTED} and ($9::bigint is null or e.row > $9)
-             order by s.hits desc, e.row limit $10 offset $11`,
-      values: [...filter, part.after, part.limit, part.offset],
-    }),
-    db.query<{ total: number }>({
-      name: 'count-discoverable-endpoints',
-      text: `select count(*)::int as total ${LISTED}`,
-      values: filter,
-    }),
-  ])
+  const page = await db.query<{
+    row: string
+    url_pattern: string
+    price_atomic: string
+    network: NetworkName
+    pay_to: string
+    description: string | null
+    metadata: Metadata & SeenMetadata
+    challenge_versions: number[]
+    updated_at: Date
+  }>({
+    name: 'discover-endpoints',
+    text: `select e.row, e.url_pattern, e.price_atomic, e.network, p.pay_to, e.description, m.metadata,
+                  e.challenge_versions, greatest(e.verification_checked_at, e.created_at) as updated_at
+           ${LISTED} and ($9::bigint is null or e.row > $9)
+           order by s.hits desc, e.row limit $10 offset $11`,
+    values: [...filter, part.after, part.limit, part.offset],
+  })
   return {
     endpoints: page.rows.map((row) => ({
       row: BigInt(row.row),
@@ -116,6 +112,34 @@ export async function discoverEndpoints(
       versions: row.challenge_versions,
       updatedAt: row.updated_at,
     })),
-    total: all.rows[0]!.total,
+    total: await countListed(db, filter),
   }
+}
+
+/**
+ * Lists the URLs of the public list of endpoints, oldest first, and counts all endpoints of the list. The tools of an
+ * MCP server have the URL of their server.
+ */
+export async function listPaidUrls(
+  db: Queryable,
+  limit: number,
+): Promise<{ urls: string[]; total: number }> {
+  const all = [null, null, null, null, null, null, null, false]
+  const { rows } = await db.query<{ url: string }>({
+    name: 'list-paid-urls',
+    text: `select case when e.url_pattern like 'mcp://%' then coalesce(m.metadata ->> 'mcpUrl', e.url_pattern)
+                    else e.url_pattern end as url
+           ${LISTED} order by e.row limit $9`,
+    values: [...all, limit],
+  })
+  return { urls: rows.map(({ url }) => url), total: await countListed(db, all) }
+}
+
+async function countListed(db: Queryable, filter: readonly unknown[]): Promise<number> {
+  const { rows } = await db.query<{ total: number }>({
+    name: 'count-discoverable-endpoints',
+    text: `select count(*)::int as total ${LISTED}`,
+    values: [...filter],
+  })
+  return rows[0]!.total
 }

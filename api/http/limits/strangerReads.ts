@@ -1,0 +1,42 @@
+import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
+import type { Pool } from '../../../sql/db.ts'
+import type { Searches } from '../../mail/messages/searches.ts'
+import { ApiError } from '../errors.ts'
+
+const WAITING_PER_NETWORK = 5
+const WAIT_MAX_MS = 5_000
+
+/**
+ * Runs database reads for callers without a key. All strangers together count as one project that searches. Without
+ * this limit, ten strangers held all database connections of the API.
+ */
+export class StrangerReads {
+  readonly #searches: Searches
+  readonly #turns = new FairTurns({
+    total: 1,
+    perSharer: 1,
+    waitingPerSharer: WAITING_PER_NETWORK,
+  })
+
+  constructor(searches: Searches) {
+    this.#searches = searches
+  }
+
+  /**
+   * Runs one database read. The networks of strangers read in rotation.
+   * @param network is the widest network of the caller
+   * @throws {ApiError} 429 if too many reads of the network wait, or if the read waits too long. 400 if the read takes
+   * too long.
+   */
+  async run<Result>(network: string, read: (db: Pool) => Promise<Result>): Promise<Result> {
+    const leave = await this.#turns.enter(network, WAIT_MAX_MS).catch((error: unknown) => {
+      if (!(error instanceof NoTurnError)) throw error
+      throw new ApiError(429, 'rate_limited', 'Too many requests at once', { 'retry-after': '1' })
+    })
+    try {
+      return await this.#searches.run('strangers', read)
+    } finally {
+      leave()
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/** Tests that strangers who read the public list of paid resources take little from the projects of the service. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { LoopTime } from '../../../../api/http/limits/loopTime.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
+import {
+  connectChain,
+  listEndpoint,
+  newListedSeller,
+} from '../../../support/till/listedEndpoints.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  const env = { TRUSTED_PROXIES: '127.0.0.0/8', DATABASE_POOL: '16' }
+  service = await startTestService({
+    ...{ smtp: false, workers: false, env },
+    // The clock stands still, so that no network gets time back during a test.
+    loopTime: new LoopTime(() => 0),
+  })
+  await connectChain(service.database.pool)
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const get = (path: string, ip: string) =>
+  fetch(service.url + path, { headers: { 'x-forwarded-for': ip } })
+
+test('while fifty strangers wait for searches of paid resources, a project still reads its mail and searches it', async () => {
+  const agent = await service.newAgent()
+  const { pool } = service.database
+  const lock = await pool.connect()
+  await lock.query('begin')
+  await lock.query('lock table seller_endpoints')
+  const paths = ['/v0/x402/discovery/search?query=a%20b', '/v0/x402/discovery/resources']
+  const asked = Array.from({ length: 50 }, (_, n) =>
+    get([...paths, '/.well-known/x402'][n % 3]!, `192.0.2.${n}`),
+  )
+  await waitFor('a read of the list that waits for the lock', async () => {
+    const { rows } = await pool.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+         and query like '%seller_endpoints%'`,
+    )
+    return rows.length > 0
+  })
+  const reads = [await agent.get('/v0/messages'), await agent.get('/v0/messages?q=word')]
+  await lock.query('rollback')
+  lock.release()
+  expect(reads.map(({ status }) => status)).toEqual([200, 200])
+  const answers = await Promise.all(asked)
+  expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0)
+})
+
+test('a network that reads many large pages of paid resources is refused, and another network is not', async () => {
+  const { pool } = service.database
+  const seller = await newListedSeller(pool)
+  const description = 'x'.repeat(40_000)
+  for (let n = 0; n < 100; n++) {
+    await listEndpoint(pool, seller, `https://a.test/${n}`, { description })
+  }
+  const path = '/v0/x402/discovery/resources?limit=100'
+  await waitFor('a refusal', async () => {
+    const answer = await get(path, '198.51.100.1')
+    const body: any = await answer.json()
+    if (answer.status === 200) return false
+    expect([answer.status, body.error]).toEqual([429, 'rate_limited'])
+    return Number(answer.headers.get('retry-after')) > 0
+  })
+  expect((await get(path, '198.51.100.2')).status).toBe(200)
+})
