@@ -51,6 +51,19 @@ export async function findIdempotent(
   return row === undefined ? null : { requestHash: row.request_hash, result: row.result }
 }
 
+/** Frees an idempotency key that an HTTP request has reserved, unless the key has a stored response. */
+export async function freeIdempotent(
+  db: Queryable,
+  request: { projectId: string; operation: string; key: string; hash: Buffer },
+): Promise<void> {
+  await db.query({
+    name: 'free-idempotent',
+    text: `delete from idempotency_keys
+           where project_id = $1 and operation = $2 and key = $3 and request_hash = $4 and result is null`,
+    values: [request.projectId, request.operation, request.key, request.hash],
+  })
+}
+
 /** Returns the stored response of an idempotency key. Null means that the idempotency key has no stored response. */
 export async function readIdempotent(
   db: Queryable,

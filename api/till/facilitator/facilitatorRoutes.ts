@@ -24,6 +24,7 @@ import {
   claimOf,
   findGrantable,
   isNameTaken,
+  judge,
   type Outcome,
   reasonOfClaim,
   saleOf,
@@ -309,7 +310,7 @@ async function settleAndGrant(
   { decoded, deadlineMs, x402Version }: Face,
   offer: Offer,
 ): Promise<Exclude<Outcome, { kind: 'settled' }> | { kind: 'granted'; payment: SettledPayment }> {
-  const settled = await settleWithin(services, offer, decoded, deadlineMs)
+  const settled = await settleWithin(services, offer, await judge(offer, decoded), deadlineMs)
   if (settled.kind !== 'settled') return settled
   const { payment } = settled
   const granted = await grant(services, payment, { key: null, x402Version })

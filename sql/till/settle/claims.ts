@@ -172,15 +172,19 @@ async function claim(
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** Holds the idempotency key of the seller's redeem call. Null means that the caller gave no idempotency key. */
-  key: string | null
+  /**
+   * Holds the idempotency key of the seller's redeem call, with the hash of the call. Null means that the caller gave no
+   * idempotency key.
+   */
+  key: { key: string; hash: Buffer } | null
   /** Holds the response of the redeem call, as JSON text. */
   result: string
 }
 
 const TAKE_GRANTS = `
   with wanted as (
-    select * from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[]) w (n, id, project, key, result)
+    select * from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[])
+      w (n, id, project, key, result, hash)
   ), free as (
     select p.id from payments p join wanted w on w.id = p.id and w.project = p.project_id
     where p.state = 'settled' and p.granted_at is null
@@ -188,10 +192,14 @@ const TAKE_GRANTS = `
   ), granted as (
     update payments p set granted_at = clock_timestamp(), grant_key = w.key
     from wanted w where p.id = w.id and p.id in (select id from free)
-    returning w.n, w.project, w.key, w.result
+    returning w.n, w.project, w.key, w.result, w.hash
   ), kept as (
-    update idempotency_keys k set result = g.result from granted g
-    where k.project_id = g.project and k.operation = 'redeem' and k.key = g.key
+    -- A call whose payment header alone looked worthless has reserved no key.
+    insert into idempotency_keys as k (project_id, operation, key, request_hash, result)
+    select distinct on (g.project, g.key) g.project, 'redeem', g.key, g.hash, g.result from granted g
+    where g.key is not null order by g.project, g.key
+    on conflict (project_id, operation, key) do update set result = excluded.result
+      where k.request_hash = excluded.request_hash
   )
   select n from granted`
 
@@ -212,8 +220,9 @@ export async function takeGrants(
       grants.map((_, n) => n),
       grants.map((one) => one.paymentId),
       grants.map((one) => one.projectId),
-      grants.map((one) => one.key),
+      grants.map((one) => one.key?.key ?? null),
       grants.map((one) => one.result),
+      grants.map((one) => one.key?.hash ?? null),
     ],
   })
   const taken = new Set(rows.map((row) => row.n))

@@ -45,47 +45,50 @@ export type Grant = {
 
 /**
  * Describes the idempotency key that a caller sends with one redeem request. A repeated redeem with the same
- * idempotency key gets the stored response.
+ * idempotency key gets the stored response. The hash identifies the request.
  */
-export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
+export type RedeemKey = { projectId: string; operation: 'redeem'; key: string; hash: Buffer }
 
 /**
  * Reads an `Idempotency-Key` and ties it to a redeem request.
- * @param request is the request to which the idempotency key belongs.
- * @returns the idempotency key with its stored response, or `null` if the request has no header `Idempotency-Key`.
- * @throws {ApiError} 400 for a malformed key, 409 for a key that belongs to another request.
+ * @param header holds the header field `Idempotency-Key`. Null means that the request has no such field.
+ * @returns `null` if the request has no idempotency key.
+ * @throws {ApiError} 400 for a malformed key.
  */
-export async function takeRedeemKey(
-  { pool }: Services,
+export function readRedeemKey(
   projectId: string,
   header: string | null,
   request: unknown,
-): Promise<{ key: RedeemKey; stored: Grant | null } | null> {
-  const given = readIdempotencyKey(header)
-  if (given === null) return null
-  const hash = hashOf(request)
-  const key: RedeemKey = { projectId, operation: 'redeem', key: given }
-  const { requestHash, result } = await beginIdempotent(pool, { ...key, hash })
-  if (!requestHash.equals(hash)) throw keyOfAnother()
-  return { key, stored: result === null ? null : (JSON.parse(result) as Grant) }
+): RedeemKey | null {
+  const key = readIdempotencyKey(header)
+  return key === null ? null : { projectId, operation: 'redeem', key, hash: hashOf(request) }
 }
 
 /**
- * Returns the grant that an earlier redeem request with the same `Idempotency-Key` and the same body got. Returns `null`
- * if there is no such grant.
- * @throws {ApiError} 400 for a malformed key.
+ * Returns the grant that an earlier equal redeem request with the same idempotency key got. Returns `null` if there is
+ * no such grant.
  */
-export async function findGrant(
-  { pool }: Services,
-  projectId: string,
-  header: string | null,
-  request: unknown,
-): Promise<Grant | null> {
-  const key = readIdempotencyKey(header)
-  if (key === null) return null
-  const found = await findIdempotent(pool, { projectId, operation: 'redeem', key })
+export async function findGrant({ pool }: Services, key: RedeemKey): Promise<Grant | null> {
+  const found = await findIdempotent(pool, key)
   if (found === null || found.result === null) return null
-  return found.requestHash.equals(hashOf(request)) ? (JSON.parse(found.result) as Grant) : null
+  return found.requestHash.equals(key.hash) ? (JSON.parse(found.result) as Grant) : null
+}
+
+/**
+ * Ties an idempotency key to a redeem request.
+ * @param options.reserves stores the key, so that no other request can use the key at the same time.
+ * @returns the grant that an earlier request with the same key got, or `null`.
+ * @throws {ApiError} 409 for a key that belongs to another request.
+ */
+export async function takeRedeemKey(
+  { pool }: Services,
+  key: RedeemKey,
+  { reserves }: { reserves: boolean },
+): Promise<Grant | null> {
+  const found = await (reserves ? beginIdempotent : findIdempotent)(pool, key)
+  if (found === null) return null
+  if (!found.requestHash.equals(key.hash)) throw keyOfAnother()
+  return found.result === null ? null : (JSON.parse(found.result) as Grant)
 }
 
 type SettledPayment = Payment & { txHash: string; signedReceipt: string }
@@ -126,7 +129,7 @@ export async function grant(
   const taken = await grants.submit({
     paymentId: payment.id,
     projectId,
-    key: key?.key ?? null,
+    key,
     result: JSON.stringify(answer),
   })
   if (taken) return answer

@@ -11,15 +11,32 @@ import {
   parsePaymentPayload,
   versionOf,
   type X402Reason,
+  type X402Version,
 } from '../../../../shared/till/x402.ts'
+import { freeIdempotent } from '../../../../sql/account/idempotency.ts'
 import { findSeller } from '../../../../sql/till/endpoints/seller.ts'
 import { ApiError } from '../../../http/errors.ts'
 import type { Services } from '../../../http/services.ts'
 import { challengeFor, paymentRequiredHeader } from '../challenge.ts'
 import { type Offer, readOffer, readTerms } from '../offer.ts'
-import { findGrant, grant, takeRedeemKey, ungranted } from './grant.ts'
+import {
+  findGrant,
+  type Grant,
+  grant,
+  type RedeemKey,
+  readRedeemKey,
+  takeRedeemKey,
+  ungranted,
+} from './grant.ts'
 import { type RedeemPlaces, redeemPlaces } from './redeemPlaces.ts'
-import { findGrantable, type Outcome, type Sale, settleWithin } from './settleWithin.ts'
+import {
+  findGrantable,
+  type Judged,
+  judge,
+  type Outcome,
+  type Sale,
+  settleWithin,
+} from './settleWithin.ts'
 
 /**
  * Describes the body of a redeem request. The field `network` holds the name of the network in x402 version 1 or in
@@ -67,7 +84,7 @@ async function redeemAt(
   const { url, amountAtomic } = readTerms(body)
   const { paymentHeader } = body
   const asked = { paymentHeader, resource: url, amount: amountAtomic.toString() }
-  const key = request.headers.get('idempotency-key')
+  const key = readRedeemKey(projectId, request.headers.get('idempotency-key'), asked)
   const decoded =
     typeof paymentHeader === 'string'
       ? decodePaymentHeader(paymentHeader)
@@ -77,7 +94,7 @@ async function redeemAt(
     offer = await readOffer(services, projectId, body)
   } catch (error) {
     // The seller may have deleted the endpoint or stopped selling after the payment.
-    const granted = await findGrant(services, projectId, key, asked)
+    const granted = key === null ? null : await findGrant(services, key)
     if (granted !== null) {
       await places.free()
       return granted
@@ -90,17 +107,44 @@ async function redeemAt(
     if (past === null) throw error
     offer = past
   }
-  const taken = await takeRedeemKey(services, projectId, key, asked)
-  if (taken?.stored != null) {
-    await places.free()
-    return taken.stored
+  const judged = await judge(offer, decoded)
+  // A stranger can send any number of worthless payment headers to a paywall. Such a header must not fill the table of
+  // idempotency keys.
+  const reserves = judged.ok && judged.verdict.kind !== 'invalid'
+  if (key !== null) {
+    const stored = await takeRedeemKey(services, key, { reserves })
+    if (stored !== null) {
+      await places.free()
+      return stored
+    }
   }
-  const outcome = await settleWithin(services, offer, decoded, deadlineMs, places)
-  if (outcome.kind !== 'settled') return refusal(services, offer, decoded, outcome)
-  const x402Version = versionOf(decoded)
-  const granted = await grant(services, outcome.payment, { key: taken?.key ?? null, x402Version })
-  if (granted !== null) return granted
-  return refusal(services, offer, decoded, await ungranted(services, outcome.payment))
+  const call = { key, x402Version: versionOf(decoded), deadlineMs, places }
+  const outcome = await settleAndGrant(services, offer, judged, call)
+  if (!('kind' in outcome)) return outcome
+  // The header of a payment that already got its grant can be repeated with any number of keys, too.
+  if (key !== null && reserves && outcome.kind === 'refused') {
+    await freeIdempotent(services.pool, key)
+  }
+  return refusal(services, offer, decoded, outcome)
+}
+
+/** Settles a payment, and takes its grant for the caller. Returns the outcome of a payment that gets no grant. */
+async function settleAndGrant(
+  services: Services,
+  offer: Offer,
+  judged: Judged,
+  call: {
+    key: RedeemKey | null
+    x402Version: X402Version
+    deadlineMs: number
+    places: RedeemPlaces
+  },
+): Promise<Grant | Exclude<Outcome, { kind: 'settled' }>> {
+  const { key, x402Version, deadlineMs, places } = call
+  const outcome = await settleWithin(services, offer, judged, deadlineMs, places)
+  if (outcome.kind !== 'settled') return outcome
+  const granted = await grant(services, outcome.payment, { key, x402Version })
+  return granted ?? (await ungranted(services, outcome.payment))
 }
 
 /**

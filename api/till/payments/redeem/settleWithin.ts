@@ -41,6 +41,18 @@ const refused = (
   payment: Payment | null = null,
 ): Outcome => ({ kind: 'refused', stage, reason, payment })
 
+/** Holds a decoded payment header with the verdict of all checks that need no chain. */
+export type Judged =
+  | { ok: false; reason: X402Reason }
+  | { ok: true; payload: PaymentPayload; verdict: AuthorizationVerdict }
+
+/** Checks everything about a payment header that can be checked without the chain and the database. */
+export async function judge(offer: Offer, decoded: DecodedPayment): Promise<Judged> {
+  if (!decoded.ok) return { ok: false, reason: decoded.reason }
+  const { payload } = decoded
+  return { ok: true, payload, verdict: await verify(offer, payload) }
+}
+
 /**
  * Settles the payment that a payer makes for an offer. Waits for the outcome of the payment until `deadlineMs`
  * (performance.now()) at most. Stores the authorization as a payment before the service broadcasts a transaction. If a
@@ -51,7 +63,7 @@ const refused = (
 export async function settleWithin(
   services: Services,
   offer: Offer,
-  decoded: DecodedPayment,
+  judged: Judged,
   deadlineMs: number,
   places: RedeemPlaces = NO_PLACES,
 ): Promise<Outcome> {
@@ -59,9 +71,8 @@ export async function settleWithin(
     await places.free()
     return refused('verify', reason)
   }
-  if (!decoded.ok) return refuseFree(decoded.reason)
-  const { payload } = decoded
-  const verdict = await verify(offer, payload)
+  if (!judged.ok) return refuseFree(judged.reason)
+  const { payload, verdict } = judged
   if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), { deadlineMs, places })
   }

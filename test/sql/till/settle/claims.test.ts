@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { beginIdempotent } from '../../../../sql/account/idempotency.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { findPayment } from '../../../../sql/till/payments/payments.ts'
-import { claimPayments, takeGrants } from '../../../../sql/till/settle/claims.ts'
+import { claimPayments, takeGrants, type WantedGrant } from '../../../../sql/till/settle/claims.ts'
 import { recordHead } from '../../../../sql/till/watch/chainStatus.ts'
 import { recordReorganised } from '../../../../sql/till/watch/finality.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -88,7 +88,10 @@ describe('the service claims the authorizations of payments', () => {
 })
 
 describe('the service grants access once for a settled payment', () => {
-  const grantOf = (paymentId: string, more: { projectId?: string; key?: string } = {}) => ({
+  const grantOf = (
+    paymentId: string,
+    more: { projectId?: string; key?: WantedGrant['key'] } = {},
+  ) => ({
     paymentId,
     projectId,
     key: null,
@@ -159,9 +162,45 @@ describe('the service grants access once for a settled payment', () => {
       await begin(projectId, 'send', 'order-1'),
       await begin(stranger, 'redeem', 'order-1'),
     ]
-    const grant = grantOf(id, { key: 'order-1' })
+    const grant = grantOf(id, { key: { key: 'order-1', hash: Buffer.from('x') } })
     expect(await takeGrants(pool, [grant])).toEqual([true])
     expect(await own()).toBe(grant.result)
     for (const other of others) expect(await other()).toBeNull()
+  })
+
+  test('a response that grants access is stored under a key that no call has reserved, and under no key of another call', async () => {
+    const [{ id }, { id: other }] = [
+      await newSettled(pool, { projectId }),
+      await newSettled(pool, { projectId }),
+    ]
+    const [hash, otherHash] = [Buffer.from('x'), Buffer.from('y')]
+    const grant = grantOf(id, { key: { key: 'free', hash } })
+    expect(await takeGrants(pool, [grant])).toEqual([true])
+    expect(
+      await takeGrants(pool, [grantOf(other, { key: { key: 'free', hash: otherHash } })]),
+    ).toEqual([true])
+    const request = { projectId, operation: 'redeem', key: 'free', hash }
+    expect(await beginIdempotent(pool, request)).toEqual({
+      requestHash: hash,
+      result: grant.result,
+    })
+  })
+
+  test('two grants of one batch with the same key store one of the two responses', async () => {
+    const ids = [
+      (await newSettled(pool, { projectId })).id,
+      (await newSettled(pool, { projectId })).id,
+    ]
+    const key = { key: 'twice', hash: Buffer.from('x') }
+    expect(
+      await takeGrants(
+        pool,
+        ids.map((id) => grantOf(id, { key })),
+      ),
+    ).toEqual([true, true])
+    const { result } = await beginIdempotent(pool, {
+      ...{ projectId, operation: 'redeem', key: 'twice', hash: key.hash },
+    })
+    expect(ids.map((id) => grantOf(id).result)).toContain(result!)
   })
 })

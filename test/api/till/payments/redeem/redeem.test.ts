@@ -14,6 +14,7 @@ import {
   startTestTill,
   type TestTill,
 } from '../../../../support/till/till.ts'
+import { waitFor } from '../../../../support/waitFor.ts'
 
 let till: TestTill
 let seller: Agent
@@ -111,4 +112,39 @@ test('a repeated redeem call with the same Idempotency-Key succeeds again, even 
   await changeProject(pool, owner.project.id, { paymentsEnabled: false })
   expect((await redeem(owner, header, {}, keyed)).body).toEqual(granted)
   expect((await redeem(owner, header)).status).toBe(403)
+})
+
+test('a refused payment header leaves no Idempotency-Key behind, so that strangers cannot fill the table of keys', async () => {
+  const owner = await till.newSeller()
+  const { header } = await pay()
+  expect((await redeem(owner, header, {}, { 'idempotency-key': 'paid' })).body.ok).toBe(true)
+  for (const [key, given] of [
+    ['unreadable', 'abc'],
+    ['wrong amount', (await pay({ value: 9_999n })).header],
+    ['expired', (await pay({ validBefore: 1n })).header],
+    ['already paid', header],
+  ] as const) {
+    const { body } = await redeem(owner, given, {}, { 'idempotency-key': key.replace(' ', '-') })
+    expect([key, body.ok]).toEqual([key, false])
+  }
+  const { rows } = await till.service.database.pool.query(
+    'select key from idempotency_keys where project_id = $1',
+    [owner.project.id],
+  )
+  expect(rows).toEqual([{ key: 'paid' }])
+})
+
+test('a repeated call gets the grant again, although its header had expired before the payment settled', async () => {
+  await using slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '50' } })
+  const owner = await slow.newSeller()
+  await slow.client.setAutomine(false)
+  const validBefore = BigInt(Math.floor(Date.now() / 1000) + 10)
+  const { header } = await pay({ validBefore })
+  expect((await redeem(owner, header)).body).toMatchObject({ reason: 'settlement_pending' })
+  await slow.client.setAutomine(true)
+  await waitFor('the end of the header', () => Date.now() / 1000 > Number(validBefore))
+  const keyed = { 'idempotency-key': 'expired' }
+  const granted = await redeemToEnd(owner, header, {}, keyed)
+  expect(granted.body.ok).toBe(true)
+  expect((await redeem(owner, header, {}, keyed)).body).toEqual(granted.body)
 })

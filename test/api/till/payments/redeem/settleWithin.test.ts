@@ -8,7 +8,11 @@ import { encodeAbiParameters, type Hex } from 'viem'
 import type { Services } from '../../../../../api/http/services.ts'
 import { startWaiters, type Waiters } from '../../../../../api/http/waiters.ts'
 import type { Offer } from '../../../../../api/till/payments/offer.ts'
-import { claimOf, settleWithin } from '../../../../../api/till/payments/redeem/settleWithin.ts'
+import {
+  claimOf,
+  judge,
+  settleWithin,
+} from '../../../../../api/till/payments/redeem/settleWithin.ts'
 import { createTillBatchers } from '../../../../../api/till/payments/tillBatchers.ts'
 import type { Authorization, PaymentPayload } from '../../../../../shared/till/x402.ts'
 import { deleteProject } from '../../../../../sql/account/projects/deleteProject.ts'
@@ -91,10 +95,13 @@ const ofWallet = (changes: Partial<Authorization> = {}) => signed({ from: WALLET
 type Given = { offer?: Offer; forMs?: number; daily?: number | null }
 
 /** Presents a payment to the service, and waits `forMs` milliseconds for its end. */
-const present = (
+const present = async (
   payload: PaymentPayload,
   { offer: given = offer(), forMs = 0, daily = null }: Given = {},
-) => settleWithin(services(daily), given, { ok: true, payload }, performance.now() + forMs)
+) => {
+  const judged = await judge(given, { ok: true, payload })
+  return settleWithin(services(daily), given, judged, performance.now() + forMs)
+}
 
 /** Returns the kind of the verdict on a payment, and if the payment is refused, the stage and the reason. */
 async function verdictOn(payload: PaymentPayload, given: Given = {}): Promise<string> {
