@@ -14,7 +14,7 @@ import {
   standsAlone,
 } from './codeShapes.ts'
 import { CODE_TREES } from './codeTrees.ts'
-import { saysUse } from './codeWords.ts'
+import { namesCode, saysUse } from './codeWords.ts'
 import { emphasisOf } from './emphasis.ts'
 import { likelihood } from './likelihood.ts'
 import { shownTokens, tokensInLinks } from './linkTokens.ts'
@@ -119,6 +119,9 @@ const ITEM = /^\d{1,2}[.)] {1,3}(?=\S+$)/
 const LISTED =
   /^(?:(?:[A-Z0-9]{4,6}-[A-Z0-9]{4,6}(?: +|$)){3,20}|(?:(?=\S*\d)[A-Za-z0-9]{8,12}(?: +|$)){3,20})$/
 
+/** Matches a sentence and a number that ends its line, as in `This is your verification code. 482913`. */
+const NUMBER_AFTER_SENTENCE = /^(.*\p{L}{2}[.。!]) ?(\d{4,8})[.。]?$/u
+
 /**
  * Returns the lines of a text that contain letters or digits. The function joins lines of a single character into one
  * line.
@@ -150,7 +153,11 @@ function linesOf(text: string): string[] {
     }
     if (!/[\p{L}\p{N}]/u.test(line)) continue
     flush()
-    lines.push(line)
+    const [, sentence, number] = NUMBER_AFTER_SENTENCE.exec(line) ?? []
+    // The sentence labels the number, as a sentence on the line above would.
+    if (sentence !== undefined && number !== undefined && namesCode(sentence)) {
+      lines.push(sentence, number)
+    } else lines.push(line)
   }
   flush()
   return lines

@@ -142,6 +142,25 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf(text)).toEqual(['407286'])
   })
 
+  test.each(['인증번호 입니다. 583204', 'Here is your verification code. 583204.'])(
+    'a number at the end of a line is a one-time code if the sentence before it names a code: %s',
+    (text) => {
+      expect(codesOf(text)).toMatchObject([{ value: '583204', confidence: expect.any(Number) }])
+      expect(codesOf(text)[0]!.confidence).toBeGreaterThan(0.9)
+    },
+  )
+
+  test('a number at the end of a line is no one-time code if the sentence before it names no code', () => {
+    expect(valuesOf('We have moved to our new office. 583204')).toEqual([])
+  })
+
+  test.each(['Còdighe de verìfica: WmD9aqX7tB2h', 'Codighe de cunfirma: 827364'])(
+    'a code is found in Sardinian: %s',
+    (text) => {
+      expect(valuesOf(text)).toEqual([text.split(': ')[1]!])
+    },
+  )
+
   test('a long code is found only if a link contains the same code and the words before the code call it a code', () => {
     const link = 'https://a.example/register/q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'
     const shown = (words: string) => valuesOf(`Confirm: ${link}\n${words}`)

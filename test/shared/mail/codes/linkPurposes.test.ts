@@ -214,3 +214,22 @@ test('a link that completes a sign-in has the purpose `sign-in`, and a link that
   expect(purposeOf('', { text: page('complete_signin') })).toEqual(['sign-in'])
   expect(purposeOf('', { text: page('report_signin') })).toEqual(['other'])
 })
+
+test.each([
+  'Vahvista kirjautuminen',
+  'Bekräfta inloggning',
+  'Login bestätigen',
+  'Confirmer la connexion',
+  'Confirmar inicio de sesión',
+  'Conferma accesso',
+  'Potwierdź logowanie',
+  'Подтвердить вход',
+])('a link that allows a sign-in has the purpose `sign-in`: %s', (text) => {
+  const html = `<a href="https://a.example/x?t=${TOKEN}">${text}</a>`
+  expect(purposeOf(html)).toEqual(['sign-in'])
+})
+
+test('the German words for the confirmation of a registration keep the purpose `verify`', () => {
+  const html = `<a href="https://a.example/x?t=${TOKEN}">Anmeldung bestätigen</a>`
+  expect(purposeOf(html)).toEqual(['verify'])
+})
