@@ -76,14 +76,14 @@ async function begin(
   const network = widestNetwork(request)
   const id = await beginCompanySignIn(pool, { browser, personId, network })
   if (id === null) throw busy()
-  const { url } = await reach(services, { id, browser, state: 'open' })
-  return Response.json({ url }, { headers: browserHeaders(baseUrl, browser) })
+  const opened = await reach(services, { id, browser, state: 'open' })
+  if (opened.state === 'failed') throw refused(opened)
+  return Response.json({ url: opened.url }, { headers: browserHeaders(baseUrl, browser) })
 }
 
 /**
- * Waits until a sign-in with the identity provider has reached the given state or a later state.
- * @throws {ApiError} 400 if the identity provider refuses the sign-in, 503 if the service cannot reach the identity
- * provider.
+ * Waits until a sign-in with the identity provider has reached the given state or has failed.
+ * @throws {ApiError} 409 if the sign-in is over, 503 if the worker needs too long.
  */
 async function reach(
   { pool, waiters }: Services,
@@ -95,10 +95,7 @@ async function reach(
     for (;;) {
       const found = await findOwnSignIn(pool, id, browser)
       if (found === null) throw conflict(OVER)
-      if (found.state === 'failed') {
-        throw badRequest(`The identity provider refused: ${found.fault}`)
-      }
-      if (found.state === state) return found
+      if (found.state === state || found.state === 'failed') return found
       if (!(await watch.changed(deadlineMs))) throw busy()
     }
   } finally {
@@ -112,16 +109,19 @@ const busy = () =>
     'retry-after': String(RETRY_S),
   })
 
+const refused = ({ fault }: CompanySignIn) => badRequest(`The identity provider refused: ${fault}`)
+
 /**
  * Accepts the redirect with which the identity provider answers a sign-in. The function then waits until a worker has
  * exchanged the authorization code for the person's identity.
+ * @returns the sign-in, which is done or has failed.
  */
 async function finish(
   services: Services,
   request: Request,
   query: string,
   personId: string | null,
-): Promise<string> {
+): Promise<CompanySignIn> {
   const { pool, config } = services
   const browser = readBrowser(request, config.http.baseUrl)
   const answer = query.replace(/^\?/, '')
@@ -132,8 +132,7 @@ async function finish(
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
   // A browser may repeat its request after a 503. The repeated request waits for the result of the first response.
   await answerSignIn(pool, id, answer)
-  await reach(services, { id, browser, state: 'done' })
-  return id
+  return await reach(services, { id, browser, state: 'done' })
 }
 
 async function signIn(
@@ -143,15 +142,20 @@ async function signIn(
 ): Promise<Response> {
   refuseOtherSites(request, services.config.http.baseUrl, false)
   await limitSignIns(services, request)
-  const id = await finish(services, request, query, null)
+  const { clientAddress } = stateOf(request)
+  const ended = await finish(services, request, query, null)
+  if (ended.state === 'failed') {
+    await countFailedSignIn(services, networkSubject(clientAddress))
+    throw refused(ended)
+  }
   const agent = request.headers.get('user-agent')
   const answer = await signedIn(services, request, async (db) => {
-    const taken = await takeSignIn(db, id)
+    const taken = await takeSignIn(db, ended.id)
     if (taken === 'taken') throw conflict(OVER)
     return taken === 'nobody' ? null : startSession(db, { ...taken, method: 'company', agent })
   })
   if (answer !== null) return answer
-  await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+  await countFailedSignIn(services, networkSubject(clientAddress))
   throw new ApiError(
     401,
     'unauthorized',
@@ -165,8 +169,9 @@ async function connect(
   { query }: { query: string },
 ): Promise<Response> {
   const { person } = sessionOf(request)
-  const id = await finish(services, request, query, person.id)
-  const connected = await connectAccount(services.pool, id, person.id, (db) =>
+  const ended = await finish(services, request, query, person.id)
+  if (ended.state === 'failed') throw refused(ended)
+  const connected = await connectAccount(services.pool, ended.id, person.id, (db) =>
     record(db, request, 'company_account.connect'),
   )
   if (connected === 'taken') throw conflict(OVER)

@@ -10,6 +10,7 @@ import {
 } from '../../../support/console/consoleSession.ts'
 import { signInAt, startIdentityProvider } from '../../../support/identityProvider.ts'
 import { freePort } from '../../../support/process/process.ts'
+import { withinOneMinute } from '../../../support/rateWindow.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 import { whileHeld } from '../../../support/till/tillRows.ts'
 
@@ -155,6 +156,24 @@ test('a forged response of the identity provider is refused with a protocol erro
       expect.stringContaining('The identity provider refused: '),
     ])
   }
+})
+
+test('forged responses of the identity provider count against the rate limit of failed sign-ins', async () => {
+  await using limited = await startTestService({
+    smtp: false,
+    pools: ['webhooks'],
+    env: { ...provider.env, RATE_LIMIT_AUTH: '2' },
+  })
+  await withinOneMinute()
+  const statuses: number[] = []
+  for (let n = 0; n < 3; n++) {
+    const begun = await consoleClient(limited.url, '').post('/company-sign-ins', {})
+    const state = new URL(begun.body.url).searchParams.get('state')!
+    const client = consoleClient(limited.url, cookieOf(begun.headers))
+    const query = `state=${state}&code=junk`
+    statuses.push((await client.post('/company-sign-ins/answer', { query })).status)
+  }
+  expect(statuses).toEqual([400, 400, 429])
 })
 
 test('if a browser uses a sign-in that another request takes first, it is told that the sign-in is over', async () => {
