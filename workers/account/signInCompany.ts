@@ -6,6 +6,7 @@ import {
   endSignIn,
   findCompanySignIn,
   openSignIn,
+  queueSignIn,
 } from '../../sql/account/people/companySignIns.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
@@ -27,7 +28,7 @@ const FRESH_MS = 10 * 60_000
  * provider, so the provider may be at a private address.
  */
 export function createSignInCompany(
-  { pool, outcomes }: PoolContext,
+  { pool, outcomes, lanes }: PoolContext,
   { company, baseUrl }: CompanyOptions,
 ): Task<'sign_in_company'> {
   let known: { at: number; provider: Promise<oidc.Configuration> } | null = null
@@ -43,16 +44,27 @@ export function createSignInCompany(
   }
   return async ({ signInId }) => {
     const signIn = await patiently(() => findCompanySignIn(pool, signInId))
-    if (signIn?.state === 'asked') {
-      const step = await openPage(provider, baseUrl, signInId).catch(faultOf)
-      await outcomes.record(() =>
-        'fault' in step ? endSignIn(pool, signInId, step) : openSignIn(pool, signInId, step),
-      )
-    } else if (signIn?.state === 'answered') {
-      const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
-      // An authorization code can be exchanged only once. If the outcome of the exchange of the authorization code is
-      // not recorded, the person must begin the sign-in again.
-      await outcomes.record(() => endSignIn(pool, signInId, end))
+    if (signIn?.state !== 'asked' && signIn?.state !== 'answered') return
+    // Strangers begin and answer sign-ins. Without a lane, an identity provider that hangs would take all job slots.
+    // The first step rarely asks the provider. In the lane of the second step, it would make a slow provider look fast.
+    // Each network is a sharer, so that the sign-ins of one stranger do not delay those of other networks.
+    const lane = `company sign-in:${signIn.state}`
+    const turn = await lanes.enter(lane, `company sign-ins of ${signIn.network}`)
+    if (!turn.granted) return await patiently(() => queueSignIn(pool, signInId, turn.returnInMs))
+    try {
+      if (signIn.state === 'asked') {
+        const step = await openPage(provider, baseUrl, signInId).catch(faultOf)
+        await outcomes.record(() =>
+          'fault' in step ? endSignIn(pool, signInId, step) : openSignIn(pool, signInId, step),
+        )
+      } else {
+        const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
+        // An authorization code can be exchanged only once. If the outcome of the exchange of the authorization code is
+        // not recorded, the person must begin the sign-in again.
+        await outcomes.record(() => endSignIn(pool, signInId, end))
+      }
+    } finally {
+      turn.leave()
     }
   }
 }

@@ -43,9 +43,11 @@ export type CompanySignIn = {
   fault: string | null
   issuer: string | null
   subject: string | null
+  /** Holds the network of the caller who began the sign-in. */
+  network: string
 }
 
-const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answer, fault, issuer, subject`
+const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answer, fault, issuer, subject, network`
 
 /**
  * Begins a sign-in at the company's identity provider, and asks a worker process to find the URL of the provider's
@@ -85,13 +87,19 @@ export async function beginCompanySignIn(
       [id, hashSecret(browser), personId, network],
     )
     if (rowCount !== 1) return null
-    await addStep(db, id)
+    await queueSignIn(db, id)
     return id
   })
 }
 
-const addStep = (db: Queryable, signInId: string) =>
-  addJob(db, { task: 'sign_in_company', payload: { signInId }, key: `sign_in_company:${signInId}` })
+/** Queues the next step of a sign-in at the company's identity provider. The step begins after `inMs` milliseconds. */
+export const queueSignIn = (db: Queryable, signInId: string, inMs = 0): Promise<void> =>
+  addJob(db, {
+    task: 'sign_in_company',
+    payload: { signInId },
+    key: `sign_in_company:${signInId}`,
+    ...(inMs === 0 ? {} : { runAt: new Date(Date.now() + inMs) }),
+  })
 
 /** Returns an unexpired sign-in at the company's identity provider to a worker process. */
 export async function findCompanySignIn(db: Queryable, id: string): Promise<CompanySignIn | null> {
@@ -139,7 +147,7 @@ export async function answerSignIn(pool: Pool, id: string, answer: string): Prom
       `update company_sign_ins set state = 'answered', answer = $2 where id = $1 and state = 'open'`,
       [id, answer],
     )
-    if (rowCount === 1) await addStep(db, id)
+    if (rowCount === 1) await queueSignIn(db, id)
   })
 }
 

@@ -1,0 +1,119 @@
+/** Tests that sign-ins of strangers at an identity provider that hangs leave the other job slots of the pool free. */
+
+import { expect, test } from 'bun:test'
+import type { Server } from 'bun'
+import type { Pool } from '../../../sql/db.ts'
+import { createSignInCompany } from '../../../workers/account/signInCompany.ts'
+import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
+import { Lanes } from '../../../workers/queue/lanes.ts'
+import { createTestDatabase } from '../../support/database/database.ts'
+import { silentLog } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+/** Holds the slots of the pool, and how many of them the requests for one receiver may use. */
+const SLOTS = 200
+const LANE_CAP = 32
+
+/** Starts an identity provider that never responds to requests for `hangs`. */
+function startHangingProvider(hangs: 'discovery' | 'token') {
+  const waiting: ((response: Response) => void)[] = []
+  const hang = () => new Promise<Response>((resolve) => waiting.push(resolve))
+  const server: Server<undefined> = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: ({ url }): Response | Promise<Response> => {
+      const isToken = url.endsWith('/token')
+      if (isToken === (hangs === 'token')) return hang()
+      return Response.json({
+        issuer,
+        authorization_endpoint: `${issuer}/authorize`,
+        token_endpoint: `${issuer}/token`,
+      })
+    },
+  })
+  const issuer = `http://127.0.0.1:${server.port}`
+  const close = async () => {
+    for (const resolve of waiting) resolve(new Response(null, { status: 500 }))
+    await server.stop(true)
+  }
+  return { issuer, close }
+}
+
+/** Stores sign-ins of strangers in the given state, each with an answer of a stranger. @returns their ids */
+async function storeSignIns(
+  pool: Pool,
+  state: 'asked' | 'answered',
+  count: number,
+  network = '203.0.113.1',
+) {
+  const { rows } = await pool.query<{ id: string }>(
+    `insert into company_sign_ins (id, browser_hash, state, nonce, verifier, answer, expires_at, network)
+     select id, sha256(id::bytea), $1, 'nonce', 'verifier', 'code=junk&state=' || id, now() + interval '9 minutes', $3
+     from (select 'csi_' || substr(md5($3 || n), 1, 24) as id from generate_series(1, $2::int) n) made
+     returning id`,
+    [state, count, network],
+  )
+  return rows.map(({ id }) => id)
+}
+
+test.each([
+  ['the first step', 'asked', 'discovery'],
+  ['the exchange of the code', 'answered', 'token'],
+] as const)(
+  'while the identity provider hangs in %s, 100 sign-ins hold at most 32 slots, and the others are tried later',
+  async (_, state, hangs) => {
+    await using database = await createTestDatabase()
+    const { pool } = database
+    const provider = startHangingProvider(hangs)
+    const lanes = new Lanes(SLOTS)
+    const run = createSignInCompany(
+      { pool, log: silentLog, lanes, outcomes: createHeldOutcomes(silentLog) },
+      {
+        company: { issuer: provider.issuer, clientId: 'purser', clientSecret: null },
+        baseUrl: 'https://purser.example',
+      },
+    )
+    const ids = await storeSignIns(pool, state, 100)
+    let running = ids.length
+    const runs = ids.map(async (signInId) => {
+      await run({ signInId }, { attempt: 1 })
+      running--
+    })
+    try {
+      await waitFor('68 runs to end', () => running <= LANE_CAP)
+      const { rowCount } = await pool.query(
+        `select from graphile_worker.jobs where key like 'sign_in_company:%' and run_at > created_at`,
+      )
+      expect(rowCount).toBeGreaterThanOrEqual(ids.length - LANE_CAP)
+      expect((await lanes.enter('a webhook', 'a project')).granted).toBe(true)
+    } finally {
+      await provider.close()
+      await Promise.all(runs)
+    }
+  },
+)
+
+test('the sign-ins of a network wait for the slow identity provider apart from those of other networks', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const entered: unknown[] = []
+  const enter = async (...lane: unknown[]) => {
+    entered.push(lane)
+    return { granted: false, returnInMs: 60_000 }
+  }
+  const run = createSignInCompany({ pool, lanes: { enter } } as never, {
+    company: null,
+    baseUrl: 'https://purser.example',
+  })
+  for (const [state, network] of [
+    ['asked', '203.0.113.1'],
+    ['answered', '2001:db8:1::/48'],
+  ] as const) {
+    const [signInId] = await storeSignIns(pool, state, 1, network)
+    await run({ signInId: signInId! }, { attempt: 1 })
+  }
+  expect(entered).toEqual([
+    ['company sign-in:asked', 'company sign-ins of 203.0.113.1'],
+    ['company sign-in:answered', 'company sign-ins of 2001:db8:1::/48'],
+  ])
+})
