@@ -926,6 +926,8 @@ create table passkey_challenges (
   browser_hash bytea not null,
   person_id text,
   expires_at timestamp(3) with time zone not null,
+  network text default ''::text not null,
+  constraint passkey_challenges_network_check CHECK ((length(network) <= 50)),
   constraint passkey_challenges_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
   constraint passkey_challenges_pkey PRIMARY KEY (challenge_hash)
 );

@@ -8,8 +8,10 @@ const IDLE_AFTER = '1 hour'
 
 /**
  * Returns an SQL query for the id of the row that a new row of a full table replaces. Strangers can fill the tables of
- * OAuth clients, of requests for consent and of company sign-ins. The network with the most rows yields, so that a
- * stranger who fills a table replaces only the rows of this stranger. Several new rows at once replace different rows.
+ * OAuth clients, of requests for consent, of company sign-ins and of passkey challenges. The network with the most rows
+ * yields, so that a stranger who fills a table replaces only the rows of this stranger. Several new rows at once
+ * replace different rows.
+ * @param of.id is the column that identifies a row.
  * @param of.since is the column with the time of a row.
  * @param of.where selects the rows that strangers can fill.
  * @param of.over selects the rows that nobody needs any more. These rows yield first. By default there are none.
@@ -19,13 +21,14 @@ const IDLE_AFTER = '1 hour'
 export const replaceable = (
   table: string,
   {
+    id = 'id',
     over = 'false',
     since,
     idle = `${since} < clock_timestamp() - interval '${IDLE_AFTER}'`,
     where,
-  }: { since: string; where: string; over?: string; idle?: string },
+  }: { since: string; where: string; id?: string; over?: string; idle?: string },
 ): string => `
-  select id from ${table},
+  select ${id} from ${table},
     lateral (select network = (
       select network from ${table} where ${where}
       group by network having count(*) >= ${CROWD_MIN} order by count(*) desc, network limit 1

@@ -14,7 +14,7 @@ import { type Queryable, transaction } from '../../../sql/db.ts'
 import { browserHeaders, browserOf, readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
-import { stateOf } from '../../http/requestState.ts'
+import { stateOf, widestNetwork } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { organizationActor, refuseOtherSites, sessionOf } from '../access.ts'
 import { consoleOperation, openOperation } from '../consoleOperation.ts'
@@ -116,7 +116,9 @@ async function offer(services: Services, request: Request): Promise<Response> {
   const { baseUrl } = services.config.http
   const browser = browserOf(request, baseUrl)
   const { person } = sessionOf(request)
-  const options = await creationOptions(services.pool, partyOf(services), { person, browser })
+  const network = widestNetwork(request)
+  const asked = { person, browser, network }
+  const options = await creationOptions(services.pool, partyOf(services), asked)
   return Response.json(options, { headers: browserHeaders(baseUrl, browser) })
 }
 
@@ -170,9 +172,16 @@ async function challenge(services: Services, request: Request): Promise<Response
   refuseOtherSites(request, baseUrl, false)
   await limitSignIns(services, request)
   const browser = browserOf(request, baseUrl)
-  const options = await requestOptions(services.pool, partyOf(services), browser)
+  const network = widestNetwork(request)
+  const options = await requestOptions(services.pool, partyOf(services), { browser, network })
+  if (options === null) throw busy()
   return Response.json(options, { headers: browserHeaders(baseUrl, browser) })
 }
+
+const busy = () =>
+  new ApiError(503, 'unavailable', 'Too many browsers wait for a passkey: try again in a minute', {
+    'retry-after': '60',
+  })
 
 async function signIn(
   services: Services,

@@ -36,7 +36,7 @@ export class PasskeyError extends Error {}
 export async function creationOptions(
   pool: Pool,
   { rpID }: Party,
-  { person, browser }: { person: Person; browser: string },
+  { person, browser, network }: { person: Person; browser: string; network: string },
 ) {
   const { generateRegistrationOptions } = await library()
   const known = await listPasskeys(pool, person.id)
@@ -51,7 +51,8 @@ export async function creationOptions(
     // A passkey is the only sign-in factor, so the device must verify the person by a fingerprint or a PIN.
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   })
-  await storeChallenge(pool, { challenge: options.challenge, browser, personId: person.id })
+  const { challenge } = options
+  await storeChallenge(pool, { challenge, browser, personId: person.id, network })
   return options
 }
 
@@ -87,12 +88,21 @@ export async function verifyMade(
   }
 }
 
-/** Returns the options to sign in with any passkey of this service. */
-export async function requestOptions(pool: Pool, { rpID }: Party, browser: string) {
+/**
+ * Returns the options to sign in with any passkey of this service.
+ * @returns null if too many strangers have asked for these options.
+ */
+export async function requestOptions(
+  pool: Pool,
+  { rpID }: Party,
+  { browser, network }: { browser: string; network: string },
+) {
   const { generateAuthenticationOptions } = await library()
   const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' })
-  await storeChallenge(pool, { challenge: options.challenge, browser, personId: null })
-  return options
+  const { challenge } = options
+  return (await storeChallenge(pool, { challenge, browser, personId: null, network }))
+    ? options
+    : null
 }
 
 /**

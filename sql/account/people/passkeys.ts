@@ -1,10 +1,21 @@
 /** Stores the passkeys of people, and the challenges that a passkey has not signed yet. */
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
+import { replaceable } from '../replaceable.ts'
 
 /** Sets the maximum number of passkeys of a person. */
 const PASSKEYS_MAX = 20
 const CHALLENGE_MINUTES = 5
+/**
+ * Sets the maximum number of stored challenges, with the expired challenges that the next cleaning deletes. Strangers
+ * can ask for any number of challenges.
+ */
+const CHALLENGES_MAX = 20_000
+/**
+ * Sets the number of minutes after which another network's new challenge can replace a challenge, if no network has
+ * many. Strangers with many networks then shorten the time for a sign-in, but block nobody.
+ */
+const PROTECTED_MINUTES = 2
 
 /** Describes a passkey without its public key. */
 export type Passkey = { id: string; name: string; createdAt: Date; usedAt: Date | null }
@@ -20,18 +31,45 @@ export type StoredPasskey = {
 }
 
 /**
- * Stores a passkey challenge (random bytes to sign) for a browser. @param personId is the person who adds a passkey.
- * Null means that a person signs in with a passkey.
+ * Stores a passkey challenge (random bytes to sign) for a browser. If too many challenges are stored, the new challenge
+ * of a stranger replaces another challenge of a stranger. An expired challenge yields first, then one of the network
+ * with the most challenges, and then the oldest.
+ * @param options.personId is the person who adds a passkey. Null means that a person signs in with a passkey.
+ * @param options.network is the network of the caller.
+ * @returns false if no challenge can yield, because all are young and come from many networks. A person who adds a
+ * passkey always gets a challenge.
  */
 export async function storeChallenge(
   db: Queryable,
-  { challenge, browser, personId }: { challenge: string; browser: string; personId: string | null },
-): Promise<void> {
-  await db.query(
-    `insert into passkey_challenges (challenge_hash, browser_hash, person_id, expires_at)
-     values ($1, $2, $3, clock_timestamp() + interval '${CHALLENGE_MINUTES} minutes')`,
-    [hashSecret(challenge), hashSecret(browser), personId],
+  {
+    challenge,
+    browser,
+    personId,
+    network,
+  }: { challenge: string; browser: string; personId: string | null; network: string },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `with full_up as (
+       select count(*) >= ${CHALLENGES_MAX} as is_full
+       from (select from passkey_challenges limit ${CHALLENGES_MAX}) stored
+     ), replaced as (
+       delete from passkey_challenges
+       where $3::text is null and (select is_full from full_up) and challenge_hash = (
+         ${replaceable('passkey_challenges', {
+           id: 'challenge_hash',
+           since: 'expires_at',
+           where: 'person_id is null',
+           over: 'expires_at <= clock_timestamp()',
+           idle: `expires_at < clock_timestamp() + interval '${CHALLENGE_MINUTES - PROTECTED_MINUTES} minutes'`,
+         })})
+       returning challenge_hash
+     )
+     insert into passkey_challenges (challenge_hash, browser_hash, person_id, network, expires_at)
+     select $1, $2, $3, $4, clock_timestamp() + interval '${CHALLENGE_MINUTES} minutes'
+     where $3::text is not null or not (select is_full from full_up) or exists (select from replaced)`,
+    [hashSecret(challenge), hashSecret(browser), personId, network],
   )
+  return rowCount === 1
 }
 
 /**
