@@ -9,6 +9,7 @@ const BATCH = 2_000
  */
 type AgedTable =
   | 'calendar_events'
+  | 'company_sign_ins'
   | 'deleted_messages'
   | 'events'
   | 'oauth_client_documents'
@@ -17,8 +18,10 @@ type AgedTable =
   | 'oauth_grants'
   | 'oauth_requests'
   | 'oauth_tokens'
+  | 'passkey_challenges'
   | 'payment_checks'
   | 'project_webhooks'
+  | 'sign_in_mails'
   | 'vault_uses'
 
 /**
@@ -36,4 +39,33 @@ export async function deleteInBatches(
     delete from ${table} where ctid = any (array(
       select ctid from ${table} where ${condition} limit ${BATCH} for update skip locked))`
   while ((await db.query(text)).rowCount === BATCH);
+}
+
+/**
+ * Limits how many pages of a table one statement reads. A page has about 100 rate windows. One statement deletes them
+ * from 100 pages in about 20 ms.
+ */
+const BATCH_PAGES = 100
+
+/**
+ * Deletes the rows of a table that fulfil an SQL condition, some pages of the table after another. The function reads
+ * the whole table once, so it suits a table without an index for the condition. In such a table, each batch of {@link
+ * deleteInBatches} would read again the rows that earlier batches kept or deleted. The function skips rows that another
+ * transaction has locked. The next call of the function deletes the skipped rows.
+ */
+export async function deleteByPages(
+  db: Queryable,
+  table: 'console_links' | 'console_sessions' | 'rate_windows',
+  condition: string,
+): Promise<void> {
+  const { rows } = await db.query<{ pages: number }>(
+    `select (pg_relation_size('${table}') / current_setting('block_size')::int)::int as pages`,
+  )
+  const text = `
+    delete from ${table} where ctid = any (array(
+      select ctid from ${table} where ctid >= $1::tid and ctid < $2::tid and (${condition})
+      for update skip locked))`
+  for (let page = 0; page < rows[0]!.pages; page += BATCH_PAGES) {
+    await db.query(text, [`(${page},0)`, `(${page + BATCH_PAGES},0)`])
+  }
 }

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db.ts'
+import { deleteByPages } from '../../deleteInBatches.ts'
 
 /**
  * Holds the number of API requests in the current minute, including the present request, and the end of the current
@@ -63,9 +64,9 @@ export async function countRequests(
 export const countAuthFailure = (db: Queryable, address: string): Promise<Usage> =>
   countRequests(db, `ip:${address}`, 1)
 
-/** Removes rate windows that ended over an hour ago. */
-export async function deleteStaleRateWindows(db: Queryable): Promise<void> {
-  await db.query(
-    `delete from rate_windows where window_start < clock_timestamp() - interval '1 hour'`,
-  )
-}
+/**
+ * Removes rate windows that ended over an hour ago. The table has no index on the time, because the first request of
+ * each minute would have to change that index too.
+ */
+export const deleteStaleRateWindows = (db: Queryable): Promise<void> =>
+  deleteByPages(db, 'rate_windows', `window_start < statement_timestamp() - interval '1 hour'`)

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { newSessionId } from '../../../shared/ids.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
+import { deleteByPages, deleteInBatches } from '../../deleteInBatches.ts'
 import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson } from './people.ts'
 
 /** Holds the lifetime of a sign-in link in minutes. */
@@ -269,19 +270,25 @@ export async function endSessionsOf(db: Queryable, personId: string): Promise<vo
  * hasSignedIn} looks for a used sign-in link.
  */
 export async function deleteStaleSessions(db: Queryable): Promise<void> {
-  await db.query(
-    `delete from console_sessions where expires_at < clock_timestamp()
-       or last_seen_at < clock_timestamp() - interval '${IDLE_HOURS} hours'`,
+  await deleteByPages(
+    db,
+    'console_sessions',
+    `expires_at < statement_timestamp()
+       or last_seen_at < statement_timestamp() - interval '${IDLE_HOURS} hours'`,
   )
-  await db.query(
-    `delete from console_links where expires_at < clock_timestamp()
-       and used_at is distinct from (select max(used_at) from console_links)`,
+  await deleteByPages(
+    db,
+    'console_links',
+    `expires_at < statement_timestamp()
+       and (used_at is null or used_at < (select max(used_at) from console_links))`,
   )
   for (const table of ['passkey_challenges', 'company_sign_ins'] as const) {
-    await db.query(`delete from ${table} where expires_at < clock_timestamp()`)
+    await deleteInBatches(db, table, 'expires_at < statement_timestamp()')
   }
   // The service keeps requests for sign-in mails for an hour, because a limit counts the requests of the last hour.
-  await db.query(
-    `delete from sign_in_mails where created_at < clock_timestamp() - interval '1 hour'`,
+  await deleteInBatches(
+    db,
+    'sign_in_mails',
+    `created_at < statement_timestamp() - interval '1 hour'`,
   )
 }
