@@ -1,5 +1,5 @@
 import { networksOf } from '../../../shared/http/networkSubject.ts'
-import { countRequests } from '../../../sql/account/keys/rateWindows.ts'
+import { countRequests, hasUsed } from '../../../sql/account/keys/rateWindows.ts'
 import { stateOf } from '../requestState.ts'
 import type { Services } from '../services.ts'
 
@@ -19,8 +19,12 @@ export async function isOverLimit(
   }: { use: string; perMinute: number; perMinuteWide?: number | null },
 ): Promise<boolean> {
   const [network, wide] = networksOf(stateOf(request).clientAddress)
-  const isOver = async (subject: string, most: number) =>
-    (await countRequests(gatePool, `${use}:${subject}`, 1)).used > most
-  if (await isOver(network!, perMinute)) return true
-  return wide !== undefined && perMinuteWide !== null && (await isOver(wide, perMinuteWide))
+  const subjectOf = (name: string) => `${use}:${name}`
+  const isOver = async (name: string, most: number) =>
+    (await countRequests(gatePool, subjectOf(name), 1)).used > most
+  if (wide === undefined || perMinuteWide === null) return await isOver(network!, perMinute)
+  // Each count of a new /64 network adds a row. So a /48 network without a free place is refused before that count. Its
+  // own count comes last. Otherwise the refused requests of one /64 network would use up the places of the others.
+  if (await hasUsed(gatePool, subjectOf(wide), perMinuteWide)) return true
+  return (await isOver(network!, perMinute)) || (await isOver(wide, perMinuteWide))
 }

@@ -60,6 +60,18 @@ export async function countRequests(
   return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
 }
 
+/** Tells whether a rate limit subject has made at least `most` requests in the current minute. Counts no request. */
+export async function hasUsed(db: Queryable, subject: string, most: number): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'read-rate-window',
+    text: `
+      select from rate_windows w, (select date_trunc('minute', clock_timestamp()) as window_start) excluded
+      where w.subject = $1 and w.used >= $2 and ${IS_CURRENT}`,
+    values: [subject, most],
+  })
+  return rowCount === 1
+}
+
 /** Counts one failed authentication from `address` (an IPv4 address or an IPv6 /64 prefix). */
 export const countAuthFailure = (db: Queryable, address: string): Promise<Usage> =>
   countRequests(db, `ip:${address}`, 1)
