@@ -319,7 +319,7 @@ async function passGate(
     state.identity = identity
     state.writtenTo = writtenTo
     state.admitAgain = async () => {
-      state.identity = await admitAgain(services, access, identity)
+      state.identity = await admitAgain(services, access, identity, authorization)
     }
     parts.usage.record(
       identity.projectId === null

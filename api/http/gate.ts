@@ -12,7 +12,7 @@ import {
   type RateWindow,
   type Usage,
 } from '../../sql/account/keys/rateWindows.ts'
-import { authenticateToken, findGrantScopes } from '../../sql/account/oauth/oauthTokens.ts'
+import { authenticateToken, findTokenScopes } from '../../sql/account/oauth/oauthTokens.ts'
 import type { Access } from '../docs/routeTable.ts'
 import { ApiError } from './errors.ts'
 import type { Services } from './services.ts'
@@ -134,20 +134,25 @@ function limitOf(path: string, { used }: Usage, limits: Config['limits']): numbe
 
 /**
  * Checks an admitted API key or OAuth token again, and does not count the request again.
+ * @param authorization is the Authorization header of the request.
  * @returns the identity with the scopes that the caller still has.
- * @throws {ApiError} 401 if the key or the access is revoked, 403 if the caller has lost the scope.
+ * @throws {ApiError} 401 if the key or the token is revoked, or if the token has expired, 403 if the caller has lost
+ * the scope.
  */
 export async function admitAgain(
   { gatePool, config }: Services,
   access: 'key' | Scope,
   identity: Identity,
+  authorization: string | null,
 ): Promise<Identity> {
-  const isToken = identity.kind === 'oauth'
-  const held = await (isToken ? findGrantScopes : findKeyScopes)(gatePool, identity.keyId)
+  const token = identity.kind === 'oauth' ? bearerToken(authorization) : null
+  const held = await (token === null
+    ? findKeyScopes(gatePool, identity.keyId)
+    : findTokenScopes(gatePool, token))
   if (held === null) {
-    throw isToken ? unauthorized('token', mcpChallenge(config)) : unauthorized('key', '')
+    throw token === null ? unauthorized('key', '') : unauthorized('token', mcpChallenge(config))
   }
-  const scopes = isToken ? identity.scopes.filter((scope) => held.includes(scope)) : held
+  const scopes = token === null ? held : identity.scopes.filter((scope) => held.includes(scope))
   const now = { ...identity, scopes }
   if (!allows(now, access)) throw missingScope(access)
   return now

@@ -103,7 +103,8 @@ const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
 /**
  * Waits for a received message that matches the filters.
  * @returns the message for which the caller has waited, or `null` after the timeout or if the caller has disconnected.
- * @throws {ApiError} 400 for invalid filters, 403 for a missing scope.
+ * @throws {ApiError} 400 for invalid filters, 401 if the caller's key or token is no longer valid, 403 for a missing
+ * scope.
  */
 export async function waitForMessage(
   services: Services,
@@ -153,7 +154,9 @@ export async function waitForMessage(
         const message = await findMessage(pool, projectId, event.messageId)
         if (message === null) continue
         if (fits(event, filter) || fits(message, filter)) {
-          return await answerSingle(services, caller, message)
+          // No notification announces that an OAuth access token has expired.
+          await stateOf(request).admitAgain?.()
+          return await answerSingle(services, allowedCaller(request, has), message)
         }
         unfitting = event.messageId
       }

@@ -229,8 +229,8 @@ export async function endGrant(
 const actorOf = (grantId: string): string => `oauth:${grantId}`
 
 /**
- * Revokes a token of an OAuth client (RFC 7009). Revoking a refresh token ends the whole grant. Revoking an unknown
- * token changes nothing.
+ * Revokes a token of an OAuth client (RFC 7009). Revoking a refresh token ends the whole grant. Revoking an access
+ * token also ends all calls that wait for mail of the project. Revoking an unknown token changes nothing.
  */
 export async function revokeToken(
   pool: Pool,
@@ -239,8 +239,8 @@ export async function revokeToken(
 ): Promise<void> {
   if (!isToken(token, 'access') && !isToken(token, 'refresh')) return
   await transaction(pool, async (db) => {
-    const { rows } = await db.query<{ kind: string; grant_id: string }>(
-      `select t.kind, t.grant_id from oauth_tokens t join oauth_grants g on g.id = t.grant_id
+    const { rows } = await db.query<{ kind: string; grant_id: string; project_id: string }>(
+      `select t.kind, t.grant_id, g.project_id from oauth_tokens t join oauth_grants g on g.id = t.grant_id
        where t.token_hash = $1 and g.client_id = $2`,
       [hashSecret(token), clientId],
     )
@@ -248,9 +248,17 @@ export async function revokeToken(
     if (found === undefined) return
     if (found.kind === 'refresh') {
       await endGrant(db, found.grant_id, { requestId, why: 'the app gave its access back' })
-    } else await db.query('delete from oauth_tokens where token_hash = $1', [hashSecret(token)])
+      return
+    }
+    await db.query('delete from oauth_tokens where token_hash = $1', [hashSecret(token)])
+    await notifyKeysChanged(db, found.project_id)
   })
 }
+
+/** Holds the SQL condition for an OAuth access token that is valid now. */
+const LIVE_ACCESS = `t.kind = 'access' and t.expires_at > clock_timestamp() and ${LIVE_GRANT}`
+/** Selects the scopes that an OAuth access token still has from its grant. */
+const HELD_SCOPES = 'array(select unnest(t.scopes) intersect select unnest(g.scopes))'
 
 type TokenRow = {
   grant_id: string
@@ -278,9 +286,9 @@ export async function authenticateToken(
     text: `
       with found as (
         select g.id as grant_id, g.project_id, p.email_address, g.used_at, g.holds_mail,
-          array(select unnest(t.scopes) intersect select unnest(g.scopes)) as scopes
+          ${HELD_SCOPES} as scopes
         from oauth_tokens t join oauth_grants g on g.id = t.grant_id join projects p on p.id = g.project_id
-        where t.token_hash = $1 and t.kind = 'access' and t.expires_at > clock_timestamp() and ${LIVE_GRANT}
+        where t.token_hash = $1 and ${LIVE_ACCESS}
       ), counted as (
         ${rateWindowUpsert('select project_id as subject from found')}
       ), seen as (
@@ -309,12 +317,16 @@ export async function authenticateToken(
   }
 }
 
-/** Returns the scopes of an OAuth grant. @returns null if the OAuth grant has ended. */
-export async function findGrantScopes(db: Queryable, grantId: string): Promise<string[] | null> {
+/**
+ * Returns the scopes of an OAuth access token. Unlike {@link authenticateToken}, the function counts no request.
+ * @returns null if the access token is unknown, revoked or expired, or if its OAuth grant has ended.
+ */
+export async function findTokenScopes(db: Queryable, token: string): Promise<string[] | null> {
   const { rows } = await db.query<{ scopes: string[] }>({
-    name: 'find-grant-scopes',
-    text: `select g.scopes from oauth_grants g where g.id = $1 and ${LIVE_GRANT}`,
-    values: [grantId],
+    name: 'find-token-scopes',
+    text: `select ${HELD_SCOPES} as scopes from oauth_tokens t join oauth_grants g on g.id = t.grant_id
+           where t.token_hash = $1 and ${LIVE_ACCESS}`,
+    values: [hashSecret(token)],
   })
   return rows[0]?.scopes ?? null
 }

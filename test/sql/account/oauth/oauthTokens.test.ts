@@ -5,7 +5,7 @@ import { hashSecret } from '../../../../shared/secretHash.ts'
 import {
   authenticateToken,
   endGrant,
-  findGrantScopes,
+  findTokenScopes,
   revokeToken,
 } from '../../../../sql/account/oauth/oauthTokens.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -316,11 +316,21 @@ describe('the service revokes OAuth tokens and grants', () => {
   })
 })
 
-test.each(ENDINGS)('an OAuth grant has no scopes when %s', async (_name, end) => {
+test.each<(typeof ENDINGS)[number]>([
+  ...ENDINGS,
+  [
+    'it expires',
+    ({ id }) =>
+      change('oauth_tokens', `expires_at = clock_timestamp() - interval '1 s'`, 'grant_id', id),
+  ],
+  ['it is deleted', ({ id }) => pool.query('delete from oauth_tokens where grant_id = $1', [id])],
+])('an access token has no scopes when %s', async (_name, end) => {
   const grant = await newGrant()
-  expect(await findGrantScopes(pool, grant.id)).toEqual(SCOPES)
+  const { access, refresh: token } = await tokensOf(grant)
+  expect((await findTokenScopes(pool, access))?.toSorted()).toEqual(SCOPES)
+  expect(await findTokenScopes(pool, token)).toBeNull()
   await end(grant)
-  expect(await findGrantScopes(pool, grant.id)).toBeNull()
+  expect(await findTokenScopes(pool, access)).toBeNull()
 })
 
 test('old OAuth rows are deleted after their retention periods, and younger rows are kept', async () => {
