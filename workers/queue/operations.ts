@@ -43,8 +43,14 @@ const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
  * - A database connection that does not reply is closed. Therefore a database operation ends within a time limit, and
  *   no reply arrives after the operation has ended.
  * @param graphilePoolId returns the id of the Graphile Worker pool. Graphile Worker chooses the id after the call.
+ * @param onLostEnd gets the error of a statement that could not end its job. The function may throw the error, and
+ * nobody then handles it.
  */
-export function watchOperations(pool: Pool, graphilePoolId: () => string): WatchedOperations {
+export function watchOperations(
+  pool: Pool,
+  graphilePoolId: () => string,
+  onLostEnd: (error: unknown) => void,
+): WatchedOperations {
   const running = new Set<Promise<void>>()
   const done = createBatcher({
     ...DELETING,
@@ -57,10 +63,11 @@ export function watchOperations(pool: Pool, graphilePoolId: () => string): Watch
   const connect = async (): Promise<PoolClient> => {
     const { promise: over, resolve } = Promise.withResolvers<void>()
     running.add(over)
-    return watchClient(pool, done, () => {
+    const end = () => {
       running.delete(over)
       resolve()
-    })
+    }
+    return watchClient(pool, done, { end, onLostEnd })
   }
   return {
     pgPool: Object.create(pool, {
@@ -83,7 +90,11 @@ export function watchOperations(pool: Pool, graphilePoolId: () => string): Watch
  * Returns a database client that connects only for its first SQL statement. If a statement deletes a job, the statement
  * takes no connection of this client.
  */
-function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void): PoolClient {
+function watchClient(
+  pool: Pool,
+  done: Batcher<string, boolean>,
+  { end, onLostEnd }: { end: () => void; onLostEnd: (error: unknown) => void },
+): PoolClient {
   let held: PoolClient | undefined
   const release = (error?: Error) => {
     held?.release(error)
@@ -91,7 +102,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
   }
   const query = async (statement: unknown, values?: unknown) => {
     const id = doneJob(statement)
-    if (id !== null) return await done.submit(id)
+    if (id !== null) return await done.submit(id).catch(onLostEnd)
     try {
       held ??= await pool.connect()
       return await answered(held, statement, values)
@@ -99,7 +110,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
       // Graphile Worker needs the job slot at once, so another database connection repeats the failed SQL statement.
       release(error as Error)
       if (!endsJob(statement)) throw error
-      return patiently(() => queryOnce(pool, statement))
+      return await patiently(() => queryOnce(pool, statement)).catch(onLostEnd)
     }
   }
   const watched = {

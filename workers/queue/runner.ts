@@ -47,6 +47,8 @@ export type PoolSettings = {
   connections?: number
   /** Sets the interval at which the pool searches for jobs that it has locked but does not have in memory. */
   recoveryIntervalMs?: number
+  /** Sets how long a stopping pool waits for its jobs. */
+  drainLimitMs?: number
   /** Measures the jobs of the worker pool. If no measurement is set, the jobs of the pool are not measured. */
   metrics?: JobMetrics
   /**
@@ -82,7 +84,16 @@ export async function startRunner(
   const jobs = followJobs(events, () => registration?.epoch() ?? -1)
   const fetches = watchFetches(events)
   let workerPool: WorkerPool | undefined
-  const operations = watchOperations(pool, () => workerPool!.id)
+  let isLeft = false
+  const operations = watchOperations(
+    pool,
+    () => workerPool!.id,
+    (error) => {
+      // Another pool runs the jobs that still run at the end of the wait, so nobody misses the record of their end.
+      if (!isLeft) throw error
+      log.warn({ err: error }, 'a job ended after the pool, and the end was not recorded')
+    },
+  )
   events.once('pool:create', (created) => {
     workerPool = created.workerPool
     registration = keepRegistered({
@@ -132,8 +143,9 @@ export async function startRunner(
     stopping = true
     await alarm?.stop()
     const stopped = [recovery.stop(), runner.stop().catch(() => ended)]
-    const isDone = await endsWithin(DRAIN_LIMIT_MS, Promise.all(stopped))
+    const isDone = await endsWithin(settings.drainLimitMs ?? DRAIN_LIMIT_MS, Promise.all(stopped))
     if (!isDone) {
+      isLeft = true
       // The locks and the registration stay until the process ends. Another pool would otherwise run the same jobs at
       // the same time.
       log.warn('jobs still run; another pool gets them after the end of this process')

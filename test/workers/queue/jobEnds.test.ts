@@ -1,5 +1,6 @@
 /** Tests the ends of jobs whose pool was taken for dead, or whose registration vanished. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import pino from 'pino'
 import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
 import { addJob } from '../../../sql/queue/jobs.ts'
 import {
@@ -126,4 +127,31 @@ test('a worker pool whose registration is deleted registers again', async () => 
   expect(after!.graphile_pool_id).toBe(before!.graphile_pool_id)
   await pool.stop()
   expect(await rowsOf()).toEqual([])
+})
+
+test('the end of a job that outlasts its pool is logged, and no error of the database ends the process', async () => {
+  const own = await createTestDatabase()
+  const lines: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+  const started = Promise.withResolvers<void>()
+  const hold = Promise.withResolvers<void>()
+  const pool = await startPool(
+    {
+      ...{ name: 'inbound', databaseUrl: own.url, concurrency: 2, pollIntervalMs: 100 },
+      drainLimitMs: 10,
+      tasks: () => ({
+        async verify_domain() {
+          started.resolve()
+          await hold.promise
+        },
+      }),
+    },
+    log,
+  )
+  await addJob(own.pool, { task: 'verify_domain', payload: { domain: 'slow' }, key: 'slow' })
+  await started.promise
+  await pool.stop()
+  await own[Symbol.asyncDispose]()
+  hold.resolve()
+  await waitFor('the log entry', () => lines.some((line) => line.includes('was not recorded')))
 })
