@@ -44,6 +44,7 @@ import type { UsageRecorder } from './http/limits/usage.ts'
 import { errorPersonPage } from './http/personPage.ts'
 import {
   attachState,
+  isLate,
   mayWrite,
   newRequestState,
   type RequestState,
@@ -124,6 +125,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         const reader = readerOf(request)
         if (reader !== null) services.loopTime.admit(reader)
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
+        if (mustCheckAgain(request, startedMs)) await state.admitAgain?.()
         response = (await admitted.shown?.(response)) ?? response
         // The handler has already made the change that the request asks for. An error at this point would hide the
         // response of the handler, which may hold a key that is shown only once.
@@ -149,6 +151,14 @@ export function createApp(services: Services, usage: UsageRecorder): App {
     )
   }
 }
+
+/**
+ * Tells whether the caller of a read must still be allowed to read when its response is ready. A read may wait for a
+ * minute, for example for the end of a purchase, and the owner may revoke the key meanwhile. A call of MCP checks its
+ * caller itself, because its response is an error of the tool.
+ */
+const mustCheckAgain = (request: Request, startedMs: number): boolean =>
+  isLate(startedMs) && !mayWrite(request) && stateOf(request).route?.path !== MCP_PATH
 
 /**
  * Records that a project has written to the database. The later reads of this project must see the written data, both

@@ -52,11 +52,13 @@ const BATCH_PAGES = 100
  * the whole table once, so it suits a table without an index for the condition. In such a table, each batch of {@link
  * deleteInBatches} would read again the rows that earlier batches kept or deleted. The function skips rows that another
  * transaction has locked. The next call of the function deletes the skipped rows.
+ * @param values holds the parameters of the condition, from $3 on.
  */
 export async function deleteByPages(
   db: Queryable,
   table: 'console_links' | 'console_sessions' | 'rate_windows',
   condition: string,
+  values: readonly unknown[] = [],
 ): Promise<void> {
   const { rows } = await db.query<{ pages: number }>(
     `select (pg_relation_size('${table}') / current_setting('block_size')::int)::int as pages`,
@@ -66,6 +68,6 @@ export async function deleteByPages(
       select ctid from ${table} where ctid >= $1::tid and ctid < $2::tid and (${condition})
       for update skip locked))`
   for (let page = 0; page < rows[0]!.pages; page += BATCH_PAGES) {
-    await db.query(text, [`(${page},0)`, `(${page + BATCH_PAGES},0)`])
+    await db.query(text, [`(${page},0)`, `(${page + BATCH_PAGES},0)`, ...values])
   }
 }

@@ -49,7 +49,10 @@ export function finish(
   const { headers } = response
   headers.set('x-request-id', state.requestId)
   headers.set('x-content-type-options', 'nosniff')
-  if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
+  // An error of a public route must not reach other clients from a shared cache.
+  if (state.route?.access !== 'public' || response.status >= 400) {
+    headers.set('cache-control', 'no-store')
+  }
   if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
   // Requests from the console count towards no rate limit.
   const ofConsole = state.route?.path.startsWith('/console') === true

@@ -92,6 +92,12 @@ export function stateOf(request: Request): RequestState {
 export const mayWrite = (request: Request): boolean =>
   request.method !== 'GET' && request.method !== 'HEAD' && !stateOf(request).onlyReads
 
+/** Sets the duration of a read after which the service checks its caller again. */
+const LATE_MS = 1_000
+
+/** Tells whether a read has taken so long that its caller may have lost its key meanwhile. */
+export const isLate = (startedMs: number): boolean => performance.now() - startedMs > LATE_MS
+
 /** Returns the widest network of a caller: an IPv4 address, or the /48 network of an IPv6 address. */
 export const widestNetwork = (request: Request): string =>
   networksOf(stateOf(request).clientAddress).at(-1)!

@@ -10,6 +10,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import packageJson from '../../package.json' with { type: 'json' }
 import { plain } from '../docs/openApi.ts'
 import { ApiError, type ErrorCode, toApiError } from '../http/errors.ts'
+import { isLate, mayWrite, stateOf } from '../http/requestState.ts'
 import { findTool, type Naming, named } from './naming.ts'
 import type { Tool, ToolContext } from './tools/tool.ts'
 import { TOOLS } from './tools/tools.ts'
@@ -110,6 +111,8 @@ export async function callTool(
     }
     const signal = AbortSignal.any([cancelled, connection.request.signal])
     const { data, text } = await tool.call({ ...connection, signal }, args)
+    const { request } = connection
+    if (isLate(startedMs) && !mayWrite(request)) await stateOf(request).admitAgain?.()
     return {
       // Third parties and agents wrote parts of a tool result's text, so the service does not rewrite tool names in
       // this text.

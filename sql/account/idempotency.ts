@@ -63,15 +63,3 @@ export async function freeIdempotent(
     values: [request.projectId, request.operation, request.key, request.hash],
   })
 }
-
-/** Returns the stored response of an idempotency key. Null means that the idempotency key has no stored response. */
-export async function readIdempotent(
-  db: Queryable,
-  request: { projectId: string; operation: string; key: string },
-): Promise<string | null> {
-  const { rows } = await db.query<{ result: string | null }>(
-    'select result from idempotency_keys where project_id = $1 and operation = $2 and key = $3',
-    [request.projectId, request.operation, request.key],
-  )
-  return rows[0]?.result ?? null
-}

@@ -4,7 +4,8 @@ import type { Searches } from '../../mail/messages/searches.ts'
 import { ApiError } from '../errors.ts'
 
 const WAITING_PER_NETWORK = 5
-const WAIT_MAX_MS = 5_000
+/** A read takes 6 s at most, and may wait 5 s for its turn among the searches of projects. */
+const WAIT_MAX_MS = 15_000
 
 /**
  * Runs database reads for callers without a key. All strangers together count as one project that searches. Without
@@ -25,7 +26,7 @@ export class StrangerReads {
   /**
    * Runs one database read. The networks of strangers read in rotation.
    * @param network is the widest network of the caller
-   * @throws {ApiError} 429 if too many reads of the network wait, or if the read waits too long. 400 if the read takes
+   * @throws {ApiError} 429 if too many reads of the network wait, or if the read waits too long. 503 if the read takes
    * too long.
    */
   async run<Result>(network: string, read: (db: Pool) => Promise<Result>): Promise<Result> {
@@ -34,7 +35,7 @@ export class StrangerReads {
       throw new ApiError(429, 'rate_limited', 'Too many requests at once', { 'retry-after': '1' })
     })
     try {
-      return await this.#searches.run('strangers', read)
+      return await this.#searches.run('strangers', read, { isFixed: true })
     } finally {
       leave()
     }

@@ -20,8 +20,13 @@ export type Searches = {
   /**
    * Runs one database read, and runs the same read a second time if the first run took too long. @throws {ApiError} 400
    * for a read that takes too long in both runs, 429 for too many concurrent reads of one project.
+   * @param options.isFixed tells that the caller cannot ask for less. Such a read runs only once, and gets 503.
    */
-  run<Result>(projectId: string, read: (db: Pool) => Promise<Result>): Promise<Result>
+  run<Result>(
+    projectId: string,
+    read: (db: Pool) => Promise<Result>,
+    options?: { isFixed: boolean },
+  ): Promise<Result>
 }
 
 /**
@@ -51,20 +56,25 @@ export function createSearches(pool: Pool, size: number): Searches {
     waitingPerSharer: WAITING_PER_PROJECT,
   })
   return {
-    async run(projectId, read) {
+    async run(projectId, read, { isFixed } = { isFixed: false }) {
       const leave = await turns.enter(projectId, WAIT_MAX_MS).catch((error: unknown) => {
         if (!(error instanceof NoTurnError)) throw error
         throw new ApiError(429, 'rate_limited', 'Too many searches at once', { 'retry-after': '1' })
       })
       try {
         return await read(pool).catch((error: unknown) => {
-          if (!isTooSlow(error)) throw error
+          if (!isTooSlow(error) || isFixed) throw error
           // A search also exceeds its time limit if the whole database hangs for seconds. A second run of the search
           // tells whether the search itself is slow.
           return read(pool)
         })
       } catch (error) {
         if (!isTooSlow(error)) throw error
+        if (isFixed) {
+          throw new ApiError(503, 'unavailable', 'The database is slow: try again in a minute', {
+            'retry-after': '60',
+          })
+        }
         throw badRequest(
           'The search takes too long: use rarer words or fewer filters, or search a shorter time',
         )

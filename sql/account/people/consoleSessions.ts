@@ -276,11 +276,14 @@ export async function deleteStaleSessions(db: Queryable): Promise<void> {
     `expires_at < statement_timestamp()
        or last_seen_at < statement_timestamp() - interval '${IDLE_HOURS} hours'`,
   )
+  const { rows } = await db.query<{ last: string | null }>(
+    'select max(used_at)::text as last from console_links',
+  )
   await deleteByPages(
     db,
     'console_links',
-    `expires_at < statement_timestamp()
-       and (used_at is null or used_at < (select max(used_at) from console_links))`,
+    'expires_at < statement_timestamp() and (used_at is null or used_at < $3::timestamptz)',
+    [rows[0]!.last],
   )
   for (const table of ['passkey_challenges', 'company_sign_ins'] as const) {
     await deleteInBatches(db, table, 'expires_at < statement_timestamp()')

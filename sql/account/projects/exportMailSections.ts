@@ -26,6 +26,10 @@ export const MESSAGES: Section = {
     labels: 'x.labels',
     deliveryStatus: 'x.delivery_status',
     deliveryError: 'x.delivery_error',
+    recipients: `case when x.direction = 'sent' then (
+      select json_agg(json_build_object('address', r.address, 'state', r.state, 'error', r.error,
+        'attempts', r.attempts, 'updatedAt', r.updated_at, 'complainedAt', r.complained_at) order by r.address)
+      from outbound_recipients r where r.message_row = x.row) end`,
     sendAt: 'x.send_at',
     authentication: 'x.authentication',
     codes: 'x.codes',
@@ -147,22 +151,6 @@ export const MAIL_SECTIONS: readonly Section[] = [
       of: 'x.kind',
       text: 'x.content',
       readAt: 'x.read_at',
-    },
-  },
-  {
-    kind: 'recipient',
-    from: `outbound_mails x join messages m on m.row = x.message_row
-      join outbound_recipients r on r.message_row = x.message_row`,
-    order: { 'm.created_at': 'timestamptz', 'm.row': 'bigint', 'r.address': 'text' },
-    condition: 'and m.project_id = $1 and (m.created_at, m.row) >= ($2::timestamptz, $3::bigint)',
-    fields: {
-      messageId: 'm.message_id',
-      address: 'r.address',
-      state: 'r.state',
-      error: 'r.error',
-      attempts: 'r.attempts',
-      updatedAt: 'r.updated_at',
-      complainedAt: 'r.complained_at',
     },
   },
   {

@@ -1,5 +1,6 @@
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import type { NetworkName } from '../../../shared/till/usdc.ts'
+import { keyLifetime } from '../../account/idempotency.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJobsFrom } from '../../queue/jobs.ts'
 import {
@@ -181,6 +182,9 @@ export type WantedGrant = {
   result: string
 }
 
+/** Holds the SQL condition for a key `k` that has outlived its time, and that a new call may use again. */
+const IS_OLD_KEY = `k.created_at < clock_timestamp() - ${keyLifetime('k.project_id')}`
+
 const TAKE_GRANTS = `
   with wanted as (
     select * from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[])
@@ -198,8 +202,10 @@ const TAKE_GRANTS = `
     insert into idempotency_keys as k (project_id, operation, key, request_hash, result)
     select distinct on (g.project, g.key) g.project, 'redeem', g.key, g.hash, g.result from granted g
     where g.key is not null order by g.project, g.key
-    on conflict (project_id, operation, key) do update set result = excluded.result
-      where k.request_hash = excluded.request_hash
+    on conflict (project_id, operation, key) do update set
+      result = excluded.result, request_hash = excluded.request_hash,
+      created_at = case when ${IS_OLD_KEY} then clock_timestamp() else k.created_at end
+      where k.request_hash = excluded.request_hash or ${IS_OLD_KEY}
   )
   select n from granted`
 

@@ -13,10 +13,8 @@ import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService
-let agent: Agent
 beforeAll(async () => {
   service = await startOAuthService({ smtp: true, workers: true })
-  agent = await service.newAgent()
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
@@ -26,31 +24,35 @@ async function countWaiting(): Promise<number> {
   return Number(/^purser_event_readers (\d+)$/m.exec(metrics)?.[1])
 }
 
-/** Connects an app, whose call then waits for mail. @returns the app, and the result of the call */
+/**
+ * Connects an app to a new agent, because the mail of an earlier test may arrive late. A call of the app then waits for
+ * mail. @returns the agent, the app, and the result of the call
+ */
 async function startWaiting() {
+  const agent = await service.newAgent()
   const app = await connect(service, agent)
   const call = callMcp(service.url, app.access, toolCall('mail_wait', { timeout: 60 }))
   await waitFor('the call to wait', async () => (await countWaiting()) === 1)
-  return { app, result: call.then(({ body }) => body.result) }
+  return { agent, app, result: call.then(({ body }) => body.result) }
 }
 
-const deliver = (subject: string) =>
+const deliver = (agent: Agent, subject: string) =>
   service.deliver({ from: 'a@example.com', to: agent.address, subject, text: 'Only for the app.' })
 
 test('a call that waits for mail ends without the mail when the app revokes its access token', async () => {
-  const { app, result } = await startWaiting()
+  const { agent, app, result } = await startWaiting()
   await revoke(service.url, { token: app.access, client_id: app.clientId })
-  await deliver('after the revocation')
+  await deliver(agent, 'after the revocation')
   expect((await result).structuredContent).toMatchObject({ found: false, message: null })
 })
 
 test('a call that waits for mail ends with 401 if mail comes after the access token has expired', async () => {
-  const { app, result } = await startWaiting()
+  const { agent, app, result } = await startWaiting()
   await service.database.pool.query(
     `update oauth_tokens set expires_at = clock_timestamp() - interval '1 second' where token_hash = $1`,
     [hashSecret(app.access)],
   )
-  await deliver('after the expiry')
+  await deliver(agent, 'after the expiry')
   const { _meta, content, structuredContent } = await result
   expect(_meta['purser/error']).toEqual({
     error: 'unauthorized',
@@ -61,14 +63,14 @@ test('a call that waits for mail ends with 401 if mail comes after the access to
 })
 
 test('a call that waits for mail gets the mail although the app has refreshed its tokens meanwhile', async () => {
-  const { app, result } = await startWaiting()
+  const { agent, app, result } = await startWaiting()
   const refreshed = await token(service.url, {
     grant_type: 'refresh_token',
     refresh_token: app.refresh,
     client_id: app.clientId,
   })
   expect(refreshed.status).toBe(200)
-  await deliver('after the refresh')
+  await deliver(agent, 'after the refresh')
   expect((await result).structuredContent).toMatchObject({
     found: true,
     message: { subject: 'after the refresh' },
@@ -76,9 +78,9 @@ test('a call that waits for mail gets the mail although the app has refreshed it
 })
 
 test('the revocation of an access token that another app holds ends no wait', async () => {
-  const { app, result } = await startWaiting()
+  const { agent, app, result } = await startWaiting()
   const other = await connect(service, agent)
   await revoke(service.url, { token: app.access, client_id: other.clientId })
-  await deliver('still waiting')
+  await deliver(agent, 'still waiting')
   expect((await result).structuredContent).toMatchObject({ found: true })
 })

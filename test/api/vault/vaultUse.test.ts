@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { checkUseRequest } from '../../../shared/vault/useRequest.ts'
+import { callMcp, toolCall } from '../../support/oauth.ts'
 import { answering, closeServers } from '../../support/process/localServer.ts'
 import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import {
@@ -304,6 +305,26 @@ test('a use of a secret at a slow server gets status 202, and its response can b
     [first.body.useId],
   )
   expect((await agent.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
+})
+
+test('a read that waits for the use of a secret gets no response after the key of its project was replaced', async () => {
+  const owner = await service.newAgent()
+  await store('waiting', {}, owner)
+  const held = Promise.withResolvers<void>()
+  answer = (_request, response) => void held.promise.then(() => response.end('late'))
+  const request = { url: url() }
+  const { body } = await owner.post(path('waiting', '/use?timeout=0'), { request })
+  const startedMs = performance.now()
+  const read = owner.get(path('waiting', `/uses/${body.useId}?timeout=30`))
+  const args = { name: 'waiting', useId: body.useId }
+  const call = callMcp(service.url, owner.key, toolCall('vault.get_use', args))
+  await waitFor('a late read', () => performance.now() - startedMs > 1_500)
+  await service.platform.post(`/v0/platform/projects/${owner.project.id}/rotate-key`)
+  held.resolve()
+  expect(await read).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+  const { result } = (await call).body
+  expect(result._meta['purser/error']).toMatchObject({ status: 401 })
+  expect(JSON.stringify([(await read).body, result])).not.toContain('late')
 })
 
 test('no database row, job or log entry contains the used secret in plain text, and the stored request and response are encrypted', async () => {

@@ -3,11 +3,7 @@
  * used the key.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import {
-  beginIdempotent,
-  findIdempotent,
-  readIdempotent,
-} from '../../../sql/account/idempotency.ts'
+import { beginIdempotent, findIdempotent } from '../../../sql/account/idempotency.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { expireAll } from '../../support/retention.ts'
 import { newProject } from '../../support/till/tillRows.ts'
@@ -36,6 +32,9 @@ async function answered(age: string) {
   )
   return request
 }
+
+const readIdempotent = async (...given: Parameters<typeof findIdempotent>) =>
+  (await findIdempotent(...given))?.result ?? null
 
 test('for 24 hours, an idempotency key returns its stored request hash and response', async () => {
   const request = await answered('23 hours 59 minutes')

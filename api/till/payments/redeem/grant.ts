@@ -4,11 +4,7 @@ import {
   type PaymentResponse,
   type X402Version,
 } from '../../../../shared/till/x402.ts'
-import {
-  beginIdempotent,
-  findIdempotent,
-  readIdempotent,
-} from '../../../../sql/account/idempotency.ts'
+import { beginIdempotent, findIdempotent } from '../../../../sql/account/idempotency.ts'
 import type { Payment } from '../../../../sql/till/payments/payments.ts'
 import {
   requestHash as hashOf,
@@ -68,7 +64,10 @@ export function readRedeemKey(
  * Returns the grant that an earlier equal redeem request with the same idempotency key got. Returns `null` if there is
  * no such grant.
  */
-export async function findGrant({ pool }: Services, key: RedeemKey): Promise<Grant | null> {
+export async function findGrant(
+  { pool }: Pick<Services, 'pool'>,
+  key: RedeemKey,
+): Promise<Grant | null> {
   const found = await findIdempotent(pool, key)
   if (found === null || found.result === null) return null
   return found.requestHash.equals(key.hash) ? (JSON.parse(found.result) as Grant) : null
@@ -108,7 +107,7 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
  * @returns `null` if another caller has already taken the grant, because one payment pays for a resource only once.
  */
 export async function grant(
-  { pool, grants }: Pick<Services, 'pool' | 'grants'>,
+  services: Pick<Services, 'pool' | 'grants'>,
   payment: SettledPayment,
   { key, x402Version }: { key: RedeemKey | null; x402Version: X402Version },
 ): Promise<Grant | null> {
@@ -126,15 +125,15 @@ export async function grant(
     headers: { [PAYMENT_RESPONSE_HEADER[x402Version]]: paymentResponse },
   }
   const { projectId } = payment
-  const taken = await grants.submit({
+  const taken = await services.grants.submit({
     paymentId: payment.id,
     projectId,
     key,
     result: JSON.stringify(answer),
   })
   if (taken) return answer
-  const stored = key === null ? null : await readIdempotent(pool, key)
-  return stored === null ? null : (JSON.parse(stored) as Grant)
+  // Another call may have used the key meanwhile, for another payment.
+  return key === null ? null : await findGrant(services, key)
 }
 
 /**

@@ -16,6 +16,7 @@ import {
 import { freeIdempotent } from '../../../../sql/account/idempotency.ts'
 import { findSeller } from '../../../../sql/till/endpoints/seller.ts'
 import { ApiError } from '../../../http/errors.ts'
+import { GateRefusal } from '../../../http/gate.ts'
 import type { Services } from '../../../http/services.ts'
 import { challengeFor, paymentRequiredHeader } from '../challenge.ts'
 import { type Offer, readOffer, readTerms } from '../offer.ts'
@@ -118,13 +119,17 @@ async function redeemAt(
       return stored
     }
   }
+  const free = async () => {
+    if (key !== null && reserves) await freeIdempotent(services.pool, key)
+  }
   const call = { key, x402Version: versionOf(decoded), deadlineMs, places }
-  const outcome = await settleAndGrant(services, offer, judged, call)
+  const outcome = await settleAndGrant(services, offer, judged, call).catch(async (error) => {
+    if (error instanceof GateRefusal) await free()
+    throw error
+  })
   if (!('kind' in outcome)) return outcome
   // The header of a payment that already got its grant can be repeated with any number of keys, too.
-  if (key !== null && reserves && outcome.kind === 'refused') {
-    await freeIdempotent(services.pool, key)
-  }
+  if (outcome.kind === 'refused') await free()
   return refusal(services, offer, decoded, outcome)
 }
 

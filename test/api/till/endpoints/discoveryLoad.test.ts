@@ -30,10 +30,11 @@ test('while fifty strangers wait for searches of paid resources, a project still
   const lock = await pool.connect()
   await lock.query('begin')
   await lock.query('lock table seller_endpoints')
-  const paths = ['/v0/x402/discovery/search?query=a%20b', '/v0/x402/discovery/resources']
-  const asked = Array.from({ length: 50 }, (_, n) =>
-    get([...paths, '/.well-known/x402'][n % 3]!, `192.0.2.${n}`),
-  )
+  const paths = [
+    ...['/v0/x402/discovery/search?query=a%20b', '/v0/x402/discovery/resources'],
+    '/.well-known/x402',
+  ]
+  const asked = Array.from({ length: 50 }, (_, n) => get(paths[n % 3]!, `192.0.2.${n}`))
   await waitFor('a read of the list that waits for the lock', async () => {
     const { rows } = await pool.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
@@ -46,7 +47,33 @@ test('while fifty strangers wait for searches of paid resources, a project still
   lock.release()
   expect(reads.map(({ status }) => status)).toEqual([200, 200])
   const answers = await Promise.all(asked)
-  expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0)
+  expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200))
+})
+
+test('of twenty reads that a network begins at once, six are answered, and another network gets its turn', async () => {
+  const lock = await service.database.pool.connect()
+  await lock.query('begin')
+  await lock.query('lock table seller_endpoints')
+  const many = Array.from({ length: 20 }, () => get('/.well-known/x402', '203.0.113.1'))
+  const [refused] = await Promise.all(many.slice(-1))
+  const other = get('/.well-known/x402', '203.0.113.2')
+  await lock.query('rollback')
+  lock.release()
+  expect([refused!.status, refused!.headers.get('cache-control')]).toEqual([429, 'no-store'])
+  expect((await other).status).toBe(200)
+  const answers = await Promise.all(many)
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(6)
+})
+
+test('a stranger gets 503 if the database needs too long for the public list, and no other client gets this error from a cache', async () => {
+  const lock = await service.database.pool.connect()
+  await lock.query('begin')
+  await lock.query('lock table seller_endpoints')
+  const answer = await get('/.well-known/x402', '203.0.113.3')
+  await lock.query('rollback')
+  lock.release()
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '60'])
+  expect(answer.headers.get('cache-control')).toBe('no-store')
 })
 
 test('a network that reads many large pages of paid resources is refused, and another network is not', async () => {

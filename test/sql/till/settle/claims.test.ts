@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { beginIdempotent } from '../../../../sql/account/idempotency.ts'
+import { beginIdempotent, findIdempotent } from '../../../../sql/account/idempotency.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { findPayment } from '../../../../sql/till/payments/payments.ts'
 import { claimPayments, takeGrants, type WantedGrant } from '../../../../sql/till/settle/claims.ts'
@@ -184,6 +184,19 @@ describe('the service grants access once for a settled payment', () => {
       requestHash: hash,
       result: grant.result,
     })
+  })
+
+  test('a response that grants access replaces a key that has outlived its time', async () => {
+    const { id } = await newSettled(pool, { projectId })
+    await pool.query(
+      `insert into idempotency_keys (project_id, operation, key, request_hash, created_at)
+       values ($1, 'redeem', 'old', 'other', now() - interval '40 days')`,
+      [projectId],
+    )
+    const grant = grantOf(id, { key: { key: 'old', hash: Buffer.from('x') } })
+    expect(await takeGrants(pool, [grant])).toEqual([true])
+    const found = await findIdempotent(pool, { projectId, operation: 'redeem', key: 'old' })
+    expect(found).toEqual({ requestHash: Buffer.from('x'), result: grant.result })
   })
 
   test('two grants of one batch with the same key store one of the two responses', async () => {

@@ -235,3 +235,16 @@ test('a call with a wrong resource, a wrong body or a repeated Idempotency-Key d
     expect(await redeem(seller, header)).toMatchObject({ status: 200, body: { ok: true } })
   }
 })
+
+test('a redeem call over its limit keeps no Idempotency-Key', async () => {
+  const seller = await till.newSeller()
+  await withinOneMinute()
+  await fillPlaces(seller, LIMIT)
+  const refused = await redeem(seller, (await pay()).header, {}, { 'idempotency-key': 'late' })
+  expectRefused(refused, LIMIT)
+  const { rows } = await till.service.database.pool.query(
+    'select key from idempotency_keys where project_id = $1',
+    [seller.project.id],
+  )
+  expect(rows).toEqual([])
+})
