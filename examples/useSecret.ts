@@ -19,8 +19,8 @@ await vault.put('api-token', {
   reveal: 'owner',
 })
 
-// The agent first tries to read the token, and the service refuses. After the refusal, the agent uses the token in an
-// HTTP request without seeing the token.
+// The agent first tries to read the token, and the service refuses the call. Then the agent uses the token in an HTTP
+// request without seeing the token.
 const refused = await vault.get('api-token').catch((error) => error)
 console.log(`reading it: ${refused instanceof ForbiddenError ? 'refused' : 'not refused'}`)
 const used = await vault.use('api-token', {

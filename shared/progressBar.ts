@@ -3,7 +3,8 @@ const WIDTH = 30
 const STEPS = 20
 
 /**
- * Shows the progress of a long task: one overwritten line on a terminal, or one line for every five percent elsewhere.
+ * Shows the progress of a long task. On a terminal, the function overwrites one line. Without a terminal, the function
+ * prints a line for every five percent.
  * @returns a function that shows the progress. The caller gives this function the number of finished items.
  */
 export function progressBar(

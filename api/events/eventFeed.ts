@@ -52,9 +52,9 @@ export type EventFeed = {
 }
 
 /**
- * Limits how many events, and how many characters of their data, a reader gets at a time. A client that reads nothing
- * makes its event stream hold what the reader got last. An event of a mail can be 60,000 characters long, so that
- * without the second limit 1,000 such streams would hold 12 GB.
+ * Limits how many events, and how many characters of their data, a reader gets at a time. If a client reads nothing,
+ * its event stream keeps the events of the last read in memory. An event of a mail can be 60,000 characters long, so
+ * that without the second limit 1,000 such streams would hold 12 GB.
  */
 const READ_AT_ONCE = { limit: 200, chars: 64 * 1024 }
 /**

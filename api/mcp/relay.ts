@@ -177,8 +177,8 @@ function negotiated(answer: JSONRPCMessage | null): string | null {
 }
 
 /**
- * Returns the HTTP headers of an MCP message. MCP 2026-07-28 repeats parts of a message in HTTP headers. An MCP message
- * of an earlier revision gets no such headers, because the message does not name its MCP version.
+ * Returns the HTTP headers of an MCP message. MCP 2026-07-28 repeats parts of a message in HTTP headers. The function
+ * returns no headers for a message of an earlier revision of MCP, because the message does not name its MCP version.
  */
 function envelopeHeaders(message: JSONRPCMessage): Record<string, string> {
   if (!('method' in message)) return {}

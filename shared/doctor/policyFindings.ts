@@ -113,7 +113,7 @@ export type CaaRecord = { tag: string; value: string }
 
 /**
  * Judges whether the CAA records allow the issuer of a certificate to renew the certificate.
- * @param set holds the CAA records that apply to the name. The CAA records that apply stand at the name itself, or at
+ * @param set holds the CAA records that apply to the name. The CAA records that apply belong to the name itself, or to
  * the nearest parent domain with CAA records. Null means that neither the name nor a parent domain has CAA records.
  * @param issuer is the name of the organisation that issued the certificate. If `issuer` is empty, the doctor (the
  * self-check) has seen no certificate.

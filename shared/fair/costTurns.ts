@@ -119,7 +119,7 @@ export class CostTurns {
     const [key, waiting] = this.#wait(sharers, task)
     const leave = () => {
       const at = waiting.tasks.indexOf(task)
-      // The task may have got its turn in the same moment.
+      // If the task has already left the queue, the task has got its turn, and the abort has no effect.
       if (at === -1) return
       this.#take(key, waiting, at)
       reject(signal!.reason)

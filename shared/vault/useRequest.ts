@@ -156,7 +156,7 @@ export type FilledRequest = {
 
 /**
  * Returns the call of an MCP tool as a request whose body is JSON, because the body holds the arguments of the tool.
- * Therefore the service fills each placeholder into a JSON string, whatever Content-Type the caller wrote.
+ * Therefore the service fills each placeholder into a JSON string, and ignores the Content-Type that the caller wrote.
  */
 export const toolCall = (request: UseRequest): UseRequest => ({
   ...request,

@@ -274,7 +274,7 @@ async function stopProcess(server: ChildProcess): Promise<void> {
 /**
  * Stops an embedded PostgreSQL server that still runs after its service was killed. Removes the lock file if another
  * program now has the process id of the server. The caller holds the lock of `DATA_DIR` from before the first start
- * until after the last stop. So no other service can start a server on the cluster meanwhile.
+ * until after the last stop. So no other service can start a server on the cluster during this function.
  */
 async function stopOrphan(cluster: string): Promise<void> {
   const file = join(cluster, 'postmaster.pid')

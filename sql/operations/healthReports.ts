@@ -63,8 +63,8 @@ export async function requestReport(
 }
 
 /**
- * Finds a doctor's report (the result of the self-check) in progress. Such a report still lacks the findings of a
- * section.
+ * Finds a doctor's report (the result of the self-check) in progress. A report in progress still lacks the findings of
+ * a section.
  * @returns null if no report of the doctor (the self-check) is in progress.
  */
 async function findUnderWay(db: Queryable): Promise<string | null> {

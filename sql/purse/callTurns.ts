@@ -42,7 +42,7 @@ export const callsInTurn = ({
       -- The random order gives each project the same chance if more projects than calls of one transaction wait.
       select row from due order by turn, sent_at nulls first, random() limit $2
     )
-    -- The conditions stand here again, because another worker may have sent a chosen call meanwhile.
+    -- The outer query checks the conditions again, because another worker may have sent a chosen call since the choice.
     select row from purchases
     where row in (select row from chosen) and ${isDue} for update skip locked`
 }

@@ -102,8 +102,8 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
 /**
  * Deletes jobs that have succeeded in a Graphile Worker pool. The SQL locks the jobs in the order of their ids, because
  * other SQL statements also lock several of these jobs. The SQL keeps a job that another pool has fetched. The SQL also
- * keeps a job that was unlocked while it ran and then queued again, for example by its own task. Such a job has the same
- * id and no attempts.
+ * keeps a job that was unlocked while it ran and then queued again, for example by its own task. A job that was queued
+ * again has the same id and no attempts.
  */
 export const DELETE_DONE_JOBS = {
   name: 'delete-done-jobs',

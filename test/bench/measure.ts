@@ -9,7 +9,7 @@ export type Row = {
   baseline: number
   /** Holds the median, over the rounds, of the service's figure divided by the baseline's figure. */
   ratio: number
-  /** Describes what the baseline of the benchmark does and how it is measured. */
+  /** Describes the work of the baseline, and how the benchmark measures this work. */
   detail: string
 }
 

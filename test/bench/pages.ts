@@ -17,7 +17,7 @@ const PAGES: readonly [name: string, path: string][] = [
   [`a search in ${MESSAGES} messages`, '/v0/messages?limit=20&q=text'],
 ]
 
-/** Measures what reading one page of a list costs the API and the database. */
+/** Measures the time that the API and the database need to read one page of a list. */
 export async function* pageRows(setting: Setting): AsyncGenerator<Row> {
   const intents = Array.from({ length: MESSAGES }, () => newIntent(setting.project.id))
   await acceptIntents(setting.pool, intents, null)

@@ -4,7 +4,7 @@ import type { Pulses } from './pulse.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** Names the kind of operation under which this call is counted in the tally. */
+  /** Names the kind of operation. The tally counts the calls of each kind. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string

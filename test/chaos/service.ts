@@ -19,8 +19,8 @@ const PARTS = {
 export type PartName = keyof typeof PARTS
 
 /**
- * Describes the whole service, started in the way in which `npm start` starts it. If the service ends, the harness
- * starts it again.
+ * Describes the whole service, which the harness starts as `npm start` does. If the service ends, the harness starts it
+ * again.
  */
 export type Service = {
   logFile: string

@@ -44,8 +44,8 @@ let backupEndedMs: number
 /** Holds the unfinished work that the backup contains. */
 let held: Held
 /**
- * The following variables hold what the chain, the smarthost and the webhook receiver had recorded when the first
- * installation ended.
+ * The following variables hold the records of the chain, the smarthost and the webhook receiver at the end of the first
+ * installation.
  */
 let used: Map<string, string[]>
 let webhooks: ReturnType<Surroundings['webhooks']>

@@ -15,7 +15,7 @@ export type Candidate = {
    * records whether a test would notice the fault.
    */
   isExpression: boolean
-  /** Holds the operator whose replacement is the fault. It is null for the other faults. */
+  /** Holds the operator that the fault replaces. If the fault replaces no operator, the value is null. */
   operation: { operator: string; left: Range; right: Range } | null
   /**
    * Holds the position where the body of the innermost function that contains the fault starts. If the position is

@@ -203,9 +203,9 @@ function nearestFirst(file: string, tests: string[], reach: Record<string, Reach
 }
 
 /**
- * Prepares the compiler for faults. The compiler stores what each file exports only when it sees a changed file, so
- * each file of the copy gets an empty line. Without this preparation, the first fault of each file takes 20 s, because
- * the compiler checks all files that import the file. With the preparation, a fault takes less than a second.
+ * Prepares the compiler for faults. The compiler stores the exports of a file only when the file changes, so each file
+ * of the copy gets an empty line. Without this preparation, the first fault of each file takes 20 s, because the
+ * compiler checks all files that import the file. With the preparation, a fault takes less than a second.
  */
 async function prepareCompiler(files: readonly string[]): Promise<void> {
   if (!(await compiles())) throw new Error('the code without a fault must compile')
@@ -213,7 +213,10 @@ async function prepareCompiler(files: readonly string[]): Promise<void> {
   await compiles()
 }
 
-/** Tells whether the compiler accepts the code of the copy. The compiler checks only what has changed since its last run. */
+/**
+ * Tells whether the compiler accepts the code of the copy. The compiler checks only files that have changed since its
+ * last run, and their importers.
+ */
 async function compiles(): Promise<boolean> {
   const flags = ['--incremental', '--tsBuildInfoFile', BUILD_INFO]
   return (await run([TSC, '-p', 'test/mutants', ...flags])) === 0

@@ -32,7 +32,7 @@ test('a database pool keeps its name and its time limit even if the database URL
   }
 })
 
-test('a running worker pool is seen by its name, whatever options the database URL has', async () => {
+test('the database shows the name of a running worker pool, even if the database URL names another application', async () => {
   await using database = await createTestDatabase()
   const registration = await registerPool({
     databaseUrl: withParameters(database.url),

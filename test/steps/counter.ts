@@ -5,8 +5,8 @@
 import { TooManyStepsError } from './regex/regexRun.ts'
 
 /**
- * Holds the step count at index 0. Instrumented code adds to this count by the global variable `$steps`
- * (`instrument.ts`).
+ * Holds the step count at index 0. Instrumented code (see `instrument.ts`) increases this count through the global
+ * variable `$steps`.
  */
 const counter = new Float64Array(1)
 Object.assign(globalThis, { $steps: counter })

@@ -14,7 +14,8 @@ const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3
 
 /**
- * Holds the environment variables that all test files share, and a function that stops what the test suite has started.
+ * Holds the environment variables that all test files share, and a function that stops the PostgreSQL server of the
+ * tests and deletes the temporary folder.
  */
 export type Suite = { env: Record<string, string>; stop(): Promise<void> }
 

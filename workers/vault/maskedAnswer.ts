@@ -53,7 +53,7 @@ export async function maskedAnswer(
 
 /**
  * Returns the headers of a response by their names in lower case. Headers with the same name form one value (RFC 9110
- * §5.3), so their values are joined first. The values of cookies stand in lines.
+ * §5.3), so their values are joined first. The joined value of Set-Cookie holds one cookie in each line.
  * @param shown returns a header name or value in the form that the caller may see.
  */
 export function shownHeaders(

@@ -54,8 +54,8 @@ export function messages(http: Http) {
    * Waits for the next received message that matches the query. Returns `undefined` if no such message arrives before
    * the timeout.
    * @param query filters the messages. The query's `timeout` is in seconds, at most 60. With a time `after` in the
-   * query, the wait also ends for a message that was received since that time. The query field `has` names what the
-   * awaited message must have: a one-time code, an attachment whose text was read, or an invite.
+   * query, the wait also ends for a message that was received since that time. The query field `has` names a part that
+   * the message must have: a one-time code, an attachment whose text was read, or an invite.
    */
   const wait = async ({ labels, ...given }: WaitQuery = {}, options?: CallOptions) => {
     const query = { ...given, labels: labels?.join(',') }

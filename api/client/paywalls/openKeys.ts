@@ -1,6 +1,7 @@
 /**
- * Holds the idempotency keys of paid requests whose body the paywall cannot hash. Such a key is random, so that a
- * different body never gets the grant of a sold request. A repeated request needs the same key until it is sold.
+ * Holds the idempotency keys of paid requests whose body the paywall cannot hash. These keys are random, so that a
+ * different body never gets the grant of a sold request. A repeated request needs the same key until the seller has
+ * sold the request.
  */
 
 /**

@@ -21,7 +21,8 @@ const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i
 
 /**
  * Tells whether the service can read a payment. The service refuses a call with a larger payment, or with text that a
- * database cannot store, before it looks at the payment. Such a refusal would look like a mistake of the seller.
+ * database cannot store, before it looks at the payment. The refusal of a call would look like a mistake of the seller,
+ * so the paywall checks the payment first.
  */
 export function isReadable(payment: string | object): boolean {
   const text = JSON.stringify(payment)
@@ -63,7 +64,7 @@ const CREDENTIAL =
   /auth|token|key|session|secret|credential|jwt|user|principal|identity|client-cert|passw/
 /**
  * Lists the names of headers that CREDENTIAL matches, although their values may differ when the same person repeats a
- * request. The headers Authorization and Cookie are compared elsewhere.
+ * request. The callers compare the headers Authorization and Cookie separately.
  */
 const NO_CREDENTIAL = new Set([
   'authorization',

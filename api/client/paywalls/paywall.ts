@@ -172,7 +172,8 @@ export function createPaywall<Answer>(
 
   /**
    * Redeems the payment of a request whose body is unknown. Requests with equal known parts run one after another.
-   * After one of them is sold, the others get a new idempotency key, and so `duplicate_settlement`.
+   * After the seller has sold one of these requests, the other requests get a new idempotency key, and therefore the
+   * reason `duplicate_settlement`.
    */
   const redeemUnknown = async (
     payment: string | object,

@@ -63,8 +63,9 @@ export class LoopTime {
   }
 
   /**
-   * Runs work that does not await, and counts its time. On a busy machine the work waits for the processor, and this
-   * wait does not count. The processor time includes other threads of the process, so the smaller of both times counts.
+   * Runs synchronous work, and counts the time of this work. On a busy machine the work waits for the processor, and
+   * this wait does not count. The processor time includes other threads of the process, so the smaller of both times
+   * counts.
    */
   run<Result>(reader: Reader, work: () => Result): Result {
     const startedMs = performance.now()

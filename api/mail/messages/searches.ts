@@ -30,9 +30,9 @@ export type Searches = {
 }
 
 /**
- * Reads a list with filters that no index covers. Such a filter may scan the whole history of a project. Therefore the
- * read waits for the turn of its project, as a search does. Otherwise a key that asks for rare rows 200 times a minute held all database connections
- * of the API.
+ * Reads a list with filters that no index covers. A filter without an index may scan the whole history of a project.
+ * Therefore the read waits for the turn of its project, as a search does. Without this wait, a key that asked for rare
+ * rows 200 times a minute held all database connections of the API.
  * @param filters are the filters without an index. A filter that is not given is undefined.
  */
 export const readFiltered = <Result>(

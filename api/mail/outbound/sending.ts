@@ -58,7 +58,7 @@ export type Prepared<Answer> = Omit<
   'projectId' | 'key' | 'refused' | 'answer' | 'draft' | 'held'
 > & {
   answer: Answer
-  /** Takes back what `prepare` has recorded. It runs if the service refuses the mail. */
+  /** Reverses the changes that `prepare` has recorded. The service calls `undo` if it refuses the mail. */
   undo?: () => Promise<void>
 }
 

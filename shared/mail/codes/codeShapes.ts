@@ -85,9 +85,9 @@ const AFTER_NUMBER =
 const NEXT_WORDS = /^(?:\.\p{Lu}|,\p{L})(?:\p{Ll}{1,6} |\p{Ll}{7})/u
 
 /**
- * Matches a long number or word, and a short word of capital and small letters. Such a candidate counts only if it stands
- * alone on its line or directly after a label, because telephone numbers and file names are equally long, and names of
- * products are equally short.
+ * Matches a long number or word, and a short word of capital and small letters. A match counts as a code only if the
+ * match is alone on its line or directly follows a label. Otherwise a telephone number, a file name or a product name,
+ * which has the same length, would count.
  */
 const UNLIKELY = /^(?:\d{9,10}|[A-Za-z\d]{11,12}|(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{5})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u

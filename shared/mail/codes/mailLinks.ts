@@ -117,8 +117,9 @@ const STORES_AND_FILES =
   /^(?:play\.google|drive\.google|docs\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
 /**
- * Matches the path of a link that undoes a registration or a request. Such a link stands beside the link that confirms
- * the registration, so the words beside it and the rest of its path name the confirmation.
+ * Matches the path of a link that undoes a registration or a request. The link that undoes a registration is often next
+ * to the link that confirms it. Then the words next to the undoing link, and the rest of its path, name the
+ * confirmation.
  */
 const CANCELS = /^[^?#]*\/(?:cancel|revoke|abort|decline|reject)(?:[/.?#]|$)/i
 

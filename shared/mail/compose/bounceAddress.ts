@@ -63,7 +63,7 @@ export function readBounceTag(envelopeTo: string): BounceTag | null {
   return hash === undefined || mac === undefined ? null : { hash: fromBase32(hash), mac }
 }
 
-/** Tells whether one of the service's keys made a given bounce tag for a given copy of a sent mail. */
+/** Tells whether the service made the bounce tag for this sent copy, with any of its keys. */
 export const isTagOf = ({ mac }: BounceTag, keys: BounceKeys, copy: SentCopy): boolean =>
   keys.some((key) => timingSafeEqual(Buffer.from(mac), Buffer.from(base32(macOf(key, copy)))))
 

@@ -110,15 +110,16 @@ const mailbox =
 const ENCODED_WORD = '=?'
 
 /**
- * Encodes a subject that contains an encoded word (RFC 2047 §2). Without the encoding, nodemailer keeps such a word,
- * and a mail program decodes the word. The recipient would then read other words than the owner has approved.
+ * Encodes a subject that contains an encoded word (RFC 2047 §2). Otherwise nodemailer would keep the encoded word, and
+ * the recipient's mail program would decode the word. The recipient would then read other words than the owner has
+ * approved.
  */
 const literalSubject = (subject: string): string =>
   subject.includes(ENCODED_WORD) ? encodeWord(subject, 'B', 52) : subject
 
 /**
- * Breaks an encoded word in a display name by a space. RFC 2047 §5 forbids an encoded word in a quoted string, but many
- * mail programs decode such a word even there.
+ * Inserts a space into an encoded word in a display name, so that no mail program decodes the word. RFC 2047 §5 forbids
+ * an encoded word in a quoted string. Many mail programs still decode an encoded word in a quoted string.
  */
 const literalName = (name: string): string => name.replaceAll(ENCODED_WORD, '= ?')
 

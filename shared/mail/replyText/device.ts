@@ -102,8 +102,8 @@ const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\
  */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 /**
- * Matches a short device line with an unlisted device, such as `Sent from my Foo`. The pattern does not match what a
- * writer says about a payment or a parcel, such as `Sent from my side` and `Sent from my account`.
+ * Matches a short device line with an unlisted device, such as `Sent from my Foo`. The pattern does not match a
+ * sentence of the writer about a payment or a parcel, such as `Sent from my side` and `Sent from my account`.
  */
 const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?!(?:side|end|account|bank|office|part)(?![\p{L}-]))(?:[^\s:]+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
@@ -142,9 +142,9 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends in the way in which a German device line ends. A device line ends with a verb such as
- * "gesendet" (sent). A device line names no person. Therefore a line with a word such as "ich" (I) or "hat" (has) is no
- * device line.
+ * Tells whether a line ends as a German device line ends ("Von meinem iPhone gesendet"). A German device line ends with
+ * a verb such as "gesendet" (sent), and names no person. Therefore a line with a word such as "ich" (I) or "hat" (has)
+ * is no device line.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)

@@ -15,7 +15,8 @@ const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
 /**
  * Matches HTML attributes, other than `src`, that load a resource. The pattern CARRIED matches the `src` of a picture
- * that the mail itself contains. Before the test, the code replaces each run of blanks in the source by one blank.
+ * that the mail itself contains. Before the match, the caller replaces each run of blanks in the HTML source by one
+ * blank.
  */
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi

@@ -24,7 +24,7 @@ const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
 
 /**
- * Holds search terms that must stand next to each other. The field `prefix` tells whether the last term of the phrase
+ * Holds search terms that must follow each other directly. The field `prefix` tells whether the last term of the phrase
  * is only the beginning of a word.
  */
 export type Phrase = { terms: string[]; prefix: boolean }
@@ -96,7 +96,7 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 }
 
 /**
- * Returns the words of a text as a phrase (search terms that must stand next to each other). If the text is an email
+ * Returns the words of a text as a phrase (search terms that must follow each other directly). If the text is an email
  * address, a second phrase holds the whole address as one search term. Because of this search term, a search also finds
  * the address in very long recipient lists.
  */

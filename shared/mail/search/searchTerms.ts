@@ -3,8 +3,8 @@
  *
  * Terms are words without case, accents and compatibility forms (Unicode NFKC). Search terms are not stemmed, because a
  * stemmer for one language is wrong for all others. In scripts without spaces between words, the terms are pairs of
- * neighbouring letters. A search for a longer run of letters requires that the pairs of the run stand next to each
- * other. Search engines treat Chinese, Japanese, Korean and Thai in the same way.
+ * neighbouring letters. A search for a longer run of letters requires that the pairs of the run follow each other
+ * directly. Search engines treat Chinese, Japanese, Korean and Thai in the same way.
  */
 import { createHash } from 'node:crypto'
 import { addressKey, parseAddress } from '../address.ts'

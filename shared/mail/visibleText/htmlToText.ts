@@ -87,8 +87,8 @@ const formatQuote: FormatCallback = (element, walk, builder) => {
 }
 
 /**
- * Formats a quote, but keeps a forwarded message without quote marks. Apple Mail puts a forwarded message into the same
- * element as a quoted message, below the text `Begin forwarded message:`.
+ * Writes quote marks before the lines of a quoted message, but not before the lines of a forwarded message. Apple Mail
+ * puts a forwarded message into the same element as a quoted message, below the text `Begin forwarded message:`.
  */
 const formatMarkedQuote: FormatCallback = (element, walk, builder, options) => {
   const first = leadingText(element)

@@ -1,10 +1,11 @@
 /**
  * Counts the places of redeem calls. In each minute the first calls of a project hold one place each, as many as the
- * limit of payments. A call without a new payment frees its place. Each later payment takes a freed place. So a new
- * payment among the first calls needs no statement of its own, and no minute has more payments than places. A burst of
- * other calls can hold all places for the milliseconds until it has freed them. A payment at this moment gets 429.
- * A payment that the chain refuses keeps its place. It is stored, costs a simulation, and counts towards the daily
- * limit. If it freed its place, a stranger with an empty wallet could use up the daily limit 12 times as fast.
+ * limit of payments. A call without a new payment frees its place, and a later payment takes the freed place. So a new
+ * payment among the first calls needs no SQL statement of its own, and no minute has more payments than places. A burst
+ * of other calls can hold all places for some milliseconds, until these calls free their places. A payment at this
+ * moment gets 429. A payment that the chain refuses keeps its place. It is stored, costs a simulation, and counts
+ * towards the daily limit. If it freed its place, a stranger with an empty wallet could use up the daily limit 12 times
+ * as fast.
  */
 import type { Queryable } from '../../db.ts'
 import { countRequests, rateWindowUpsert, type Usage } from './rateWindows.ts'
@@ -22,10 +23,10 @@ export async function freePlace(db: Queryable, projectId: string, resetsAt: Date
 }
 
 /**
- * Takes a freed place for a new payment. The minute of the call ends at `resetsAt`. If this minute is over, the call
- * needs no freed place, because the places of the new minute are not those that the call found held. A refused call
- * changes nothing, so a burst of calls that find no place leaves the places for later payments.
- * @returns how many freed places remain in the minute. Returns `null` if no freed place remained for this call.
+ * Takes for a new payment a place that an earlier call has freed. The minute of the call ends at `resetsAt`. If this
+ * minute is over, the call needs no freed place, because the new minute has places of its own. A call without a place
+ * changes nothing, so a burst of these calls leaves the freed places for later payments.
+ * @returns the number of freed places that remain in the minute. Returns `null` if the call got no place.
  */
 export async function takePlace(
   db: Queryable,

@@ -57,8 +57,8 @@ const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): Console
  * Stores a sign-in link for a person.
  * @param browserHash is the hash of a browser's secret. The browser requested the sign-in link by mail, and only this
  * browser can use the sign-in link. Null means that any browser can use the sign-in link.
- * @param email is the email address that gets the sign-in link. If the person has another email address by now, the
- * function stores no sign-in link. Null means that no mail carries the sign-in link.
+ * @param email is the email address that gets the sign-in link. If the email address of the person has changed since
+ * the request, the function stores no sign-in link. Null means that no mail carries the sign-in link.
  */
 export async function storeSignInLink(
   db: Queryable,

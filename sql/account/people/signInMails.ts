@@ -107,8 +107,8 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
 /**
  * Records an attempt to send a sign-in mail.
  * @param isDeferred tells that the recipient's mail host asked for another attempt later. After a sign-in link has
- * expired, the service does not try again to send the mail with this link. If another run of the job has ended the
- * request meanwhile, the function changes nothing.
+ * expired, the service does not try again to send the mail with this link. If another run of the job has already ended
+ * the request, the function changes nothing.
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {

@@ -141,7 +141,7 @@ export const MAIL_SECTIONS: readonly Section[] = [
     kind: 'attachmentText',
     from: 'attachment_texts x join messages m on m.row = x.message_row',
     order: { 'x.message_row': 'bigint', 'x.attachment_id': 'text' },
-    // The state of an unread attachment stands at its message.
+    // The message of an unread attachment holds the state of the attachment.
     condition: `and x.state = 'ready'`,
     // The texts of one attachment can have a million characters.
     page: 4,

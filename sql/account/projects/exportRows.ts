@@ -19,7 +19,7 @@ const columns = ({ fields }: Section): string =>
     .map(([name, expression]) => `${expression} as "${name}"`)
     .join(', ')
 
-/** Holds a value of each type of an order that stands before all values of the rows. */
+/** Maps each SQL type to a value that is smaller than the value of every row. */
 const FIRST: Record<Order[string], string> = {
   timestamptz: '-infinity',
   bigint: '0',
@@ -28,8 +28,9 @@ const FIRST: Record<Order[string], string> = {
 }
 
 /**
- * Writes the end of an SQL query for one page of a section. The page begins after a given row in the order of the
- * section. The parameters of the query are $1 (the project), and from $2 on the values of the given row.
+ * Writes the end of an SQL query for one page of a section. The section defines the order of the rows. The page begins
+ * with the next row after a given row. The parameters of the query are $1 (the project), and from $2 on the values of
+ * the given row.
  */
 const after = (order: Order): string =>
   `(${Object.keys(order).join(', ')}) > (${Object.values(order)

@@ -57,8 +57,8 @@ const NO_BYTES = new Uint8Array()
 
 /**
  * Stores mails from the spool and queues their parse jobs. In a batch, mails with the same priority and the same inbox
- * stand next to each other. A large mail gets its own parse job. A mail without other mails in its batch also gets its
- * own parse job. A batch of mails has the priority of its first mail.
+ * follow each other. A large mail gets its own parse job. A mail without other mails in its batch also gets its own
+ * parse job. A batch of mails has the priority of its first mail.
  */
 const ACCEPT = `
   with delivery as (

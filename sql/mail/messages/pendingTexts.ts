@@ -148,8 +148,9 @@ export async function findNextSender(
 }
 
 /**
- * Gives back the try of a run that could not begin to read its attachment, because the object store was away or no child
- * process started. Only runs that read the attachment count, because an outage says nothing about the attachment.
+ * Gives back the try of a run that could not begin to read its attachment, because the object store was unreachable or
+ * no child process started. Only runs that read the attachment count, because an outage says nothing about the
+ * attachment.
  */
 export async function returnTry(db: Queryable, projectId: string, claim: string): Promise<void> {
   await db.query({

@@ -117,7 +117,7 @@ const recordTogether = (pool: Pool, projectId: string, outcomes: readonly TextOu
   })
 
 type Progress = { files: number; waiting: number }
-/** Holds a newly recorded attachment, with what its text added to the message. */
+/** Holds a newly recorded attachment, and the number of characters that its text added to the message. */
 type Added = { outcome: TextOutcome; chars: number }
 type Found = Added & { gainedCode: boolean; invites: AppliedInvite[] }
 

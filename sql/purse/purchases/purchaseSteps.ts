@@ -144,7 +144,8 @@ export function startSend(
   keyring: Keyring,
 ): Promise<StartedSend | null | 'stopped'> {
   return transaction(pool, async (db) => {
-    // The row lock comes first, because the watcher may record meanwhile that the seller has taken the money.
+    // The transaction locks the row first, so that the watcher cannot change `money` while this transaction reads the
+    // row.
     const { rows: locked } = await db.query<{ money: string; stopped: boolean }>({
       name: 'lock-purchase-send',
       text: `select money, cancel_signature is not null as stopped from purchases

@@ -235,7 +235,10 @@ export async function postponePayments(
   payments: readonly {
     paymentId: string
     trouble: string
-    /** Tells whether two simulations contradict each other. Such a payment needs its own transaction from now on. */
+    /**
+     * Tells whether two simulations of the payment contradict each other. If so, the payment needs its own transaction
+     * from now on.
+     */
     isContradicted: boolean
     runAt: Date
   }[],

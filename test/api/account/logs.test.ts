@@ -102,7 +102,7 @@ test('a hundred concurrent reads of a secret add a hundred audit log entries', a
   expect(found.map((entry) => entry.requestId).toSorted()).toEqual(asked.toSorted())
 })
 
-test('a project key, whatever its scopes, may read the audit log of its own project, but no other audit log', async () => {
+test('a project key without scopes may read the audit log of its own project, but no other audit log', async () => {
   const bare = await service.newAgent({ scopes: [] })
   expect(await logs(bare)).toEqual([])
   const { status, body } = await service.platform.get('/v0/logs')

@@ -178,7 +178,7 @@ describe('the console reads the session cookie of a request', () => {
     }
   })
 
-  test('the console ignores cookies with other names or malformed secrets, and does not count them as guessing attempts', async () => {
+  test('the console ignores a cookie with another name or a malformed secret, and does not count the cookie as a guess', async () => {
     const secret = live.slice(live.indexOf('=') + 1)
     for (const cookie of [
       '',

@@ -1,7 +1,7 @@
 /**
  * Sends requests whose end is ambiguous, over raw TCP. A proxy sends the requests of many clients over one connection.
- * If the API found the end of a request elsewhere than the proxy, a stranger could put a hidden request in front of
- * another client's request, and the clients would get each other's responses (RFC 9112 §11.2, request smuggling).
+ * If the API and the proxy found different ends of a request, a stranger could hide a second request in the first. The
+ * API would then send the responses to the wrong clients (RFC 9112 §11.2, request smuggling).
  */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'

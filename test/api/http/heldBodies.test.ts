@@ -22,14 +22,14 @@ function requestOf(projectId: string, clientAddress: string): RequestState {
 
 const never = () => expect.unreachable()
 
-test('all unfinished request bodies of one project together use at most 96 MB of memory, whatever networks they come from', () => {
+test('all unfinished request bodies of one project together use at most 96 MB of memory, even if they come from several networks', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf('greedy', `10.0.${n}.1`), 32 * MB, never)
   expect(() => bodies.hold(requestOf('greedy', '10.0.5.1'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('other', '10.1.1.1'), 35 * MB, never)
 })
 
-test('all unfinished request bodies of one network together use at most 192 MB of memory, whatever projects they belong to', () => {
+test('all unfinished request bodies of one network together use at most 192 MB of memory, even if they belong to several projects', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf(`p${n}`, '2001:db8::1'), 64 * MB, never)
   expect(() => bodies.hold(requestOf('p5', '2001:db8::2'), MB, never)).toThrow(crowded)

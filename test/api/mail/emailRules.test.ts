@@ -132,7 +132,7 @@ test('a sender that a rule allows is accepted at RCPT although a rule blocks its
   expect(await rcpt(agent, 'Boss@BAD.example')).toStartWith('250')
 })
 
-test('when a message is parsed, the email rules check its From address, whatever sender the envelope names', async () => {
+test('when a message is parsed, the email rules check its From address, even if the envelope names another sender', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await deliverRaw(service.smtp!.port, agent.address, mail('spam@example.com'), {

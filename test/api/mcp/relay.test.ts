@@ -110,7 +110,7 @@ describe('the relay passes on a message of the host', () => {
     expect(body).toEqual({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { a: 'é' } })
   })
 
-  test('the MCP host gets no answer to a message without an id, whatever the service sends', async () => {
+  test('the MCP host gets no answer to a notification or a response, even if the service sends an answer', async () => {
     const notification = { method: 'notifications/initialized' }
     const response = { id: 5, result: {} }
     for (const message of [notification, response]) {

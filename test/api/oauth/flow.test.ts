@@ -116,7 +116,7 @@ test('if the owner allows an app, the app gets an authorization code and then to
   })
 })
 
-test('if the owner denies consent, the app is told so and gets no authorization code', async () => {
+test('if the owner denies consent, the app gets the error access_denied and no authorization code', async () => {
   const { body: client } = await register(service.url)
   const { id, owner } = await requestConsent(
     service,

@@ -131,7 +131,7 @@ test.each<[string, (app: { personId: string; grantId: string }) => [string, obje
   expect(ended!.body.result?.structuredContent ?? { found: false }).toMatchObject({ found: false })
 })
 
-test('an owner can connect, see and disconnect apps only for their own projects, and a viewer can do none of this', async () => {
+test('an owner can connect, see and disconnect apps only for their own projects, and a viewer cannot see the apps', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await register(service.url)
   const asked = authorizationOf(service.url, body.client_id, { scope: 'mail:read' })
@@ -154,7 +154,7 @@ test('an owner can connect, see and disconnect apps only for their own projects,
   expect((await viewer.get('/oauth/grants')).status).toBe(403)
 })
 
-test('if a person chooses a project that was deleted meanwhile, the choice is refused and the person can choose another project', async () => {
+test('if the consent page still shows a deleted project, the choice of this project is refused, and another choice is accepted', async () => {
   const gone = await service.newAgent()
   const { body } = await register(service.url)
   const consent = await requestConsent(service, authorizationOf(service.url, body.client_id))

@@ -246,7 +246,7 @@ describe('an app refreshes its access token', () => {
     expect((await token(service.url, fields)).status).toBe(200)
   })
 
-  test('a token refresh is refused if an authorization code or an access token stands in place of the refresh token', async () => {
+  test('a token refresh is refused if the request contains an authorization code or an access token as the refresh token', async () => {
     const { access, clientId: client_id, exchange } = await connect(service, agent)
     for (const refresh_token of [access, exchange.code]) {
       expect(await refused({ ...REFRESH, client_id, refresh_token })).toEqual(GRANT_FAULT)

@@ -62,7 +62,7 @@ test('a call that waits for mail ends with 401 if mail comes after the access to
   expect(JSON.stringify([content, structuredContent])).not.toContain('after the expiry')
 })
 
-test('a call that waits for mail gets the mail although the app has refreshed its tokens meanwhile', async () => {
+test('a call that waits for mail gets the mail, even if the app refreshes its tokens during the wait', async () => {
   const { agent, app, result } = await startWaiting()
   const refreshed = await token(service.url, {
     grant_type: 'refresh_token',

@@ -13,7 +13,7 @@ const MISSING = `
   const error = await startProcess('api', ['api/main.ts'], {}).catch((error) => error)
   process.stdout.write([error instanceof StartError, error.message].join(' '))`
 
-test('if the program of one part of the service cannot start, the start fails with an error and the supervisor process goes on', async () => {
+test('if the program of one part of the service cannot start, the start fails with an error, and the supervisor process continues to run', async () => {
   await using supervisor = startCommand([process.execPath, '-e', MISSING], {})
   expect([await supervisor.exited, supervisor.stderr()]).toEqual([0, ''])
   expect(supervisor.stdout()).toStartWith('true api could not start')

@@ -1,4 +1,4 @@
-/** Tests what /readyz, /metrics and the health report say after the last worker process has died. */
+/** Tests that /readyz, /metrics and the health report show the death of the last worker process. */
 import { expect, test } from 'bun:test'
 import { printed, startProcess } from '../../support/process/process.ts'
 import { startTestService } from '../../support/service.ts'

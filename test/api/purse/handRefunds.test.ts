@@ -1,4 +1,4 @@
-/** Tests refunds that a seller sends by hand, and what buyers see of refunds. */
+/** Tests refunds that a seller sends by hand, and how buyers see a refund. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { verifyReceipt } from '../../../shared/till/receipt.ts'
@@ -199,7 +199,7 @@ test('if a reorganisation replaces the block of a refund, the service verifies t
   expect(rowCount).toBe(1)
 })
 
-test('a buyer with a purse at this service sees the refund of a payment, but the refund does not enlarge what the mandate still allows', async () => {
+test('a buyer with a purse at this service sees the refund of a payment, but the refund does not raise the amount that the mandate still allows', async () => {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
   await changeProject(till.service.database.pool, seller.project.id, { payTo: address })

@@ -1,4 +1,4 @@
-/** Tests agents that buy from sellers: the response, the payment, and what the agents may not do. */
+/** Tests agents that buy from sellers: the response, the payment, and the refusals. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   newBuyer,

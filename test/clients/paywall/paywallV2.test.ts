@@ -116,7 +116,7 @@ test('if a request has the same payment in both payment headers, the payment is 
   expect(paid.headers.get('payment-response')).toBeString()
   expect(asked).toEqual(['/v0/payments/redeem'])
   expect(await balanceOf(till, account.address)).toBe(990_000n)
-  // The payment payload decides the x402 version, whatever the name of the HTTP header is.
+  // The payment payload decides the x402 version, and the name of the HTTP header does not matter.
   const other = await bring({ 'x-payment': await sign(account) })
   expect([other.status, decodeHeader(other.headers.get('payment-response')!).network]).toEqual([
     200,

@@ -25,8 +25,8 @@ const EVENTS = parseAbi([
 const RESOURCE_PATH = '/report'
 
 /**
- * Describes a gate. While the gate is closed, it holds back requests and messages. While the gate is open, requests and
- * messages pass the gate.
+ * Describes a gate of the test, which can stop the traffic of a server. A closed gate holds back requests and messages.
+ * An open gate lets requests and messages pass.
  */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 

@@ -18,7 +18,7 @@ async function orderOf(costs: Costs, sharers: readonly (readonly string[])[]) {
   return order
 }
 
-test('the waiting task of the sharers with the least cost runs first, wherever it stands in the queue', async () => {
+test('the waiting task of the sharers with the least cost runs first, even if the task came last', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   costs.charge(['middling'], 50)

@@ -26,7 +26,7 @@ test('the most expensive inbox or network is remembered, even after ten times mo
   expect(costs.of(['heavy'])).toBe(1_000)
 })
 
-test('the inbox or network with the lowest cost gets the next turn, whatever the order of arrival', async () => {
+test('the inbox or network with the lowest cost gets the next turn, even if others came earlier', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   const turns = new CostTurns(costs, 1)
   const order: string[] = []

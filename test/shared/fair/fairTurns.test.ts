@@ -23,7 +23,7 @@ test('if several inboxes or projects wait for a turn, they get their turns in ro
   expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
 })
 
-test('if an inbox or project already has its maximum number of turns, free turns go to others', async () => {
+test('if an inbox or project already has its maximum number of turns, another inbox or project gets the next free turn', async () => {
   const turns = new FairTurns({ total: 3, perSharer: 2 })
   await turns.enter('a')
   const leave = await turns.enter('a')

@@ -159,7 +159,7 @@ describe('the email rules decide about a message after its sender was authentica
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('with an allow list, a proven bounce is stored in a reduced form, unless its author is allowed and proven', () => {
+  test('with an allow list, the service stores only facts of a proven bounce, unless the allow list names its proven author', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')

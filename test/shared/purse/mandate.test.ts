@@ -37,7 +37,7 @@ describe('the service checks a payment against a mandate', () => {
     expect([100n, 101n].map(bound)).toEqual([null, 'mandate_exceeded'])
   })
 
-  test('a payment may go only to a payee that the mandate names, whatever the letter case of the address', () => {
+  test('a payment may go only to a payee that the mandate names, and the letter case of the address does not matter', () => {
     const payment = { payTo: PAYEE, amountAtomic: 1n }
     const bounds = mandate({ payees: [PAYEE] })
     expect(brokenBound(bounds, payment)).toBeNull()

@@ -129,7 +129,7 @@ describe('the service stores a proof that a seller signed', () => {
 })
 
 describe('the service checks a signed receipt', () => {
-  test('a signed receipt is valid for its chain, resource and payer, whatever the letter case of the address', async () => {
+  test('a signed receipt is valid for its chain, resource and payer, even if the letter case of the payer’s address differs', async () => {
     expect(await judgeBoth('receipt', {})).toEqual(BOTH_VALID)
     expect(await judgeBoth('receipt', { payer: SUBJECT.payer.toLowerCase() })).toEqual(BOTH_VALID)
     expect(await judgeBoth('receipt', { resourceUrl: '/weather' })).toEqual(BOTH_VALID)
@@ -152,7 +152,7 @@ describe('the service checks a signed receipt', () => {
 })
 
 describe('the service checks a signed offer', () => {
-  test('a signed offer is valid for its chain, resource, token, payee and price, whatever the letter case of an address', async () => {
+  test('a signed offer is valid for its chain, resource, token, payee and price, even if the letter case of an address differs', async () => {
     expect(await judgeBoth('offer', {})).toEqual(BOTH_VALID)
     const lower = { asset: ASSET.toLowerCase(), payTo: payee.address.toLowerCase() }
     expect(await judgeBoth('offer', lower)).toEqual(BOTH_VALID)

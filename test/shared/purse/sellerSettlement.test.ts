@@ -1,4 +1,4 @@
-/** Tests what a buyer reads in the settlement header of a seller, and when the buyer repeats the paid request. */
+/** Tests how a buyer reads the settlement header of a seller, and when the buyer repeats the paid request. */
 import { describe, expect, test } from 'bun:test'
 import {
   isUndecided,

@@ -1,4 +1,6 @@
-/** Tests which sign-in challenges of a seller a purse (a project's wallet) signs, and what the signed text contains. */
+/**
+ * Tests which sign-in challenges of a seller a purse (a project's wallet) signs, and the content of the signed text.
+ */
 import { describe, expect, test } from 'bun:test'
 import { recoverMessageAddress } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'

@@ -245,7 +245,7 @@ describe('encodePaymentResponse writes the settlement header', () => {
     })
   })
 
-  test('encodePaymentResponse returns ASCII whatever the members contain, because clients decode the header with atob', () => {
+  test('encodePaymentResponse returns ASCII even if a member contains other characters, because clients decode the header with atob', () => {
     const header = encodePaymentResponse({
       success: false,
       errorReason: 'insufficient_funds',

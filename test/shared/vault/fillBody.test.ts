@@ -26,14 +26,14 @@ function filled(body: string, type?: string, headers: Record<string, string> = {
 describe('the service fills the placeholders in a form body', () => {
   const FORM = 'application/x-www-form-urlencoded'
 
-  test('in an HTML form body, each field is a place for a secret, and the inserted value is percent-encoded', () => {
+  test('in a form body, each field is a place for a secret, and the service percent-encodes the inserted secret', () => {
     const { body, places } = filled('a=1&user+name={{x}}&b=={{x}}&{{x}}', FORM)
     const value = encodeURIComponent(VALUE)
     expect(body).toBe(`a=1&user+name=${value}&b==${value}&${value}`)
     expect(places).toEqual(['form:user%20name', 'form:b', 'a name of the form'])
   })
 
-  test('a placeholder in a form body has no allowed place in a field name, in a value with a semicolon or under a malformed name', () => {
+  test('in a form body, a field name, a value with a semicolon and a field with a malformed name are no place for a secret', () => {
     expect(filled('{{x}}=1&b={{x}};c=2&%zz={{x}}', FORM).places).toEqual([
       'a name of the form',
       'a form with a semicolon',

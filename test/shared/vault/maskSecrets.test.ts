@@ -126,7 +126,7 @@ describe('the layers of encoding around a secret', () => {
   })
 })
 
-test('secrets that overlap or stand side by side are replaced by one mask', () => {
+test('the service replaces secrets that overlap or follow each other directly by one mask', () => {
   const both = new Masker(['abcdef', 'defghi', 'jklmno'])
   expect(both.text('xabcdefghix')).toBe('x[masked]x')
   expect(both.text('xabcdefjklmnox')).toBe('x[masked]x')

@@ -142,7 +142,7 @@ describe('the service gives a credential a default placement', () => {
     }
   })
 
-  test('by default, each other type of credential may be placed where it is usually used', () => {
+  test('by default, a request may hold a TOTP code, an AWS token, a password, card data or an address only in the usual place', () => {
     expect(may('TOTP', 'totp', 'form:otp')).toBe(true)
     expect(may('TOTP', 'secret', 'form:otp')).toBe(false)
     expect(defaultPlacement('AWS')).toEqual(['sessionToken@header:x-amz-security-token'])

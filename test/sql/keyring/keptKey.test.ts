@@ -47,7 +47,7 @@ test('production generates no key', () => {
   expect(generate).toThrow('production has no generated key')
 })
 
-test('an error is about readiness if the database is away or lacks a table, and not otherwise', () => {
+test('a database counts as not ready if it is unreachable or lacks a table or a column, and not after another error', () => {
   for (const [code, isReadiness] of [
     ['ECONNREFUSED', true],
     ['42P01', true],

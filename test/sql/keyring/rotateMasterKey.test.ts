@@ -306,7 +306,7 @@ test('the error of a master key rotation names at most ten damaged data keys', (
   expect(messageOf(11)).toBe(`${text} ${shown} and 1 more`)
 })
 
-test('on a terminal the progress bar of the master key rotation overwrites its line, and elsewhere it prints every five percent', () => {
+test('the progress bar of the master key rotation overwrites its line on a terminal, and prints a line for every five percent without a terminal', () => {
   const draw = (isTerminal: boolean) => {
     let text = ''
     const show = progressBar(1_000, isTerminal, (part) => {

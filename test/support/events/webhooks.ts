@@ -26,7 +26,7 @@ let resources = 0
 /** Registers a new endpoint with a webhook URL. */
 export async function register(agent: Agent, webhookUrl: string): Promise<Registered> {
   const { status, body } = await agent.put('/v0/sellers/endpoints', {
-    // No server listens at port 1, so the verification of the endpoint fails at once.
+    // No server listens on port 1, so the verification of the endpoint fails at once.
     urlPattern: `http://127.0.0.1:1/resource${++resources}`,
     priceUsdc: '0.01',
     webhookUrl,

@@ -1,6 +1,6 @@
 /**
- * Starts an MCP server over the streamable HTTP transport. The test itself decides what the MCP server responds to each
- * call of its tool.
+ * Starts an MCP server over the streamable HTTP transport. The test itself decides the response of the MCP server to
+ * each call of its tool.
  */
 
 type Json = Record<string, unknown>

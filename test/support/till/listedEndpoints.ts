@@ -1,4 +1,4 @@
-/** Makes sellers and endpoints that stand in the public list of paid resources. */
+/** Makes sellers, and endpoints for the public list of paid resources. */
 import { newEndpointId } from '../../../shared/ids.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import type { Pool } from '../../../sql/db.ts'

@@ -118,7 +118,7 @@ test('the minute statistics of three days ago are summed to hour statistics befo
   expect(rows).toEqual([{ mail_in: 7 }])
 })
 
-test('after the database was away, a worker pool that looked dead before gets its waiting time again', async () => {
+test('if the database was unreachable, a worker pool that looked dead before gets its waiting time again', async () => {
   const { pool, url } = service.database
   await using proxy = await startPostgresProxy(url)
   proxy.refuse()

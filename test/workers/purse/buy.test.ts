@@ -127,7 +127,7 @@ describe('the service starts the job of a purchase', () => {
 })
 
 describe('a buyer handles a seller that demands no payment', () => {
-  test('if a seller demands no payment, a purchase ends as answered and a price quote ends as quoted, whatever the response status is', async () => {
+  test('if a seller responds with 200, 404 or 500, a purchase ends as answered and a price quote ends as quoted', async () => {
     for (const status of [200, 404, 500]) {
       shop.ask = () => new Response('free', { status })
       expect(await bought()).toMatchObject({ state: 'answered', status, money: null })

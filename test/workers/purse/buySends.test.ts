@@ -73,7 +73,7 @@ describe('a purchase job sends a signed payment', () => {
     expect((await scene.purchase(id)).sends).toBe(6)
   })
 
-  test('a purchase ends as answered if the seller responds to the signed payment with a decision, whatever the decision is', async () => {
+  test('a purchase ends as answered if the seller responds to the signed payment with 200, 204, 307, 402 or 404', async () => {
     for (const status of [200, 204, 307, 402, 404]) {
       shop.serve = () => new Response(null, { status })
       expect(await bought()).toMatchObject({ state: 'answered', status, money: 'open' })
@@ -181,7 +181,7 @@ describe('another worker takes a purchase at the same time', () => {
     expect(shop.heard.length).toBe(2)
   })
 
-  test('a purchase job signs no payment if the purchase has ended meanwhile or if its project was deleted', async () => {
+  test('a purchase job signs no payment if the purchase ends, or its project is deleted, before the seller responds', async () => {
     for (const end of [
       `update purchases set state = 'refused', reason = 'rejected', ended_at = now() where id = $1`,
       'update projects set deleted_at = now() where id = (select project_id from purchases where id = $1)',

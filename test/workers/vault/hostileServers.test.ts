@@ -189,7 +189,7 @@ const SECRETS = [
   () => `${word(3)}😀${word(6)}`.trim(),
 ]
 
-/** Tells whether a reader with the decoders of the runtime can find a secret in a text. */
+/** Tells whether a text contains a secret, plain or in an encoding that JavaScript's built-in functions can decode. */
 function shows(text: string, secret: string, depth = 2): boolean {
   const folded = text.toLowerCase()
   if (folded.includes(secret.toLowerCase()) || folded.includes(echo.toLowerCase())) return true

@@ -22,7 +22,7 @@ let database: TestDatabase
 let keyring: Awaited<ReturnType<typeof newKeyring>>
 let server: Receiver
 let projectId: string
-/** Runs when a job asks for its turn, which is after the job has read the use of the secret. */
+/** Runs when a job asks for its turn. The job has then already read the use of the secret. */
 let onTurn: () => Promise<object>
 let turns = 0
 

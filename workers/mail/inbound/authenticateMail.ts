@@ -208,7 +208,7 @@ const SELECTOR = /[:;]s=([^;]{1,255})/gi
 /** Matches the header fields whose keys the library looks up. The signatures of the authors are DKIM signatures. */
 const SIGNED = [/^dkim-signature\s*:/i, /^arc-seal\s*:/i, /^arc-message-signature\s*:/i]
 
-/** Returns the names of the DNS records with the keys of the signatures and of the ARC seals in a header. */
+/** Returns the names of DNS records. Each record holds the public key of a DKIM or ARC signature in the header. */
 function keyNames(header: Buffer, authors: readonly string[]): string[] {
   if (authenticable(header) === 'no') return []
   const kept = withSignatures(header, SIGNATURES_MAX, authors.map(domainOf)).toString()
@@ -228,9 +228,10 @@ function keyNames(header: Buffer, authors: readonly string[]): string[] {
 
 /**
  * Returns the part of a message that the library mailauth needs. Only `max` DKIM signatures stay in the message: first
- * the signatures of the domains of its authors, then the topmost ones. A forwarder puts its signature above the author's
- * signature, and only the author's signature can prove the author. The function removes the body of a message without DKIM signatures, because hashing and cutting 4 KB of such
- * a body took 0.15 ms. If `max` is 0, the function also removes the ARC fields of the message.
+ * the signatures of the domains of its authors, then the topmost signatures. A forwarder puts its signature above the
+ * author's signature, and only the author's signature can prove the author. The function removes the body of a message
+ * without DKIM signatures. The removal saved 0.15 ms for a body of 4 KB, because the service neither hashes nor cuts
+ * the body. If `max` is 0, the function also removes the ARC fields of the message.
  */
 function withSignatures(bytes: Buffer, max: number, authorDomains: readonly string[]): Buffer {
   const text = bytes.toString('latin1')

@@ -47,8 +47,8 @@ const RETURN_MS = 1_000
 /** Sets the least time between two jobs that come back, because thousands of projects may wait. */
 const RETURN_GAP_MS = 50
 /**
- * Sets how long a run goes on to the next attachments of its project. One job for each attachment wrote 3 KB of WAL for
- * an attachment of one byte.
+ * Sets how long after its start a run still takes the next attachments of its project. One job for each attachment
+ * wrote 3 KB of WAL for an attachment of one byte.
  */
 const TURN_MS = 250
 /**

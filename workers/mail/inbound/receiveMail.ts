@@ -278,8 +278,8 @@ const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): Indexe
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
 /**
- * Removes from a proven bounce the parts that its proof does not cover. The inbox accepts a proven bounce even if the
- * sender of the bounce is not allowed, so the unproven parts must not reach the inbox.
+ * Removes from a proven bounce all texts that the sender of the bounce could choose freely. The inbox accepts a proven
+ * bounce even if the sender of the bounce is not allowed, so the unproven parts must not reach the inbox.
  */
 function reduced(
   mail: ParsedMail,

@@ -12,8 +12,8 @@ type Sender = Pick<InboundMail, 'projectId' | 'remoteIp' | 'provider'>
 /**
  * Returns the name of the network that sent a mail from outside. If the sender of a mail is an inbox of this service,
  * returns the receiving inbox in place of a network. A mail provider that delivers mail over HTTP delivers everybody's
- * mail from one address. For such mail, the receiving inbox stands in place of a network, because a stranger's mail
- * would otherwise delay the mail of all inboxes.
+ * mail from one address. For such mail, the receiving inbox replaces the network, because a stranger's mail would
+ * otherwise delay the mail of all inboxes.
  */
 function networkOf({ projectId, remoteIp, provider }: Sender): string {
   if (remoteIp === null) return `internal ${projectId}`

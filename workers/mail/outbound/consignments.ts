@@ -73,7 +73,7 @@ class Run {
     this.#endsAtMs = Date.now() + maxMs
   }
 
-  /** Tells whether no other consignment is being sent. */
+  /** Tells whether only one consignment is being sent. */
   get isAlone(): boolean {
     return this.#active === 1
   }
@@ -87,7 +87,10 @@ class Run {
     if (this.isOver) for (const pause of this.#pauses) pause.wake()
   }
 
-  /** Returns what the last part of the delivery attempt records for the recipients that wait for their lane. */
+  /**
+   * Returns the outcomes that the last part of the delivery attempt records for the recipients that wait for a place in
+   * their lane.
+   */
   postponements(): RecordedOutcome[] {
     return [...this.postponed].map(([address, nextAttemptAt]) => ({
       address,

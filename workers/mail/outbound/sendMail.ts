@@ -218,8 +218,8 @@ async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> 
 }
 
 /**
- * Reports that another run of the job has begun meanwhile, or that the mail is deleted. After a lost connection to the
- * database, the earlier run would otherwise send each of its remaining copies a second time.
+ * Reports that a later run of the job has begun, or that the mail is deleted. After a lost connection to the database,
+ * the earlier run would otherwise send each of its remaining copies a second time.
  */
 class SupersededError extends Error {}
 

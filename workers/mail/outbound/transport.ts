@@ -42,7 +42,10 @@ export type Transport = {
    * failure of the remote mail host is reported as an outcome, and never as an exception.
    */
   send(mail: OutgoingMail, report: Report): Promise<void>
-  /** Tells whether the MX records of a domain lead to this service. A smarthost route finds this out by itself. */
+  /**
+   * Tells whether the MX records of a domain lead to this service. With a smarthost, the answer is always false,
+   * because the smarthost looks up the MX records.
+   */
   leadsHere(domain: string): Promise<boolean>
   /** Checks at the start of the process whether the smarthost accepts mail, and logs a failure. */
   check(): Promise<void>

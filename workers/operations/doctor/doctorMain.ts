@@ -71,7 +71,10 @@ async function openDatabase(config: Config): Promise<DoctorTools['database']> {
   }
 }
 
-/** Examines all sections. If the database goes away meanwhile, examines them without the database. */
+/**
+ * Examines all sections. If the database connection is lost, the function examines all sections again without the
+ * database.
+ */
 async function sectionsDespiteOutage(config: Config, database: DoctorTools['database']) {
   try {
     return await sections(config, database)

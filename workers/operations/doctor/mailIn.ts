@@ -80,7 +80,7 @@ async function mailHost(tools: DoctorTools, outside: Promise<Outside>): Promise<
   })
 }
 
-/** Holds what the SMTP listener answered at SMTP_HOST and SMTP_PORT, and at the public addresses of MAIL_HOSTNAME. */
+/** Holds the answers of the SMTP listener at SMTP_HOST and SMTP_PORT, and at the public addresses of MAIL_HOSTNAME. */
 type Listeners = { own: SmtpLook; others: { address: string; look: SmtpLook }[] }
 
 /** Asks the SMTP listener from this machine: at the public addresses, and at SMTP_HOST and SMTP_PORT. */

@@ -79,8 +79,8 @@ async function policyOf(tools: DoctorTools, domain: string): Promise<SeenPolicy>
 }
 
 /**
- * Judges the CAA records that apply to a host name. These CAA records stand at the host name itself or at its nearest
- * parent with CAA records (RFC 8659 §3).
+ * Judges the CAA records that apply to a host name. The records belong to the host name itself, or to its nearest
+ * parent domain with CAA records (RFC 8659 §3).
  */
 async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Promise<Finding> {
   const labels = host.split('.')

@@ -58,7 +58,7 @@ export async function readStrangersReceipts(
   return receipts.map((receipt) => (receipt instanceof RpcTrouble ? undefined : receipt))
 }
 
-/** Matches the errors of a node that wants fewer requests. Such a node is not asked again at once. */
+/** Matches the errors of a node that limits the requests. The service does not ask this node again at once. */
 const LIMITED = /\b429\b|\brate\b|quota|too many requests|capacity/i
 const LIMITED_CODES = [429, -32005]
 

@@ -41,9 +41,8 @@ export type Sending = {
   gas: bigint
   code: Hex | null
   /**
-   * Tells whether no wallet with the same contract code as the payer has paid successfully yet. Until a wallet with a
-   * certain contract code has paid successfully, the service sends only one payment at a time from wallets with this
-   * code.
+   * Tells whether the payer's contract code still waits for its first successful payment. Until the first successful
+   * payment, the service sends only one payment at a time from wallets with this contract code.
    */
   isLone?: boolean
 }

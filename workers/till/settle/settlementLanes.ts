@@ -30,7 +30,7 @@ const LATE_MS = 250
 const SHARE_DIVISOR = 4
 /**
  * Limits how many payments with separate transactions are settled at once, because each of these payments occupies a
- * job slot. Half of the jobs in the pool stay free, so that the settlement of groups can still start.
+ * job slot. Half of the job slots in the worker pool stay free, so that the settlement of groups can still start.
  */
 const ALONE_MAX = 16
 /**

@@ -152,8 +152,8 @@ async function findSpoilers(
 
 /**
  * Returns the contract code of each payer at the block of the group transaction. The head of this process may be older
- * than this block. The head may also be newer, and a payer may have removed the code meanwhile. If the node has deleted
- * the state of an old block, the code at the head counts.
+ * than this block. The head may also be newer than this block, and a payer may have removed the code after this block.
+ * If the node has deleted the state of an old block, the code at the head counts.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 async function codesAt(

@@ -90,8 +90,8 @@ export async function reconcile(
 }
 
 /**
- * Runs all steps, also if the node fails at one of them. A step that fails at each poll would otherwise stop all later
- * steps. The step for stuck transactions is one of them. @throws {RpcTrouble} of the first step that failed.
+ * Runs all steps, even if the node fails at a step. Otherwise a step that fails at each poll would stop all later
+ * steps, such as the step for stuck transactions. @throws {RpcTrouble} of the first step that failed.
  */
 async function eachStep(steps: readonly (() => Promise<void>)[]): Promise<void> {
   let first: RpcTrouble | null = null

@@ -109,8 +109,8 @@ async function redeemAt(
     offer = past
   }
   const judged = await judge(offer, decoded)
-  // A stranger can send any number of worthless payment headers to a paywall. Such a header must not fill the table of
-  // idempotency keys.
+  // A stranger can send any number of worthless payment headers to a paywall. A worthless payment header must not fill
+  // the table of idempotency keys.
   const reserves = judged.ok && judged.verdict.kind !== 'invalid'
   if (key !== null) {
     const stored = await takeRedeemKey(services, key, { reserves })
@@ -153,8 +153,8 @@ async function settleAndGrant(
 }
 
 /**
- * Returns the offer for which the payer of an unfinished payment has paid. The service settles and grants such a
- * payment, even if the seller no longer makes the offer.
+ * Returns the offer that the payer accepted with an unfinished payment. The service settles and grants the payment,
+ * even if the seller no longer makes the offer.
  * @returns null if the payment header has made no payment for this sale, or if the payment failed or already got its
  * grant.
  */

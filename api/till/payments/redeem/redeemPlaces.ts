@@ -20,14 +20,17 @@ const REPEATS_MAX = 60
  * and the paywall forwards each header. The functions throw 429 if a call exceeds its limit.
  */
 export type RedeemPlaces = {
-  /** Tells whether earlier calls of the minute hold all places, so that a new payment must take a freed place. */
+  /**
+   * Tells whether earlier calls of the minute hold all places. A new payment must then take a place that an earlier
+   * call frees.
+   */
   isLate: boolean
   /**
    * Frees the place of a call that makes no new payment, also a place from `take`. A second use of the function changes
    * nothing.
    */
   free(): Promise<void>
-  /** Takes a freed place for a new payment of a late call. */
+  /** Takes for the new payment of a late call a place that an earlier call has freed. */
   take(): Promise<void>
   /** Counts a call for a payment that already exists. */
   repeat(paymentId: string): Promise<void>

@@ -240,7 +240,8 @@ export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Prom
 
 /**
  * Returns the reason why the service refuses an authorization that is claimed already. Returns `null` if the
- * authorization is not claimed, or if the claim belongs to the same sale, which may still get a grant.
+ * authorization is not claimed. Also returns `null` if the claim belongs to the same sale, and this sale may still get
+ * a grant.
  */
 export async function reasonOfClaim(
   pool: Services['pool'],

@@ -129,7 +129,7 @@ test('if the first response to a paid request failed, a repeated request is acce
   expect(second).toBe(first!)
 })
 
-test('if two equal paid requests run at the same time and one fails, the other is told to try again in 5 seconds', async () => {
+test('if two equal paid requests run at the same time and the first fails, the paywall asks the second to try again in 5 seconds', async () => {
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = async () => {

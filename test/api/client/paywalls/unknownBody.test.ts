@@ -71,7 +71,7 @@ test('a payer who leaves during the response gets no second response for another
   expect(shop.served).toBe(1)
 })
 
-test('several long requests at once with one payment run the handler once', async () => {
+test('if several long requests arrive at once with the same payment, the handler runs once', async () => {
   const gate = Promise.withResolvers<void>()
   const shop = open(async () => {
     await gate.promise

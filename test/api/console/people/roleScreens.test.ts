@@ -1,6 +1,6 @@
 /**
- * Tests what the console shows to people with each role. roles.test.ts tests that the service refuses each request that
- * a role does not allow.
+ * Tests which parts of the console the people with each role see. The file roles.test.ts tests that the service refuses
+ * each request that a role does not allow.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'

@@ -87,7 +87,7 @@ test('the session cookie is HttpOnly, SameSite=Strict, limited to /console, and 
   )
 })
 
-test('a service process of the previous release, which knows no roles, accepts sessions and sign-in links only of the first operator', async () => {
+test('a process of the previous release, which knows no roles, accepts only sessions and sign-in links of the first operator', async () => {
   const { pool } = service.database
   const viewer = await signInAs(service, 'viewer')
   const token = await createSignInLink(pool, viewer.personId)
@@ -183,7 +183,7 @@ test('a console session ends at sign-out, after two idle hours, or after twelve 
   expect((await third.get('/session')).status).toBe(401)
 })
 
-test('if the database fails at a sign-out, the session goes on and the audit log has no entry about its end', async () => {
+test('if the database fails at a sign-out, the session stays valid, and the audit log has no entry about the end of the session', async () => {
   const person = await signIn(service)
   const audited = async () => {
     const { rows } = await service.database.pool.query(

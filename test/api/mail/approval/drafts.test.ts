@@ -109,7 +109,7 @@ test('the service keeps a draft that cannot be sent', async () => {
   expect((await agent.get(DRAFTS)).body.count).toBe(2)
 })
 
-test('the service sends the draft version that the request read, and answers 409 if the draft changed meanwhile', async () => {
+test('the service sends the draft version that the request read, and answers 409 if the draft has changed since the read', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'first' })
   const [sent, changed] = await Promise.all([

@@ -1,6 +1,6 @@
 /**
- * Tests invitations that arrive by mail: what an agent reads about them, and which mails change the calendar of the
- * agent.
+ * Tests invitations that arrive by mail. The tests check the data that an agent reads about an invitation, and which
+ * mails change the agent's calendar.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { calendarFile, type EventLines } from '../../../support/mail/calendar/invitations.ts'

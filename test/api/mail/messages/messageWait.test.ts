@@ -71,6 +71,6 @@ test.each([
   },
 )
 
-test('a wait goes on if the caller keeps its scopes', async () => {
+test('a wait continues if the caller keeps its scopes', async () => {
   expect(await wait('code', () => {})).toEqual({ outcome: null, opened: [1], left: 0 })
 })

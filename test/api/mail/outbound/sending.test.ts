@@ -273,7 +273,7 @@ test('the calendar file of an invitation is the mail’s first attachment, and t
 })
 
 describe('a call uses an Idempotency-Key that an earlier call has used', () => {
-  test('a repeated send call gets the first response, even if the message that it answers was deleted meanwhile', async () => {
+  test('a repeated send call gets the first response, even if the answered message was deleted after the first call', async () => {
     const { messageId } = await sendMail(agent)
     const first = await reply(messageId, {}, keyed('deleted'))
     await agent.delete(messagePath(messageId))
@@ -302,7 +302,7 @@ describe('a call uses an Idempotency-Key that an earlier call has used', () => {
     expect((await agent.post(SEND, MAIL, keyed('k'))).status).toBe(201)
   })
 
-  test('a repeated send call gets the first response, even if the daily limit was reached meanwhile', async () => {
+  test('a repeated send call gets the first response, even if the project reached its daily limit after the first call', async () => {
     const own = await service.newAgent()
     const mail = { ...MAIL, to: people(50) }
     const twins = await Promise.all([1, 2, 3, 4, 5, 6].map(() => own.post(SEND, mail, keyed('k'))))

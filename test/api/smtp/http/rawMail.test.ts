@@ -60,7 +60,7 @@ test('a mail over HTTP is stored byte for byte, and the provider’s SPF result 
   expect(Buffer.from(await raw.arrayBuffer()).equals(mail)).toBe(true)
 })
 
-test('an allow rule uses only the service’s own checks, whatever SPF result the mail provider reports', async () => {
+test('an allow rule uses only the service’s own checks, and ignores the SPF result that the mail provider reports', async () => {
   const own = await service.newAgent()
   await own.post('/v0/email-rules', {
     type: 'ALLOW',

@@ -66,7 +66,7 @@ describe('a challenge for an endpoint', () => {
     expect(await queued()).toBe(false)
   })
 
-  test('if a check ends meanwhile, a request for an x402 challenge uses its verdict and starts no second check', async () => {
+  test('if a pending check of the endpoint has ended, a request for an x402 challenge uses the verdict and starts no second check', async () => {
     await set(VERIFIED)
     expect(await check('pending')).toBe('reachable')
     await set(UNREACHABLE)
@@ -74,7 +74,7 @@ describe('a challenge for an endpoint', () => {
     expect(await queued()).toBe(false)
   })
 
-  test('a request for an x402 challenge is refused if the endpoint was deleted meanwhile', async () => {
+  test('a request for an x402 challenge is refused if the endpoint is deleted during the request', async () => {
     await set('deleted_at = now()')
     expect(await check('pending')).toBe(
       '400 resource must match a registered, active endpoint of the project',
@@ -122,7 +122,7 @@ describe('a seller has an endpoint checked again', () => {
     expect((await findEndpointCheck(pool, id))?.status).toBe('verified')
   })
 
-  test('a request to check an endpoint again ends if the endpoint is deleted meanwhile', async () => {
+  test('a request to check an endpoint again ends if the endpoint is deleted during the check', async () => {
     const checked = checkAgain({ projectId, id })
     await waitFor('the check', queued)
     await set('deleted_at = now()')

@@ -113,7 +113,7 @@ describe('a bazaar declaration is rejected', () => {
 })
 
 describe('a bazaar declaration is compared with the public list', () => {
-  test('a bazaar declaration that equals the listing of the endpoint succeeds, whatever its path parameters are', async () => {
+  test('a bazaar declaration that equals the listing of the endpoint succeeds, even with other path parameters', async () => {
     const endpoint = await listed({ metadata: METADATA })
     for (const declared of [DECLARED, withInfo({ pathParams: { day: '7' } })]) {
       expect(await answerTo(declared, endpoint)).toEqual({ status: 'success' })

@@ -1,4 +1,7 @@
-/** Tests the responses of the facilitator routes without a chain: the test itself decides what a worker would find. */
+/**
+ * Tests the responses of the facilitator routes without a chain: the test itself records the result in place of a
+ * worker.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { findCheck, passCheck, refuseCheck } from '../../../../sql/till/payments/paymentChecks.ts'
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'

@@ -1,4 +1,6 @@
-/** Tests limits on what a project may cost the operator in a day: a minimum price, a number of settlements, and gas. */
+/**
+ * Tests the limits on the operator's costs for one project in a day: a minimum price, a number of settlements, and gas.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { updateLimits } from '../../../../sql/account/projects/projectLimits.ts'
 import type { Agent } from '../../../support/service.ts'

@@ -227,7 +227,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   })
 
-  test('the console keeps the text of a draft that was deleted elsewhere, although the owner types nothing more', async () => {
+  test('if an agent deletes a draft that the owner is writing, the console stores the draft again when the owner keeps it', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service)
     const { page } = console

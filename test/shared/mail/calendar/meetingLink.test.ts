@@ -6,7 +6,7 @@ const ROOM = 'https://meet.google.com/abc-defg-hij'
 const inText = (...texts: string[]) => meetingLink([], texts)
 
 describe('a calendar field may contain only a link', () => {
-  test('a calendar field that contains only a link is the meeting link, whatever its host', () => {
+  test('a calendar field that contains only a link is the meeting link, and the link may name any host', () => {
     expect(meetingLink([' https://rooms.example/7 '], [ROOM])).toBe('https://rooms.example/7')
   })
 

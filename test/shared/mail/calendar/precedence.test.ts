@@ -39,7 +39,7 @@ describe('the service judges a message of the proven organizer of an event', () 
     expect(effect(KNOWN, EARLIER)).toBe('outdated')
   })
 
-  test('the organizer’s message replaces an event that a stranger announced, whatever SEQUENCE both have', () => {
+  test('the organizer’s message replaces an event that a stranger announced, even with a lower SEQUENCE', () => {
     expect(effect({ ...KNOWN, isProven: false }, { sequence: 0, stampMs: 0 })).toBe('updated')
   })
 

@@ -43,7 +43,7 @@ describe('the service reads a calendar file', () => {
     expect(readText(`\r\n\r\n${text}\r\n\r\n`)).toHaveLength(1)
   })
 
-  test('a calendar may stand before or after a business card (vCard) in the same file', () => {
+  test('a file may contain a calendar before or after a business card (vCard)', () => {
     const card = 'BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Ada\r\nEND:VCARD'
     const text = calendar(event('UID:u1', START))
     for (const parts of [
@@ -129,7 +129,7 @@ describe('the service reads the method of a calendar file', () => {
     expect(method().method).toBe('PUBLISH')
   })
 
-  test('an event with the method CANCEL counts as cancelled, whatever its STATUS is', () => {
+  test('an event with the method CANCEL counts as cancelled, even without a STATUS', () => {
     expect(method('METHOD:CANCEL').status).toBe('cancelled')
     expect(method('METHOD:REQUEST').status).toBe('confirmed')
   })

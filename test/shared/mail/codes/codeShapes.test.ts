@@ -225,7 +225,7 @@ describe('letters without digits have the shape of a code', () => {
     expect(traits('AEKQZTPLMR')).toEqual(['isWeak'])
   })
 
-  test('random letters in mixed case are a one-time code if they stand alone on a line or after a label', () => {
+  test('random letters in mixed case are a one-time code if they are alone on a line or follow a label', () => {
     expect(traits('zlQEWh')).toEqual(['isWeak', 'isJumble'])
     expect(valuesOf('Code: zlQEWh')).toEqual(['zlQEWh'])
     expect(valuesOf('Take zlQEWh now')).toEqual([])

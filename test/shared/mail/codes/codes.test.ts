@@ -219,7 +219,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('Your booking number is 250964.')).toEqual([])
   })
 
-  test('mixed letters and digits alone on a line are a one-time code if they have at most 12 characters', () => {
+  test('a word of letters and digits alone on a line is a one-time code if the word has at most 12 characters', () => {
     expect(valuesOf('Please use this code:\n\nTb4XgQ9zLwY2')).toEqual(['Tb4XgQ9zLwY2'])
     expect(valuesOf('Please use this code:\n\nTb4XgQ9zLwY2k')).toEqual([])
     expect(valuesOf('Your code opens Tb4XgQ9zLwY2 now.')).toEqual([])
@@ -391,7 +391,7 @@ const hostile: [string, string][] = [
   ['entities', '&#x31;'.repeat(MEGABYTE)],
 ]
 
-describe('the service limits what it finds in a mail with hostile texts', () => {
+describe('the service limits the number of codes and links in a mail with hostile texts', () => {
   test.each(hostile)(
     'the numbers of codes and links stay limited in a mail with %s',
     (_name, text) => {

@@ -68,7 +68,7 @@ describe('certain texts give a link no purpose', () => {
   })
 })
 
-test('if two words stand far from each other, they do not together give a link its purpose', () => {
+test('two words that are far from each other do not together give a link its purpose', () => {
   const far = (words: number) => `notifications ${'and '.repeat(words)}preferences`
   expect(purposeOfText(far(10))).toBe('unsubscribe')
   expect(purposeOfText(far(18))).toBeUndefined()

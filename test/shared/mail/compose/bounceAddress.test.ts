@@ -44,7 +44,7 @@ describe('the service makes the bounce address of a sent mail', () => {
 })
 
 describe('the service checks the tag of a bounce address', () => {
-  test('the tag of a bounce address proves to which copy of a mail it belongs, whatever the letter case of the recipient', () => {
+  test('the tag of a bounce address belongs to one copy of a mail, and ignores the letter case of the recipient', () => {
     expect(isTagOf(TAG, KEYS, COPY)).toBe(true)
     expect(isTagOf(TAG, KEYS, { ...COPY, recipient: 'ada@B.EXAMPLE' })).toBe(true)
     for (const other of [{ projectId: 'p2' }, { messageId: '<m2@a>' }, { recipient: 'c@d' }]) {
@@ -71,7 +71,7 @@ describe('the service checks the tag of a bounce address', () => {
     ADDRESS.replace(/.@/, '1@'),
     ADDRESS.replace('+', '+x+'),
     '',
-  ])('is not in "%s"', (address) => {
+  ])('the address "%s" contains no bounce tag', (address) => {
     expect(readBounceTag(address)).toBeNull()
   })
 })

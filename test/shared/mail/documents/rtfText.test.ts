@@ -19,7 +19,7 @@ describe('the service reads the text of an RTF file', () => {
     expect(textOf('a\\\nb\\\r\nc\\\rd')).toBe('a\nb\nc\nd')
   })
 
-  test('RTF control words for symbols become the letters for which they stand', () => {
+  test('the reader replaces RTF control words for symbols by the symbols', () => {
     expect(textOf('a\\tab b\\emdash c\\endash d\\bullet e\\emspace f')).toBe('a\tb—c–d•e f')
     expect(textOf('\\lquote a\\rquote\\ldblquote b\\rdblquote')).toBe('‘a’“b”')
     expect(textOf('a\\~b\\_c\\-d\\:e')).toBe('a b-cde')

@@ -1,4 +1,4 @@
-/** Tests what the results of sender authentication (SPF, DKIM, DMARC) say about the author of a mail. */
+/** Tests whether the results of sender authentication (SPF, DKIM, DMARC) prove the author of a mail. */
 import { describe, expect, test } from 'bun:test'
 import {
   type Authentication,

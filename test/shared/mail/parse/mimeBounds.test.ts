@@ -37,7 +37,7 @@ test('the first million lines of a mail are parsed with a limited amount of memo
   expect(process.memoryUsage().rss - before).toBeLessThan(700 * 1024 * 1024)
 })
 
-test('the text of a mail has at most a million characters, whether it stands in the text or in the HTML', async () => {
+test('the service keeps at most a million characters of a mail’s plain text, or of the text in its HTML', async () => {
   const words = 'many words '.repeat(130_000)
   for (const [type, body] of [
     ['text/plain', words],

@@ -34,7 +34,7 @@ export type ReplyScore = {
   leaked: number
   emptied: number
   misses: { id: string; got: string; wanted: string }[]
-  /** Holds one line for each mail whose reply text is not, to the character, the expected text. */
+  /** Holds one line for each mail whose reply text differs from the expected text by at least one character. */
   others: string[]
 }
 

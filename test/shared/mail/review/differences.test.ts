@@ -32,7 +32,7 @@ describe('the service compares the words of the text part and the HTML part', ()
     expect(compared('a b c', 'c b a')).toBe('[a b c]')
   })
 
-  test('marked words that stand side by side form one mark, together with the punctuation between them', () => {
+  test('marked words that follow each other directly form one mark, together with the punctuation between the words', () => {
     expect(compared('go to: 7, Pier! now', 'go to now')).toBe('go to: |[7, Pier]|! now')
     expect(compared('x a y b z', 'x a q y w b z')).toBe('x a |[y]| b z')
   })

@@ -1,4 +1,4 @@
-/** Tests which parts of a mail the approval page cannot show in the way in which the recipients will see them. */
+/** Tests which parts of a mail the approval page cannot show as the recipients will see these parts. */
 import { describe, expect, test } from 'bun:test'
 import { framedHtml } from '../../../../api/console/approval/framedHtml.ts'
 import {

@@ -207,7 +207,7 @@ describe('the review of a mail is split into pages', () => {
     expect(lengths(`${'x'.repeat(PAGE_CHARS - 2)}🔑y`)).toEqual([PAGE_CHARS, 1])
   })
 
-  test('a mail is shown on at most twenty approval pages; of a longer mail only the first page is shown, and it cannot be approved', () => {
+  test('a mail fills at most twenty approval pages; the owner sees only the first page of a longer mail, and cannot approve the mail', () => {
     const longest = reviewOf(letter({ text: 'x'.repeat(20 * PAGE_CHARS) }))
     expect([longest.pages.length, longest.obstacles]).toEqual([20, []])
     const longer = reviewOf(letter({ text: 'x'.repeat(20 * PAGE_CHARS + 1) }))

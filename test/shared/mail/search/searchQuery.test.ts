@@ -135,7 +135,7 @@ describe('the service matches a search query against the texts of a message', ()
     expect(holds('tide -due', 'the tide')).toBe(true)
   })
 
-  test('a message matches a phrase if the phrase’s words stand side by side in one of its texts', () => {
+  test('a message matches a phrase if the phrase’s words follow each other directly in a text of the message', () => {
     expect(holds('"low water"', 'at low, water')).toBe(true)
     expect(holds('"low water"', 'low', 'water')).toBe(false)
     expect(holds('"low water"', 'low low water')).toBe(true)

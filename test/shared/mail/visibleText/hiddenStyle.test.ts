@@ -153,7 +153,7 @@ describe('the service detects a hidden HTML element by its style', () => {
     }
   })
 
-  test('an element inside an element with display:none is hidden, whatever its own style', () => {
+  test('an element inside an element with display:none is hidden, even if its own style is display:block', () => {
     const parent = sight('display: none')
     expect(parent.gone).toBe(true)
     expect(seen('display: block', { parent })).toBe(false)

@@ -1,4 +1,4 @@
-/** Tests what the service reads about one URL from the OpenAPI document of a seller. */
+/** Tests how the service reads the metadata of one URL from the OpenAPI document of a seller. */
 import { describe, expect, test } from 'bun:test'
 import type { HttpInput, Metadata } from '../../../../shared/till/bazaar/metadata.ts'
 import { readOpenApi, smallerForms } from '../../../../shared/till/bazaar/openApi.ts'

@@ -127,7 +127,7 @@ describe('the service applies a calendar request of the organizer', () => {
     ])
   })
 
-  test('an organizer’s invitation counts if exactly one sender is proven, however the address is spelled', async () => {
+  test('an organizer’s invitation counts if the mail has exactly one sender, and this sender is proven', async () => {
     const { take } = await newCalendar()
     expect(await take(invite(), { from: ['Owner@CORP.example'] })).toBe('new')
     expect(await take(later(), { from: [OWNER, GUEST] })).toBe('proposal')

@@ -80,7 +80,7 @@ test('a mail domain cannot be used before it is verified', async () => {
   expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
 })
 
-test('a DNS check is ignored if the domain was added again meanwhile; a check that counts queues the next check', async () => {
+test('a DNS check is ignored if the domain was added again during the check; any other check queues the next check', async () => {
   const { token } = await add('check.example')
   await dropJobs(pool)
   expect(await check('check.example', 'another')).toBe(false)

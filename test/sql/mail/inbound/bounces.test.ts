@@ -207,7 +207,7 @@ test('a bounce that arrives while the sending attempt is recorded waits until th
 const KEYS = [masterKey('a', Buffer.alloc(32, 1)), masterKey('b', Buffer.alloc(32, 2))]
 const [current, old] = [bounceKeys(KEYS), bounceKeys(KEYS.slice(1))]
 
-test('a sent copy of a mail is found only by its own bounce address, signed with the current or the old key', async () => {
+test('the service finds a sent copy only by the bounce address of this copy, signed with the current or the old key', async () => {
   const sent = await newSent(pool, { to: ['Ada@example.com', 'bob@example.com'] })
   const { projectId, messageId } = sent
   const addressOf = (keys: BounceKeys, recipient: string, of = projectId) =>

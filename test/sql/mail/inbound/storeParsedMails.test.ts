@@ -46,7 +46,7 @@ describe('the service stores an inbound mail once', () => {
     expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
   })
 
-  test('an inbound mail is not stored if its project is deleted meanwhile', async () => {
+  test('an inbound mail is not stored if its project is deleted during the storing', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)

@@ -233,7 +233,7 @@ describe('an attachment adds codes and links to its message', () => {
   })
 })
 
-describe('the database refuses what an attachment holds', () => {
+describe('the database refuses a value that an attachment contains', () => {
   /** Makes an invite whose organizer is too long for the calendar. */
   const tooLong = (): ReadInvite => {
     const [invite] = readCalendar(Buffer.from(calendarFile()), Date.now())

@@ -195,7 +195,7 @@ test('the deletion of a message and a reply in the same thread do not deadlock',
   expect((await threadOf(threadRow)).message_count).toBe(2)
 })
 
-/** Reads what a reply to the message of row `first` has left besides its own message. */
+/** Reads the quota, the approval and the jobs that a reply to the message of row `first` has left. */
 async function traceOf(projectId: string, messageId: string, first: string) {
   const message = await messageOf(pool, projectId, messageId)
   const { rows } = await pool.query(

@@ -210,7 +210,7 @@ describe('a job run takes small attachments of one message together', () => {
   })
 })
 
-describe('a project reads its next attachment', () => {
+describe('the service decides when it reads the next attachment of a project', () => {
   const at = async (projectId: string, limits = UNLIMITED as Parameters<typeof nextTextAt>[2]) =>
     (await nextTextAt(pool, projectId, limits))?.getTime()
   const read = (projectId: string, { bytes = 0, cpuMs = 0, days = 0 }) =>

@@ -118,7 +118,7 @@ describe('the service lists the threads of an inbox', () => {
     cursor: Parameters<typeof listThreads>[1]['cursor'] = null,
   ) => listThreads(pool, { projectId, limit, cursor })
 
-  test('a list of threads in pages shows each thread once, even if a thread moves up meanwhile', async () => {
+  test('the pages of a thread list show each thread once, even if a thread moves to the top between two pages', async () => {
     const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
     const made: Awaited<ReturnType<typeof newSent>>[] = []
     let foreign: (typeof made)[number] | undefined

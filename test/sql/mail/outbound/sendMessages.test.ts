@@ -118,7 +118,7 @@ describe('the service accepts the message of a send intent', () => {
 })
 
 describe('the service applies the idempotency key of a send intent', () => {
-  test('the first mail of a batch takes the idempotency key, and each project has separate keys', async () => {
+  test('the first mail of a batch takes the idempotency key, and another project can use the same key', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])

@@ -1,6 +1,6 @@
 /**
- * Tests when the parts of the search index (leaves, and segments of several leaves) are built, merged and checked, and
- * what the parts contain.
+ * Tests when the service builds, merges and checks the parts of the search index: leaves, and segments of several
+ * leaves. Tests also the content of these parts.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
@@ -134,7 +134,7 @@ describe('the service builds a leaf of the search index', () => {
     expect(await pending(projectId)).toEqual([third!])
   })
 
-  test('a leaf of the search index takes the oldest messages first, and of equally old messages the one stored first', async () => {
+  test('a leaf of the search index takes the oldest messages first; if two messages are equally old, the leaf takes the first stored message first', async () => {
     const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const rows = await store(

@@ -38,8 +38,7 @@ const wanted = (projectId: string, change: Partial<Wanted> & { typed?: string } 
 
 type Reader = typeof pendingCandidates
 /**
- * Returns the batches as the row numbers of their messages. Each batch comes with its time bound in seconds after the
- * start.
+ * Returns for each batch the row numbers of its messages, and its time bound in seconds after START.
  */
 async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   const found: { rows: number[]; bound: number }[] = []
@@ -66,7 +65,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
   const numbers = (from: number, to: number) =>
     Array.from({ length: Math.abs(to - from) + 1 }, (_, n) => (from < to ? from + n : from - n))
 
-  test('messages not yet in an index segment come in the search’s order; of messages with the same time the later stored is newer', async () => {
+  test('messages outside of all index segments come in the search’s order; if the times are equal, the later stored message is newer', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 2 }, { time: 1 }, { time: 2 }])
     await store(newId(), [{ time: 2 }])
@@ -79,7 +78,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
     expect(await batchesOf(pendingCandidates, newId())).toEqual([])
   })
 
-  test('messages that are not yet in an index segment are found within the time range, including both ends', async () => {
+  test('a search finds the messages outside of all index segments that are in the time range, including both ends', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 1 }, { time: 2 }, { time: 3 }, { time: 4 }])
     for (const order of ['newest', 'oldest'] as const) {

@@ -1,4 +1,4 @@
-/** Tests what the service knows about the earlier payments of a project: hosts, payees and base prices. */
+/** Tests the data that the service reads about the earlier payments of a project: hosts, payees and base prices. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { type PaidPlace, readPaidBefore } from '../../../../sql/purse/purchases/paidBefore.ts'
@@ -127,7 +127,7 @@ describe('the base price of a path', () => {
     expect(old.baseOf(PLACE, 1_150n, now)).toEqual({ atomic: 1_100n, at: now })
   })
 
-  test('of two payments, the later payment sets the base price, in whatever order the service notes them', async () => {
+  test('the later of two payments sets the base price, even if the service notes the later payment first', async () => {
     const before = await remembered(1_000n, { atomic: 1_000n, at: now })
     before.note({ ...PLACE, row: 999n }, 500n, { atomic: 500n, at: now })
     expect(before.baseOf(PLACE, 1_200n, now).atomic).toBe(1_000n)

@@ -48,7 +48,7 @@ test('payments that are decided together never exceed the mandate’s number of 
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])
 })
 
-test('if two runs of one purchase stand in the same group, only one run signs a payment', async () => {
+test('if two runs of one purchase are in the same group, only one run signs a payment', async () => {
   const purse = await newPurse()
   const wanted = await purse.wanted(10_000n)
   expect(await purse.reserve([wanted, wanted])).toEqual(['signed', 'not_due'])
@@ -79,7 +79,7 @@ const addCopies = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-/** Lets a number of open payments of a purse expire. */
+/** Makes `count` open payments of a purse expire. */
 const expire = (projectId: string, count: number) =>
   database.pool.query(
     `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id in (

@@ -1,4 +1,4 @@
-/** Tests what reading the attachments of one mail writes to the database, for mails with many small attachments. */
+/** Tests how much the service writes to the database while it reads the many small attachments of one mail. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { queueReading } from '../../../../sql/mail/messages/attachmentTexts.ts'
 import { deliverRaw } from '../../../support/mail/smtpTalk.ts'

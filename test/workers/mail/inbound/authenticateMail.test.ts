@@ -349,7 +349,7 @@ async function withSignatures(
   return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
 }
 
-test('only ten DKIM signatures of a mail are checked, the author’s first, whatever the spelling of the header field', async () => {
+test('the service checks only ten DKIM signatures of a mail, the author’s first, in each spelling of the header field', async () => {
   const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))

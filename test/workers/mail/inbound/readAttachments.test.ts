@@ -198,7 +198,7 @@ test.each([
   },
 )
 
-/** Sets a time that is longer than the quarter of a second for which a run goes on to further attachments. */
+/** Sets a time of more than a quarter of a second. A run takes no further attachment after a quarter of a second. */
 const SLOW_MS = 260
 
 /** Holds contents whose reading waits, for the busy projects, until the test ends the reading. */
@@ -246,16 +246,16 @@ async function startReader(busy: ReadonlySet<string>) {
     (await pool.query('select state from attachment_texts where message_row = $1', [row])).rows[0]
       .state
   return {
-    /** Waits until as many projects as possible are in hand. */
+    /** Waits until the worker runs the jobs of 16 projects, the most that run at the same time. */
     whenFull: () => waitFor('16 jobs in hand', async () => (await inHand()) === 16),
-    /** Waits until the job of a project is in hand for good, or has been sent away. */
+    /** Waits until the job of a project runs and keeps its place, or until the worker has postponed the job. */
     whenDecided: (projectId: string) =>
       waitFor('the first look of the job', async () => {
         const job = (await jobs()).find(({ key }) => key === `read_attachments:${projectId}`)!
         return job.runs ? (await inHand()) === 16 : job.waits
       }),
     stateOf,
-    /** Ends turns of busy projects, at most until the given message of another project is read. */
+    /** Ends `count` turns of busy projects. The function stops early if the attachment of message `row` is read. */
     async endTurns(count: number, row: string | null = null): Promise<void> {
       const isRead = async () => row !== null && (await stateOf(row)) !== 'pending'
       for (let ended = 0; ; ended++) {
@@ -279,7 +279,7 @@ async function clear(): Promise<void> {
   await dropJobs(database.pool)
 }
 
-/** Stores files for sixteen projects that take all places, and ends some of their turns. */
+/** Stores files for sixteen projects, so that the projects take all places. Then ends some turns of these projects. */
 async function fillPlaces({ files, turns }: { files: number; turns: number }) {
   await clear()
   const busy = await Promise.all(Array.from({ length: 16 }, () => newProject(database.pool)))

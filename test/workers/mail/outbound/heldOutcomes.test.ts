@@ -71,7 +71,7 @@ const send = async (agent: Parameters<typeof sendMail>[0], count: number): Promi
   return ids
 }
 
-test(`mails that the smarthost has accepted are not sent again if the database is away for ${AWAY_MS} ms`, async () => {
+test(`mails that the smarthost has accepted are not sent again if the database is unreachable for ${AWAY_MS} ms`, async () => {
   await using scene = await startScene(2)
   const { sink, proxy, agent } = scene
   const replies = cutBeforeReplies(sink, proxy)

@@ -111,7 +111,7 @@ test('the commands tell that the database lacks migrations or does not answer, a
   }
 })
 
-test('the command doctor prints what living workers found although the database was away for a moment, and examines the other sections itself', async () => {
+test('if the database is unreachable for a moment, the command doctor still prints the findings of living workers, and examines the other sections itself', async () => {
   await using proxy = await startTcpProxy(Number(new URL(database.url).port))
   const living = SECTIONS.filter((section) => section !== 'chain')
   const pools = await Promise.all(

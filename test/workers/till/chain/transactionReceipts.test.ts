@@ -78,7 +78,7 @@ describe('a chain node limits the size of a response', () => {
     expect(requests).toEqual([3, 3, 3])
   })
 
-  test('a single receipt that takes too long is a trouble of the node, because a node that is away is silent as well', async () => {
+  test('if the node takes too long for a single receipt, the read fails, because an unreachable node is silent as well', async () => {
     const node = nodeWith(1_000, () => 1)
     const slow: Rpc = {
       ...node.rpc,
@@ -90,7 +90,7 @@ describe('a chain node limits the size of a response', () => {
     await expect(readStrangersReceipts(slow, hashes(9))).rejects.toThrow('timed out')
   })
 
-  test('a receipt that the node refuses fails alone, wherever it stands in the list and whatever the error says', async () => {
+  test('if the node refuses one receipt, the other receipts of the list are still read, at each place and with each error', async () => {
     const saying = (code: number, message: string) => (): RpcAnswer => {
       if (code === 413) throw new RpcTrouble('HTTP 413')
       return { ok: false, code, message, data: null }

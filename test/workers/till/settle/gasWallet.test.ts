@@ -292,7 +292,7 @@ describe('a gas wallet replaces a stuck transaction', () => {
     expect(sentCalls()[1]).toMatchObject({ nonce: 7, ...fees(44n * GWEI, 4n * GWEI) })
   })
 
-  test('a stuck transaction is not replaced if another transaction has taken its nonce meanwhile', async () => {
+  test('a stuck transaction is not replaced if another transaction has already taken its nonce', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id])
     const other = { ...stuck, hash: pad('0x77') }

@@ -1,6 +1,6 @@
 /**
- * Tests what happens if strangers or payers interfere after a group of payments was sent and before its block is mined.
- * No payment may be made twice or lost.
+ * Tests that strangers and payers cannot disturb a sent group of payments before its block is mined. No payment may be
+ * made twice or lost.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'

@@ -191,7 +191,7 @@ describe('a payment whose authorization has expired', () => {
   })
 })
 
-test('a failed payment has the failure stage verify if no transaction was sent for the payment, and otherwise settle', async () => {
+test('a failed payment has the failure stage settle if a transaction was sent for the payment, and verify without a transaction', async () => {
   const before = await claimed()
   await fail(till.chain, await till.payment(before), NO_MONEY)
   const { id: after } = await till.send()

@@ -141,7 +141,7 @@ describe('the service handles a quiet transaction, whose state has not changed f
     expect(rows).toHaveLength(4)
   })
 
-  test('if the payer’s wallet was deployed meanwhile, a quiet transaction is replaced by a transaction without the deployment', async () => {
+  test('if the payer’s wallet has been deployed since, the replacement of a quiet transaction does not deploy the wallet', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)

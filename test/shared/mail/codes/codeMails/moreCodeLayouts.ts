@@ -1,6 +1,5 @@
 /**
- * Holds layouts of test mails with a code that stands beside other numbers, in unusual markup, or in digits of another
- * script.
+ * Holds layouts of test mails with a code beside other numbers, in unusual markup, or in digits of another script.
  */
 import { anchor, coded, escaped, FOOTER_TEXT, type Layout, page, paragraph, site } from './build.ts'
 

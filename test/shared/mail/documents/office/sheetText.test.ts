@@ -63,7 +63,7 @@ describe('the service reads a sheet of a workbook', () => {
     expect(read(row(cell('1') + cell('2')) + row('') + row(cell('3'))).text).toBe('One\n1\t2\n3')
   })
 
-  test('a cell of a sheet stands in the column that it names, or in the column after the previous cell', () => {
+  test('a cell of a sheet belongs to the column that the cell names, or to the column after the previous cell', () => {
     expect(rowsOf(row(cell('1', 'r="B1"') + cell('2') + cell('3', 'r="E1"')))).toEqual([
       '\t1\t2\t\t3',
     ])

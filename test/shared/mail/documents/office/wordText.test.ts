@@ -33,7 +33,7 @@ function read(
   const zip = Object.fromEntries(Object.entries(files).map(([name, xml]) => [name, strToU8(xml)]))
   return readWord(new ZipArchive(zipSync(zip)), 'word/document.xml')
 }
-/** Returns the extracted text, and the reasons for which words were left out. */
+/** Returns the extracted text, followed by the reasons why the reader left out words. */
 function seen(...given: Parameters<typeof read>): string[] {
   const { text, omitted } = read(...given)
   return [text, ...omitted]

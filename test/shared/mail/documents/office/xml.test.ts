@@ -69,7 +69,7 @@ describe('the reader of XML in office files', () => {
     expect(reasonOf('<a/>'.repeat(2_000_001))).toBe('too_large')
   })
 
-  test('the reader adds nothing to an attribute of 4,000 characters', () => {
+  test('if the value of an attribute has 4,000 characters, the reader adds no further text to the value', () => {
     const { attributes } = read(`<a b="${'x'.repeat(3_999)}&amp;y"/>`)
     expect(attributes[0]!.b).toBe(`${'x'.repeat(3_999)}&`)
   })
