@@ -102,7 +102,7 @@ function untouchedBudget(limit: number): Budget | null {
 }
 
 /**
- * Gives a large JSON response a stream instead of a string as its body. If a handler returns its response after an
+ * Replaces the string in the body of a large JSON response by a stream. If a handler returns its response after an
  * `await`, Bun sends the head of a large response in many system calls (oven-sh/bun pull request 41341). Bun makes one
  * system call for each part of each header of such a response. Bun sends head and body in one system call only if both
  * fit into its send buffer. A response of 25 KB with a string as its body costs 33 system calls and 0.2 ms of CPU. With

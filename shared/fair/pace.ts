@@ -1,6 +1,6 @@
 /**
- * Sets the maximum number of sharers (such as networks) with a record of their received bytes. Above the limit, the
- * code deletes the records of those sharers (such as networks) that need not wait.
+ * Sets for how many sharers (such as networks) the code records the bytes that they have sent. Above the limit, the code
+ * deletes the records of those sharers (such as networks) that need not wait.
  */
 const SHARERS_MAX = 10_000
 

@@ -1,5 +1,5 @@
 /**
- * Checks an HTTP request with a secret, and fills in the values of the request's placeholders.
+ * Checks an HTTP request that will contain a secret, and replaces the placeholders of the request by their values.
  *
  * A placeholder in the request has the form `{{field}}`. A placeholder may stand in the path, the query, the value of a
  * header, and the body. A placeholder never stands in the method, the host, or the name of a header. A field of a

@@ -8,8 +8,8 @@ const WAITING_PER_NETWORK = 5
 const WAIT_MAX_MS = 15_000
 
 /**
- * Runs database reads for callers without a key. All strangers together count as one project that searches. Without
- * this limit, ten strangers held all database connections of the API.
+ * Runs database reads for callers without a key. All these callers together get the same limit on searches as one
+ * project. Without this limit, ten callers held all database connections of the API.
  */
 export class StrangerReads {
   readonly #searches: Searches

@@ -279,7 +279,8 @@ function belowEvidence(below: CodeLine | undefined, isAlone: boolean): string[] 
 }
 
 /**
- * Returns the evidence from the line of a candidate for a one-time code. @param rest is the line without the candidate.
+ * Reads the line that contains a candidate (a possible one-time code), and returns the evidence in this line.
+ * @param rest is the line without the candidate.
  * Undefined means that the line contains only the candidate.
  */
 function lineEvidence(

@@ -74,7 +74,8 @@ export const isUnsure = ({ spf, dkim, dmarc }: Authentication): boolean =>
 
 /**
  * Tells whether the address in From may be forged. From may be forged if nothing proves the domain in From, or if DMARC
- * fails or finds a malformed policy. From may also be forged if mail from outside names a domain of this service.
+ * fails or finds a malformed policy. The address may also be forged if a stranger's mail has an address of this service
+ * in its From header field.
  */
 export function isForged(
   { authentication, isAligned }: CheckedSender,

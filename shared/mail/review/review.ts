@@ -40,7 +40,7 @@ export type Review = { pages: Section[][]; obstacles: string[] }
 const TOO_LONG = `the mail is longer than ${PAGES_MAX} pages of ${PAGE_CHARS} characters`
 
 /**
- * Makes the pages on which a person reviews a mail. Every character of the outgoing mail stands on one of the pages. If
+ * Makes the pages on which a person reviews a mail. The pages together show every character of the outgoing mail. If
  * the page cannot show a part of the mail, an obstacle gives the reason.
  */
 export function reviewOf(letter: Reviewed): Review {

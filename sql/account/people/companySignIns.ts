@@ -19,8 +19,9 @@ const UNDER_WAY_MAX = 5_000
 /** Sets the maximum number of stored sign-ins, with the ended and expired sign-ins that the next cleaning deletes. */
 const STORED_MAX = 10 * UNDER_WAY_MAX
 /**
- * Sets the number of minutes after which another network's new sign-in can replace a sign-in, if no network has many.
- * Strangers with many networks then shorten the time for a sign-in, but block nobody.
+ * Sets the number of minutes after which a new sign-in of another network can replace a sign-in. The rule applies only
+ * while no network has many sign-ins. Strangers with many networks then shorten the time for a sign-in, but block
+ * nobody.
  */
 const PROTECTED_MINUTES = 3
 

@@ -12,8 +12,9 @@ const CHALLENGE_MINUTES = 5
  */
 const CHALLENGES_MAX = 20_000
 /**
- * Sets the number of minutes after which another network's new challenge can replace a challenge, if no network has
- * many. Strangers with many networks then shorten the time for a sign-in, but block nobody.
+ * Sets the number of minutes after which a new challenge of another network can replace a challenge. The rule applies
+ * only while no network has many challenges. Strangers with many networks then shorten the time for a sign-in, but
+ * block nobody.
  */
 const PROTECTED_MINUTES = 2
 

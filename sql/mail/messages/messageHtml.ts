@@ -49,8 +49,9 @@ export async function findMessageHtmlSize(
 }
 
 /**
- * Returns the HTML body of a message with its inline images. HTML that the console does not draw is cut, and then has
- * one character above the maximum. @returns null if the message does not exist or has no HTML body.
+ * Returns the HTML body of a message with its inline images. The function cuts HTML that is too long for the console.
+ * The cut HTML has one character above the maximum, so that the caller still sees that the HTML is too long.
+ * @returns null if the message does not exist or has no HTML body.
  */
 export async function findMessageHtml(
   db: Queryable,

@@ -303,7 +303,8 @@ test('the console overview counts messages of the current minute, and counts mes
   expect(after.minutes.at(-1).jobs).toEqual(after.jobs)
   for (const range of ['hour', 'day', 'week', 'month']) {
     const { history } = (await operator.get(`/overview?range=${range}&zoneMinutes=-330`)).body
-    // A part of the time range may end while the test runs, so the newest messages can lie in two parts.
+    // The history divides the time range into parts, and one part may end while the test runs. Two parts can then
+    // contain the newest messages.
     const mailOut = history.parts.reduce((sum: number, part: any) => sum + part.mailOut, 0)
     expect([range, history.range, mailOut]).toEqual([range, range, total(after)])
   }

@@ -2,7 +2,10 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Config } from '../../../shared/config/config.ts'
 import { chainNodes, type ObserveNode } from './chainRpc.ts'
 
-/** Counts the ratings of the replies of each chain node. A node that is used alone always gets the rating `agrees`. */
+/**
+ * Counts how often each chain node agreed with the other nodes, was behind, differed, or gave no reply. A node without
+ * other nodes always agrees.
+ */
 export function measureNodes(registry: Registry, chain: Config['chain']): ObserveNode {
   const answers = new Counter({
     name: 'purser_rpc_answers_total',

@@ -198,7 +198,7 @@ describe('the number of JSON values in a body is limited', () => {
     }
   })
 
-  test('the limit on the values of a body counts the values after a string that ends with backslashes', async () => {
+  test('the limit on the JSON values of a body also counts the values that follow a string with backslashes at its end', async () => {
     for (const string of ['""', '"\\\\"', '"\\\\\\\\"', '"\\""', '"a"']) {
       const body = `[${string},${list(20_000)}]`
       expect([string, await jsonFault(body)]).toEqual([string, fault])

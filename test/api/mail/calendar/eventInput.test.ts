@@ -172,7 +172,7 @@ describe('the service reads the times of an event', () => {
     }
   })
 
-  test('an event time in any other form is refused', async () => {
+  test('an event time is refused if its form is neither a date nor a date and time', async () => {
     for (const time of [
       ...['', 'tomorrow', '2030-02-30', '2030-13-01', '2030-03-04T24:00:00', '2030-03-04T10'],
       ...['2030-02-30T10:00:00', '2030-03-04T10:60', '2030-02-30T10:00:00Z', '2030-03-04 10:00'],

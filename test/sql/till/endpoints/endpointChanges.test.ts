@@ -148,7 +148,7 @@ describe('a seller changes an endpoint', () => {
     expect(await stored()).toEqual(before)
   })
 
-  test('a change of an endpoint changes each given field', async () => {
+  test('a seller changes every field of an endpoint that the request names', async () => {
     const { change } = await newEndpoint({ description: 'Tides' })
     const given = {
       urlPattern: 'https://api.example/a?x',

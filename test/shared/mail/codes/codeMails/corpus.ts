@@ -1,10 +1,10 @@
 /**
- * Holds test mails of invented services, which contain codes, links and other numbers. The author wrote the test mails
- * before the program could extract codes. Half of the mail layouts are reserved for tests, and so is one of two
- * invented services in each language. The hash of its name decides whether a mail layout or an invented service is
- * reserved for tests. A reserved mail shares neither its layout nor its wording with an `open` mail. The extraction
- * rules are written with the help of the `open` mails only. The reserved mails (`aside`) show whether the rules work on
- * mails that the author of the rules has not seen.
+ * Holds test mails of invented services. The mails contain codes, links and numbers of other kinds, such as order
+ * numbers. The author wrote the test mails before the program could extract codes. Half of the mail layouts are
+ * reserved for tests, and so is one of two invented services in each language. The hash of its name decides whether a
+ * mail layout or an invented service is reserved for tests. A reserved mail shares neither its layout nor its wording
+ * with an `open` mail. The extraction rules are written with the help of the `open` mails only. The reserved mails
+ * (`aside`) show whether the rules work on mails that the author of the rules has not seen.
  */
 import { type CodeMail, hashOf, type Layout, VOICES, type Voice, valuesOf } from './build.ts'
 import { codeLayouts } from './codeLayouts.ts'
