@@ -53,9 +53,9 @@ const ALLOWS_SIGN_IN = new RegExp(
   [
     String.raw`(?:verify|confirm|approve|authori[sz]e|allow) (?:(?:the|this|your|my|new) ){0,2}(?:log|sign)[ -]?in(?!\p{L})`,
     // The German word "Anmeldung" is missing, because it also means a registration.
-    String.raw`(?:vahvista|hyväksy) kirjautumi|(?:bekräfta|bekræft|bekreft|godkänn|godkend|godkjenn) (?:\p{L}+ )?(?:inlogg|innlogg|indlogg|pålogg|login)|(?:login|inloggen) (?:bestätigen|bevestigen)`,
-    String.raw`confirme[rz]? (?:la |ta |votre )?connexion|confirm\p{L}{1,3} (?:o |el |tu |su |seu )?(?:inicio de sesión|acceso|acesso|login)|conferma\p{L}* (?:l['’]|il |il tuo )?(?:accesso|login)`,
-    String.raw`(?:potwierdź|potvrdit|potvrďte|potvrdi) (?:logowanie|přihlášení|prihlásenie|prijavu)|подтверд\p{L}+ вход|підтверд\p{L}+ вхід|girişi? (?:onayla|doğrula)`,
+    String.raw`(?:vahvista|hyväksy) kirjautumi|(?:bekräfta|bekræft|bekreft|godkänn|godkend|godkjenn) (?:\p{L}{1,20} )?(?:inlogg|innlogg|indlogg|pålogg|login)|(?:login|inloggen) (?:bestätigen|bevestigen)`,
+    String.raw`confirme[rz]? (?:la |ta |votre )?connexion|confirm\p{L}{1,3} (?:o |el |tu |su |seu )?(?:inicio de sesión|acceso|acesso|login)|conferma\p{L}{0,4} (?:l['’]|il |il tuo )?(?:accesso|login)`,
+    String.raw`(?:potwierdź|potvrdit|potvrďte|potvrdi) (?:logowanie|přihlášení|prihlásenie|prijavu)|подтверд\p{L}{1,8} вход|підтверд\p{L}{1,8} вхід|girişi? (?:onayla|doğrula)`,
   ].join('|'),
   'u',
 )

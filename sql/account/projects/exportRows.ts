@@ -43,7 +43,7 @@ const placeOf = (order: Order): string =>
     .map((expression) => `${expression}::text`)
     .join(', ')}] as "_place"`
 
-function pageOf(section: Section): string {
+export function pageOf(section: Section): string {
   const { from, order, condition = '', page = PAGE } = section
   return `select ${columns(section)}, ${placeOf(order)} from ${from}
     where x.project_id = $1 and ${after(order)} ${condition}
@@ -65,16 +65,6 @@ const MESSAGE_PAGE = `
   from page join ${MESSAGES.from.replace('messages x', 'messages x on x.row = page.row')}
   where page.bytes_before < ${PAGE_BYTES}
   order by x.created_at, x.row`
-
-/** Selects a page of messages without their texts, in the order of the exported messages. */
-export const MAIL_PAGE = {
-  order: MESSAGES.order,
-  text: `
-  select x.row as "row", x.created_at as "at", x.raw_id, x.from_addresses[1] as sender, x.message_id,
-    ${placeOf(MESSAGES.order)} from messages x
-  where x.project_id = $1 and ${after(MESSAGES.order)}
-  order by x.created_at, x.row limit 500`,
-}
 
 type Placed = Record<string, unknown> & { _place: string[] }
 

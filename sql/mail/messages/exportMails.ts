@@ -1,6 +1,7 @@
 import { composeMail } from '../../../shared/mail/compose/composeMail.ts'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
-import { MAIL_PAGE, pages } from '../../account/projects/exportRows.ts'
+import { pageOf, pages } from '../../account/projects/exportRows.ts'
+import { byAge, type Section } from '../../account/projects/exportSection.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import { LostObjectError } from '../../blobs/sealedBlob.ts'
 import type { Queryable } from '../../db.ts'
@@ -18,6 +19,21 @@ type MailRow = {
   sender: string | null
   message_id: string
 }
+
+const MAILS: Section = {
+  kind: 'mail',
+  from: 'messages x',
+  order: byAge('created_at'),
+  page: 500,
+  fields: {
+    row: 'x.row',
+    at: 'x.created_at',
+    raw_id: 'x.raw_id',
+    sender: 'x.from_addresses[1]',
+    message_id: 'x.message_id',
+  },
+}
+const MAIL_PAGE = { order: MAILS.order, text: pageOf(MAILS) }
 
 /** Yields the messages of a project, oldest first. The export holds only one message in memory at a time. */
 export async function* exportMails(

@@ -50,7 +50,7 @@ export async function findMessageHtmlSize(
 
 /**
  * Returns the HTML body of a message with its inline images. The function cuts HTML that is too long for the console.
- * The cut HTML has one character above the maximum, so that the caller still sees that the HTML is too long.
+ * The cut HTML has one character above the maximum, because the caller compares the length with the maximum.
  * @returns null if the message does not exist or has no HTML body.
  */
 export async function findMessageHtml(

@@ -69,9 +69,11 @@ export async function findGrant(
   key: RedeemKey,
 ): Promise<Grant | null> {
   const found = await findIdempotent(pool, key)
-  if (found === null || found.result === null) return null
-  return found.requestHash.equals(key.hash) ? (JSON.parse(found.result) as Grant) : null
+  return found?.requestHash.equals(key.hash) === true ? grantIn(found.result) : null
 }
+
+const grantIn = (result: string | null): Grant | null =>
+  result === null ? null : JSON.parse(result)
 
 /**
  * Ties an idempotency key to a redeem request.
@@ -87,7 +89,7 @@ export async function takeRedeemKey(
   const found = await (reserves ? beginIdempotent : findIdempotent)(pool, key)
   if (found === null) return null
   if (!found.requestHash.equals(key.hash)) throw keyOfAnother()
-  return found.result === null ? null : (JSON.parse(found.result) as Grant)
+  return grantIn(found.result)
 }
 
 type SettledPayment = Payment & { txHash: string; signedReceipt: string }

@@ -119,17 +119,17 @@ async function redeemAt(
       return stored
     }
   }
-  const free = async () => {
+  const freeKey = async () => {
     if (key !== null && reserves) await freeIdempotent(services.pool, key)
   }
   const call = { key, x402Version: versionOf(decoded), deadlineMs, places }
   const outcome = await settleAndGrant(services, offer, judged, call).catch(async (error) => {
-    if (error instanceof GateRefusal) await free()
+    if (error instanceof GateRefusal) await freeKey()
     throw error
   })
   if (!('kind' in outcome)) return outcome
   // The header of a payment that already got its grant can be repeated with any number of keys, too.
-  if (outcome.kind === 'refused') await free()
+  if (outcome.kind === 'refused') await freeKey()
   return refusal(services, offer, decoded, outcome)
 }
 

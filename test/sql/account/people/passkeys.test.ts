@@ -88,7 +88,7 @@ test('if 17 networks have 20,000 challenges, a new challenge replaces the oldest
   expect(await stored(1, 2, 17, 18)).toEqual([2, 17, 18])
 })
 
-test('a new challenge replaces an expired one, or else one of another network that is older than two minutes', async () => {
+test('a new challenge replaces an expired challenge, or else another network’s challenge that is older than two minutes', async () => {
   await fill(CHALLENGES_MAX, '2 minutes 30 seconds')
   await database.pool.query(
     `update passkey_challenges set expires_at = clock_timestamp() where challenge_hash = sha256('flood9')`,

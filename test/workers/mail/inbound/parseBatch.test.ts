@@ -235,7 +235,7 @@ test('if a project is deleted while a batch of mails is parsed, only the mail of
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('if many mails arrive for one inbox, they occupy only the share of one inbox in the parser slots, and the other mails wait in one job', async () => {
+test('many mails for one inbox use only the parser slots of one inbox, and the other mails wait in one job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]

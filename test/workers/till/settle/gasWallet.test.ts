@@ -168,7 +168,7 @@ describe('a gas wallet sends payments', () => {
     expect(rows.map((one) => one.payment_id)).toEqual([one.id, three.id].toSorted())
   })
 
-  test('if only one payment of a group is left, the service sends the payment as a single transfer, and sets the gas limit to its maximum', async () => {
+  test('the last payment of a group is sent as a single transfer with the maximum gas limit', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [{ payment: two, gas: 90_000n, code: null }])
     await sendGroup(chain, account, [one, two])
