@@ -82,7 +82,7 @@ test.each([
     try {
       await waitFor('68 runs to end', () => running <= LANE_CAP)
       const { rowCount } = await pool.query(
-        `select from graphile_worker.jobs where key like 'sign_in_company:%' and run_at > created_at`,
+        `select from graphile_worker.jobs where key like 'sign_in_company:%'`,
       )
       expect(rowCount).toBeGreaterThanOrEqual(ids.length - LANE_CAP)
       expect((await lanes.enter('a webhook', 'a project')).granted).toBe(true)
