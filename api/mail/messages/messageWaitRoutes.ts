@@ -145,7 +145,11 @@ export async function waitForMessage(
     let unfitting: string | null = null
     for (;;) {
       const arrived = await reader.next(deadlineMs)
-      if (arrived.length === 0) return null
+      if (arrived.length === 0) {
+        // A revoked key ends the wait. Its caller gets 401, as it would a second later.
+        if (!wait.signal.aborted) await stateOf(request).admitAgain?.()
+        return null
+      }
       for (const { type, data } of arrived) {
         if (type !== awaited) continue
         const event = data as MessageEventData

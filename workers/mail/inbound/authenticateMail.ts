@@ -75,15 +75,17 @@ export async function authenticateMail(
     // the mail service instead of the sender's IP address.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
+    const dmarc = await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS, signal))
     const authentication: Authentication = {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
-      dkim: dkimWord(dkim.results.map(({ status }) => signatureWord(status))),
-      dmarc: await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS, signal)),
+      dkim: dkimWord(dkim.results.map(signatureWord)),
+      dmarc,
       arc: authenticationWord(arc === false ? undefined : arc?.status?.result),
       internal: false,
       ...(provider?.spf == null ? {} : { providerSpf: provider.spf }),
     }
-    return { authentication, isAligned: (await dmarcWord(authors, signs, anyPolicy)) === 'pass' }
+    const verdict = dmarc === 'fail' ? dmarc : await dmarcWord(authors, signs, anyPolicy)
+    return { authentication, isAligned: verdict === 'pass' }
   } catch {
     // If the library mailauth cannot read a message, no sender of the message counts as proven.
     return STRANGER
@@ -150,16 +152,30 @@ async function dmarcWord(
   if (domain === undefined) return 'none'
   if (others.length > 0 || !isDomain(domain)) return 'permerror'
   const { dmarc } = await library()
+  const spfDomains = spf !== false && spf?.status.result === 'pass' ? [asciiDomain(spf.domain)] : []
+  const dkimDomains = dkim.results
+    .filter((signature) => signatureWord(signature) === 'pass')
+    .map(({ signingDomain }) => asciiDomain(signingDomain))
   const verdict = await dmarc({
     headerFrom: domain,
-    spfDomains: spf !== false && spf?.status.result === 'pass' ? [asciiDomain(spf.domain)] : [],
-    dkimDomains: dkim.results
-      .filter(({ status }) => status.result === 'pass')
-      .map(({ signingDomain }) => ({ domain: asciiDomain(signingDomain) })),
+    spfDomains,
+    dkimDomains: dkimDomains.map((one) => ({ domain: one })),
     resolver,
   })
-  return authenticationWord(verdict === false ? undefined : verdict.status.result)
+  if (verdict === false) return 'none'
+  const { status, alignment, rr = '' } = verdict
+  if (status.result !== 'pass') return authenticationWord(status.result)
+  // The library mailauth 4.13.3 reads the strict mode, but then compares the organizational domains.
+  const author = asciiDomain(domain)
+  const isProven =
+    (STRICT_SPF.test(rr) ? spfDomains.includes(author) : Boolean(alignment.spf.result)) ||
+    (STRICT_DKIM.test(rr) ? dkimDomains.includes(author) : Boolean(alignment.dkim.result))
+  return isProven ? 'pass' : 'fail'
 }
+
+/** Match the tags of a DMARC record that demand the exact domain of the author (RFC 7489 §6.3). */
+const STRICT_SPF = /;\s*aspf\s*=\s*s\s*(?:;|$)/i
+const STRICT_DKIM = /;\s*adkim\s*=\s*s\s*(?:;|$)/i
 
 /**
  * Creates a DNS resolver with one deadline for all its queries. A DNS answer that arrives after this deadline, or after
@@ -188,10 +204,16 @@ const silence = (name: string): Error =>
 /**
  * Returns the verdict on one DKIM signature. If the message body was changed after signing, the verdict on the DKIM
  * signature is `fail` (RFC 8601 §2.7.1). The library mailauth reports `neutral` both for a changed message body and for
- * a DKIM key that it cannot find.
+ * a DKIM key that it cannot find. A valid signature has the verdict `policy` if anybody could write text under it: the
+ * signature leaves out the end of the body (RFC 6376 §8.2), or its hash function is SHA-1 (RFC 8301 §3.1).
  */
-const signatureWord = ({ result, comment }: { result: string; comment?: string | false }) =>
-  comment === 'body hash did not verify' ? 'fail' : result
+function signatureWord({ status }: AuthenticateResult['dkim']['results'][number]): string {
+  const { result, comment, header, underSized } = status
+  if (comment === 'body hash did not verify') return 'fail'
+  const isPartial = Number(underSized ?? 0) > 0
+  const isSha1 = /sha1\s*$/i.test(String(header?.a))
+  return result === 'pass' && (isPartial || isSha1) ? 'policy' : result
+}
 
 /**
  * Returns the verdict on all DKIM signatures of a message. One valid DKIM signature is enough, because forwarders break

@@ -71,6 +71,6 @@ test.each([
   },
 )
 
-test('a wait continues if the caller keeps its scopes', async () => {
-  expect(await wait('code', () => {})).toEqual({ outcome: null, opened: [1], left: 0 })
+test('a wait continues if the caller keeps its scopes, and checks them again at its end', async () => {
+  expect(await wait('code', () => {})).toEqual({ outcome: null, opened: [1, 1], left: 0 })
 })

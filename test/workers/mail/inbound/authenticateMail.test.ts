@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { sealMessage } from 'mailauth'
 import { dkimSign } from 'mailauth/lib/dkim/sign'
@@ -29,6 +29,11 @@ const ZONE: Zone = {
   '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
   'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   'mail.client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
+  // The host of the test client may send for mail.strict.test, which belongs to somebody else than strict.test does.
+  'mail.strict.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
+  'strict.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
+  's1._domainkey.strict.test TXT': [[dkimRecord]],
+  's1._domainkey.mail.strict.test TXT': [[dkimRecord]],
   'soft.test TXT': [['v=spf1 ~all']],
   'away.test TXT': dnsError('ETIMEOUT'),
   '_dmarc.away.test TXT': dnsError('ETIMEOUT'),
@@ -61,9 +66,13 @@ let mails = 0
 const write = (from: string, headers = '', body = 'Hello there.') =>
   `From: ${from}\r\nTo: ${agent.address}\r\nSubject: Test\r\nMessage-ID: <${++mails}@x.test>\r\n${headers}\r\n${body}\r\n`
 
-const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
+const signed = async (
+  message: string,
+  domain = 'honest.test',
+  options: { maxBodyLength?: number; algorithm?: string } = {},
+): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  const key = { signingDomain: domain, selector: 's1', privateKey: pem }
+  const key = { signingDomain: domain, selector: 's1', privateKey: pem, ...options }
   // Without signTime, the DKIM signer reads the clock twice, and the second of the clock may change between the two
   // reads. For this reason, 1 of 1,500 signatures was invalid without signTime.
   const signTime = new Date()
@@ -449,4 +458,62 @@ test('the ARC chain of a mail is checked, unless hashing the body would cost too
   expect((await authenticated(changed)).arc).toBe('fail')
   const endless = write('ada@honest.test', '', '\r\n'.repeat(20_000))
   expect((await authenticated(await forwarded(endless))).arc).toBe('none')
+})
+
+describe('a domain may ask for strict alignment (RFC 7489 §3.1)', () => {
+  /** Checks a mail from a@strict.test with the given envelope sender, DKIM signer and DMARC record. */
+  async function checked(signer: string | null, sender: string, record: string) {
+    const message = write('a@strict.test')
+    const mail = inboundOf(signer === null ? message : await signed(message, signer))
+    const zone = fakeLookUp({ ...ZONE, '_dmarc.strict.test TXT': [[record]] })
+    const { authentication, isAligned } = await authenticateMail(
+      { ...mail, envelopeFrom: sender },
+      { ...CHECKS, authors: ['a@strict.test'], lookUp: zone },
+    )
+    return [authentication.dmarc, isAligned] as const
+  }
+  const PASS = ['pass', true] as const
+  const FAIL = ['fail', false] as const
+
+  test.each([
+    ['v=DMARC1; p=reject; adkim=s; aspf=s', 'mail.strict.test', 'a@mail.strict.test', FAIL],
+    ['v=DMARC1; p=reject; adkim=s; aspf=s', 'strict.test', 'a@victim.test', PASS],
+    ['v=DMARC1; p=reject; adkim=s; aspf=s', null, 'a@strict.test', PASS],
+    ['v=DMARC1; p=reject; adkim=s', 'mail.strict.test', 'a@victim.test', FAIL],
+    ['v=DMARC1; p=reject; adkim=s', null, 'a@mail.strict.test', PASS],
+    ['v=DMARC1; p=reject; aspf=s', null, 'a@mail.strict.test', FAIL],
+    ['v=DMARC1; p=reject; aspf=s', 'mail.strict.test', 'a@victim.test', PASS],
+    ['v=DMARC1; p=none; ADKIM = S ;aspf= s', 'mail.strict.test', 'a@mail.strict.test', FAIL],
+    ['v=DMARC1; p=reject; adkim=r; aspf=r', 'mail.strict.test', 'a@mail.strict.test', PASS],
+  ] as const)(
+    'with the record %p, a signer %p and a sender %p',
+    async (record, signer, sender, result) => {
+      expect(await checked(signer, sender, record)).toEqual(result)
+    },
+  )
+})
+
+test('text that somebody appended after the signed length of a body makes the DKIM verdict policy', async () => {
+  const message = write('ada@honest.test')
+  const whole = await signed(message, 'honest.test', { maxBodyLength: 'Hello there.\r\n'.length })
+  expect(await authenticated(whole)).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
+  const longer = await authenticateMail(
+    { ...inboundOf(`${whole}Pay to another account.\r\n`), envelopeFrom: 'list@victim.test' },
+    { ...CHECKS, lookUp: answering },
+  )
+  expect(longer).toMatchObject({
+    authentication: { spf: 'fail', dkim: 'policy', dmarc: 'fail' },
+    isAligned: false,
+  })
+})
+
+test('a DKIM signature by rsa-sha1 proves nothing (RFC 8301 §3.1)', async () => {
+  const message = write('ada@honest.test')
+  const mail = await signed(message, 'honest.test', { algorithm: 'rsa-sha1' })
+  expect(
+    await authenticateMail(
+      { ...inboundOf(mail), envelopeFrom: 'list@victim.test' },
+      { ...CHECKS, lookUp: answering },
+    ),
+  ).toMatchObject({ authentication: { dkim: 'policy', dmarc: 'fail' }, isAligned: false })
 })
