@@ -57,12 +57,18 @@ export function checkSpoolRoom({ spool }: AcceptingParts): void {
 
 /**
  * Returns the inbox of a recipient if the inbox currently accepts mail from this sender.
+ * @param network is the IP address of the SMTP client, or `null` for mail over HTTP.
  * @param onUnknown is called when the recipient does not exist.
  * @throws {SmtpReply} if the inbox does not accept the mail.
  */
 export async function findInbox(
   parts: AcceptingParts,
-  { address, sender, mailDomain }: { address: string; sender: string; mailDomain: string },
+  {
+    address,
+    sender,
+    mailDomain,
+    network,
+  }: { address: string; sender: string; mailDomain: string; network: string | null },
   onUnknown: () => void,
 ): Promise<string> {
   const recipient = await parts.addressBook.find(address)
@@ -80,7 +86,7 @@ export async function findInbox(
   if (parts.fullInboxes.has(recipient.inbox)) {
     throw new SmtpReply(452, '4.2.2 The inbox is full')
   }
-  if (!parts.rates.takesFor(recipient.inbox)) {
+  if (!parts.rates.takesFor(recipient.inbox, network)) {
     throw new SmtpReply(450, '4.2.1 The inbox receives too many messages, try again later')
   }
   return recipient.inbox

@@ -237,9 +237,10 @@ async function resolveRecipient(
   }
   const { mailFrom } = session.envelope
   const sender = mailFrom === false ? '' : mailFrom.address
-  const inbox = await findInbox(parts, { address, sender, mailDomain }, () => {
+  const network = session.remoteAddress
+  const inbox = await findInbox(parts, { address, sender, mailDomain, network }, () => {
     state.unknown++
-    parts.rates.countUnknown(session.remoteAddress)
+    parts.rates.countUnknown(network)
   })
   inboxes.set(address, inbox)
 }

@@ -1,4 +1,4 @@
-import { networkSharers } from './sharers.ts'
+import { networkSharers, type Sharer } from './sharers.ts'
 
 const MINUTE_MS = 60_000
 /**
@@ -7,6 +7,13 @@ const MINUTE_MS = 60_000
  */
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
+/**
+ * Sets the least share of each network in the limit of an inbox, as a divisor of the limit. One network that sent 1,200
+ * mails at the start of each minute had closed an inbox to all other senders.
+ */
+const LEAST_DIVISOR = 100
+/** Sets how many times its limit an inbox receives together with the least shares of all networks. */
+const INBOX_FACTOR = 2
 
 /** Measures how many mails arrive from each network and for each inbox, over all SMTP connections of this listener. */
 export class SenderRates {
@@ -28,10 +35,20 @@ export class SenderRates {
   takesFrom = (address: string): boolean =>
     this.#within(this.#messages, address, this.#limits.messagesPerIp)
 
-  /** Tells whether an inbox may receive another message in the current minute. */
-  takesFor(inbox: string): boolean {
-    const { messagesPerInbox } = this.#limits
-    return messagesPerInbox === 0 || this.#messages.get(`inbox ${inbox}`) < messagesPerInbox
+  /**
+   * Tells whether an inbox may receive another message of a network in the current minute. If the inbox has reached its
+   * limit, only networks that have not used up their least share may send to the inbox.
+   * @param address is `null` for a message over HTTP.
+   */
+  takesFor(inbox: string, address: string | null): boolean {
+    const { messagesPerInbox: max } = this.#limits
+    const received = this.#messages.get(inboxSubject(inbox))
+    if (max === 0 || received < max) return true
+    if (received >= max * INBOX_FACTOR) return false
+    const least = Math.max(1, Math.floor(max / LEAST_DIVISOR))
+    return sendersOf(address).every(
+      ({ name, factor }) => this.#messages.get(inboxSubject(inbox, name)) < least * factor,
+    )
   }
 
   /**
@@ -40,7 +57,10 @@ export class SenderRates {
    */
   count(address: string | null, inboxes: Iterable<string>): void {
     for (const { name } of address === null ? [] : networkSharers(address)) this.#messages.add(name)
-    for (const inbox of inboxes) this.#messages.add(`inbox ${inbox}`)
+    for (const inbox of inboxes) {
+      this.#messages.add(inboxSubject(inbox))
+      for (const { name } of sendersOf(address)) this.#messages.add(inboxSubject(inbox, name))
+    }
   }
 
   /** Tells whether the network of an IP address is trying to guess inbox addresses. */
@@ -56,6 +76,12 @@ export class SenderRates {
     return networkSharers(address).every(({ name, factor }) => counts.get(name) < max * factor)
   }
 }
+
+/** Returns the parties that share the limit of an inbox. All mail over HTTP counts as the mail of one party. */
+const sendersOf = (address: string | null): Sharer[] =>
+  address === null ? [{ name: 'mail service', factor: 1 }] : networkSharers(address)
+
+const inboxSubject = (inbox: string, sender = ''): string => `inbox ${inbox} ${sender}`
 
 /** Counts events by name. When a time window of fixed length ends, the count of an event begins again at 0. */
 class WindowCounts {

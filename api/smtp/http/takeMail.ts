@@ -170,7 +170,12 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
       }
       const inbox = await findInbox(
         parts,
-        { address, sender: envelope.from, mailDomain: key.domain ?? parts.mailDomain },
+        {
+          address,
+          sender: envelope.from,
+          mailDomain: key.domain ?? parts.mailDomain,
+          network: null,
+        },
         // Unknown recipients of a mail over HTTP are not counted against its sender. The mail service delivers
         // everybody's mail, and a stranger who guesses addresses must not get the mail service blocked.
         () => {},

@@ -40,22 +40,71 @@ describe('a network sends mails', () => {
   test('a rate limit of 0 means that mails are not limited', () => {
     const { made } = rates()
     times(500, () => made.count(ONE, ['inbox']))
-    expect([made.takesFrom(ONE), made.takesFor('inbox')]).toEqual([true, true])
+    expect([made.takesFrom(ONE), made.takesFor('inbox', ONE)]).toEqual([true, true])
   })
 })
 
-test('each inbox receives at most a fixed number of mails a minute from all networks together', () => {
-  const { clock, made } = rates({ messagesPerInbox: 2 })
-  made.count(ONE, ['inbox', 'second'])
-  expect(made.takesFor('inbox')).toBe(true)
-  made.count(OTHER, ['inbox'])
-  expect([made.takesFor('inbox'), made.takesFor('second'), made.takesFor('third')]).toEqual([
-    false,
-    true,
-    true,
-  ])
-  clock.ms = MINUTE_MS
-  expect(made.takesFor('inbox')).toBe(true)
+describe('an inbox receives mails', () => {
+  const MAX = 200
+  /** Says that 1 % of the limit of an inbox is the least share of each network. */
+  const LEAST = MAX / 100
+
+  test('each inbox receives at most a fixed number of mails a minute from one network', () => {
+    const { clock, made } = rates({ messagesPerInbox: MAX })
+    times(MAX - 1, () => made.count(ONE, ['inbox', 'second']))
+    expect(made.takesFor('inbox', ONE)).toBe(true)
+    made.count(ONE, ['inbox'])
+    expect(made.takesFor('inbox', ONE)).toBe(false)
+    expect(made.takesFor('second', ONE)).toBe(true)
+    expect(made.takesFor('third', ONE)).toBe(true)
+    clock.ms = MINUTE_MS
+    expect(made.takesFor('inbox', ONE)).toBe(true)
+  })
+
+  test('a network that floods an inbox leaves each other network its least share of the inbox', () => {
+    const { made } = rates({ messagesPerInbox: MAX })
+    times(MAX, () => made.count(ONE, ['inbox']))
+    for (const address of [OTHER, null]) {
+      times(LEAST, () => {
+        expect(made.takesFor('inbox', address)).toBe(true)
+        made.count(address, ['inbox'])
+      })
+      expect(made.takesFor('inbox', address)).toBe(false)
+    }
+    expect(made.takesFor('second', OTHER)).toBe(true)
+  })
+
+  test('an IPv6 site that floods an inbox has four least shares, not one for each of its networks', () => {
+    const { made } = rates({ messagesPerInbox: MAX })
+    const address = (network: number) => `2001:db8:1:${network}::1`
+    times(MAX, () => made.count(ONE, ['inbox']))
+    let taken = 0
+    for (let network = 1; network <= 50; network++) {
+      while (made.takesFor('inbox', address(network))) {
+        made.count(address(network), ['inbox'])
+        taken++
+      }
+    }
+    expect(taken).toBe(4 * LEAST)
+  })
+
+  test('an inbox receives at most twice its limit from all networks together', () => {
+    const { made } = rates({ messagesPerInbox: MAX })
+    let taken = 0
+    for (let host = 1; host <= 250; host++) {
+      for (let n = 0; n < MAX && made.takesFor('inbox', `192.0.2.${host}`); n++) {
+        made.count(`192.0.2.${host}`, ['inbox'])
+        taken++
+      }
+    }
+    expect(taken).toBe(2 * MAX)
+  })
+
+  test('even a limit below 100 mails leaves each network a least share of one mail', () => {
+    const { made } = rates({ messagesPerInbox: 2 })
+    times(2, () => made.count(ONE, ['inbox']))
+    expect([made.takesFor('inbox', ONE), made.takesFor('inbox', OTHER)]).toEqual([false, true])
+  })
 })
 
 test('after a hundred unknown recipients in ten minutes, the listener treats a network as guessing addresses', () => {

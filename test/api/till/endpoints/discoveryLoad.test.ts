@@ -79,7 +79,8 @@ test('a stranger gets 503 if the database needs too long for the public list, an
 test('a network that reads many large pages of paid resources is refused, and another network is not', async () => {
   const { pool } = service.database
   const seller = await newListedSeller(pool)
-  const description = 'x'.repeat(40_000)
+  // A network may read about 140 MB at once.
+  const description = 'x'.repeat(200_000)
   for (let n = 0; n < 100; n++) {
     await listEndpoint(pool, seller, `https://a.test/${n}`, { description })
   }
