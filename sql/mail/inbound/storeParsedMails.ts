@@ -1,5 +1,9 @@
 import { randomInt } from 'node:crypto'
-import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
+import { addressKey } from '../../../shared/mail/address.ts'
+import {
+  type Authentication,
+  UNAUTHENTICATED_LABEL,
+} from '../../../shared/mail/parse/authentication.ts'
 import type { ParsedMail } from '../../../shared/mail/parse/parseMail.ts'
 import type { IndexedMail } from '../../../shared/mail/search/indexedMail.ts'
 import {
@@ -147,7 +151,7 @@ async function storeWave(
       messageId: found.idTaken
         ? await freeMessageId(db, inbound.projectId, messageId, ownIds)
         : messageId,
-      threadRow: found.threadRow ?? (await findThreadBySubject(db, inbound, mail)),
+      threadRow: found.threadRow ?? (await findThreadBySubject(db, one)),
     })
   }
   if (repeated.length > 0) {
@@ -268,30 +272,49 @@ const MESSAGES_COMPARED = 20
  * Finds the thread of a reply without In-Reply-To and References. The found thread must be recent and have the same
  * subject and participants as the reply. The subject of the reply must have a reply prefix, such as `Re:`. Without a
  * reply prefix, the invoices of two months would join one thread.
+ *
+ * A stranger may know the subject and the people of a conversation. So a reply whose author is not proven joins no
+ * thread that holds a proven message of this author. Such a reply joins no thread at all if DMARC fails.
  */
 async function findThreadBySubject(
   db: Queryable,
-  inbound: InboundMail,
-  mail: ParsedMail,
+  { inbound, mail, authentication }: AuthenticatedMail,
 ): Promise<string | null> {
-  if (!seeksSubject(mail)) return null
-  const { rows } = await db.query<{ thread_row: string; participants: string[] }>({
+  const isProven = !mail.labels.includes(UNAUTHENTICATED_LABEL)
+  if (!seeksSubject(mail) || (!isProven && authentication.dmarc === 'fail')) return null
+  const { rows } = await db.query<{
+    thread_row: string
+    participants: string[]
+    proven_authors: string[]
+  }>({
     name: 'find-thread-by-subject',
     text: `
-      select t.row as thread_row, m.participants
+      select t.row as thread_row, m.participants, m.proven_authors
       from (
         select row, updated_at from threads
         where project_id = $1 and subject_key = $2 and updated_at > $3::timestamptz - interval '${SUBJECT_DAYS} days'
         order by updated_at desc limit ${THREADS_SEARCHED}
       ) t cross join lateral (
-        select from_addresses || to_addresses || cc_addresses as participants from messages
+        select from_addresses || to_addresses || cc_addresses as participants,
+          case when direction = 'received' and not 'unauthenticated' = any (labels) then from_addresses else '{}' end
+            as proven_authors
+        from messages
         where thread_row = t.row order by created_at desc, row desc limit ${MESSAGES_COMPARED}
       ) m
       order by t.updated_at desc`,
     values: [inbound.projectId, subjectKey(mail.subject), inbound.receivedAt],
   })
   const own = [...mail.from, ...mail.to, ...mail.cc]
-  return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
+  const authors = new Set(mail.from.map(addressKey))
+  const closed = new Set(
+    rows
+      .filter((row) => !isProven && row.proven_authors.some((one) => authors.has(addressKey(one))))
+      .map((row) => row.thread_row),
+  )
+  const found = rows.find(
+    (row) => !closed.has(row.thread_row) && sameParticipants(row.participants, own),
+  )
+  return found?.thread_row ?? null
 }
 
 /**

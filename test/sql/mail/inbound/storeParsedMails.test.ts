@@ -222,6 +222,44 @@ describe('the service puts a message into a thread', () => {
     )
   })
 
+  /** Stores a mail of an author who is not proven. @returns the row number of the mail's thread */
+  async function receiveUnproven(
+    projectId: string,
+    mail: Parameters<typeof rawMail>[0] & { id: string },
+    dmarc: 'none' | 'fail' = 'none',
+  ) {
+    const [inboundId] = await takeIn(pool, [projectId], rawMail(mail))
+    const forged = await readInboundMail(pool, inboundId!)
+    forged.mail.labels.push('unauthenticated')
+    forged.authentication = { ...forged.authentication, internal: false, dmarc }
+    expect(await storeParsedMails(pool, [forged])).toEqual(['stored'])
+    return await threadOf(projectId, mail.id)
+  }
+
+  test('a reply whose author is not proven joins the thread of a proven author only by a Message-ID', async () => {
+    const projectId = await newProject(pool)
+    await receive(pool, projectId, rawMail({ id: 'first@example.com', subject: 'Offer' }))
+    const threadRow = (await threadOf(projectId, 'first@example.com'))!
+    const subject = 'Re: Offer'
+    expect(await receiveUnproven(projectId, { id: 'forged@example.com', subject })).not.toBe(
+      threadRow,
+    )
+    const headers = 'In-Reply-To: <first@example.com>\r\n'
+    expect(await receiveUnproven(projectId, { id: 'b@example.com', subject, headers })).toBe(
+      threadRow,
+    )
+  })
+
+  test('a reply whose author was never proven joins a thread by its subject, unless DMARC fails', async () => {
+    const projectId = await newProject(pool)
+    const first = await receiveUnproven(projectId, { id: 'first@example.com', subject: 'Offer' })
+    const subject = 'Re: Offer'
+    expect(await receiveUnproven(projectId, { id: 'a@example.com', subject })).toBe(first!)
+    expect(await receiveUnproven(projectId, { id: 'b@example.com', subject }, 'fail')).not.toBe(
+      first,
+    )
+  })
+
   test('only the five latest threads with the same subject are searched for a reply without References', async () => {
     const [first, reply] = [{ subject: 'Report' }, { subject: 'Re: Report' }]
     const others = (count: number) => async (projectId: string) => {
