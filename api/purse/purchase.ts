@@ -6,6 +6,7 @@ import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
 import type { UseMethod } from '../../shared/vault/bounds/useMethods.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
+import { headerKey } from '../../shared/vault/headerName.ts'
 import {
   checkUseRequest,
   toolCall,
@@ -83,7 +84,7 @@ export async function purchase(
   const fault = outboundUrlFault(request.url, allowPrivate)
   if (fault !== null) throw badRequest(`url must be one that the service may call: ${fault}`)
   for (const name of Object.keys(request.headers)) {
-    if (PAYMENT_HEADERS.includes(name.toLowerCase())) {
+    if (PAYMENT_HEADERS.includes(headerKey(name))) {
       throw badRequest(`headers must not hold ${name.toLowerCase()}: the service writes it`)
     }
   }

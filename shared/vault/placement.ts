@@ -19,6 +19,7 @@
 
 import type { Meet } from './bounds/narrowing.ts'
 import type { CredentialType } from './credential.ts'
+import { headerKey } from './headerName.ts'
 
 /**
  * Sets the maximum number of entries in the placement of one credential. Each entry names an allowed place of the
@@ -53,7 +54,9 @@ export function parsePlacement(text: string): string | null {
   if (kind === undefined) return null
   if (kind === 'header') {
     const name = given.toLowerCase()
-    return HEADER_NAME.test(name) && !NO_PLACE.test(name) ? `${before}header:${name}` : null
+    return HEADER_NAME.test(name) && !NO_PLACE.test(headerKey(name))
+      ? `${before}header:${name}`
+      : null
   }
   if (kind === 'path') return /^\/[^?#{}\\]*$/.test(given) ? `${before}path:${given}` : null
   if (kind === 'json' && !given.startsWith('/')) return null

@@ -9,6 +9,7 @@ import { type Bounds, checkBounds, effectiveBounds } from './bounds/bounds.ts'
 import type { UseMethod } from './bounds/useMethods.ts'
 import { CredentialInputError } from './credential.ts'
 import { fillBody, fillPairs } from './fillBody.ts'
+import { headerKey } from './headerName.ts'
 import {
   createFill,
   PLACEHOLDER,
@@ -71,6 +72,12 @@ const OWN_HEADERS = new Set([
   ...['x-original-url', 'x-rewrite-url'],
 ])
 
+/**
+ * Lists the headers by which the service reads the body. A host could read `Content_Type` in place of `Content-Type`,
+ * and then parse the body in another way than the service.
+ */
+const BODY_HEADERS = new Set(['content-type', 'content-encoding'])
+
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
@@ -127,9 +134,13 @@ function checkHeaders(headers: Record<string, string>): void {
     if (!HEADER_NAME.test(name)) {
       throw fault('request.headers must have names of 1 to 128 letters, digits and hyphens')
     }
-    if (OWN_HEADERS.has(lower)) throw fault(`request.headers must not hold ${lower}`)
-    if (seen.has(lower)) throw fault(`request.headers must hold ${lower} once`)
-    seen.add(lower)
+    const key = headerKey(name)
+    if (OWN_HEADERS.has(key)) throw fault(`request.headers must not hold ${lower}`)
+    if (BODY_HEADERS.has(key) && key !== lower) {
+      throw fault(`request.headers must hold ${key}, not ${lower}`)
+    }
+    if (seen.has(key)) throw fault(`request.headers must hold ${key} once`)
+    seen.add(key)
     if (!HEADER_VALUE.test(value) || value.length > HEADER_VALUE_MAX_LENGTH) {
       throw fault(
         `request.headers.${lower} must be at most ${HEADER_VALUE_MAX_LENGTH} visible ASCII characters and blanks`,

@@ -280,6 +280,10 @@ test('an invalid purchase request is refused with the name of the field', async 
       { url: seller.url, maxAmount: '1', headers: { 'X-Payment': 'e30=' } },
       'headers must not hold x-payment',
     ],
+    [
+      { url: seller.url, maxAmount: '1', headers: { Payment_Signature: 'e30=' } },
+      'headers must not hold payment_signature',
+    ],
     [{ url: seller.url, maxAmount: '1', method: 'GET', body: 'x' }, 'body must be absent'],
     [{ url: seller.url, maxAmount: '1', body: { id: 2 ** 53 } }, 'body must hold numbers beyond'],
     [

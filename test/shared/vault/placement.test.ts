@@ -42,7 +42,8 @@ describe('the service reads an entry of a placement list', () => {
 
   test.each([
     ...['host', 'Connection', 'cookie2', 'te', 'trailer', 'upgrade', 'expect', 'content-type'],
-    ...['transfer-encoding', 'accept', 'accept-language'],
+    ...['transfer-encoding', 'accept', 'accept-language', 'content_type', 'Content.Encoding'],
+    ...['Transfer_Encoding', 'accept_language'],
   ])('a secret may not be placed in the header %s', (name) => {
     expect(parsePlacement(`header:${name}`)).toBeNull()
   })

@@ -102,6 +102,10 @@ describe('the service checks the headers of a request that uses a secret', () =>
   const numbered = (count: number, value = '') =>
     Object.fromEntries(Array.from({ length: count }, (_one, n) => [`x${n + 10}`, value]))
 
+  /** Returns spellings that hosts with CGI variables read as the given header. */
+  const otherSpellings = (name: string) =>
+    ['_', '.'].map((sign) => name.replaceAll('-', sign)).filter((spelled) => spelled !== name)
+
   test('a request with a secret has at most forty headers', () => {
     expect(headerFault(numbered(40))).toBeNull()
     expect(headerFault(numbered(41))).toBe('request.headers must hold at most 40 headers')
@@ -124,13 +128,37 @@ describe('the service checks the headers of a request that uses a secret', () =>
     ...['want-content-digest', 'want-repr-digest', 'x-http-method-override', 'x-http-method'],
     ...['x-method-override', 'x-original-url', 'x-rewrite-url'],
   ])('a request with a secret must not have the header %s', (name) => {
-    expect(headerFault({ [name.toUpperCase()]: '1' })).toBe(`request.headers must not hold ${name}`)
+    for (const spelled of [name, name.toUpperCase(), ...otherSpellings(name)]) {
+      expect(headerFault({ [spelled]: '1' })).toBe(
+        `request.headers must not hold ${spelled.toLowerCase()}`,
+      )
+    }
   })
 
   test('a request with a secret is refused if two of its header names differ only in letter case', () => {
     expect(headerFault({ 'X-A': '1', 'x-b': '2' })).toBeNull()
     expect(headerFault({ 'X-A': '1', 'x-a': '2' })).toBe('request.headers must hold x-a once')
   })
+
+  test('a request with a secret is refused if some hosts read two of its headers as the same header', () => {
+    for (const other of ['X_A', 'x_a', 'X.A']) {
+      expect(headerFault({ 'X-A': '1', [other]: '2' })).toBe('request.headers must hold x-a once')
+      expect(headerFault({ [other]: '1', 'X-B': '2' })).toBeNull()
+    }
+  })
+
+  test.each(['content-type', 'content-encoding'])(
+    'a request with a secret may have the header %s, but only with a hyphen in its name',
+    (name) => {
+      expect(headerFault({ [name]: '1' })).toBeNull()
+      expect(headerFault({ [name.toUpperCase()]: '1' })).toBeNull()
+      for (const spelled of otherSpellings(name)) {
+        expect(headerFault({ [spelled]: '1' })).toBe(
+          `request.headers must hold ${name}, not ${spelled}`,
+        )
+      }
+    },
+  )
 
   test('header values consist of visible ASCII characters and blanks', () => {
     expect(headerFault({ a: '\t ~!{{key}}' })).toBeNull()
