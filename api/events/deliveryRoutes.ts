@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { EVENT_SCOPES } from '../../shared/events/events.ts'
+import { EVENT_SCOPES, EVENT_TYPES } from '../../shared/events/events.ts'
 import type { Pool } from '../../sql/db.ts'
 import {
   type Attempt,
@@ -13,6 +13,7 @@ import {
   listDeliveries,
   NoWebhookError,
   replayDelivery,
+  type UrlReader,
 } from '../../sql/events/deliveryLog.ts'
 import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { readRange } from '../http/input/queryTime.ts'
@@ -100,9 +101,10 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
     throw badRequest('messageId must stand without paymentId: no delivery is of both')
   }
   const subjectId = messageId ?? paymentId
-  const { projectId, events } = visibleTo(request)
+  const { projectId, events, urlsFor } = visibleTo(request)
   return {
     projectId,
+    urlsFor,
     events: event === undefined ? events : events.filter((name) => name === event),
     ...readRange(query),
     ...(endpointId === undefined ? {} : { endpointId }),
@@ -174,19 +176,19 @@ async function count(server: Server, request: Request, query: Static<typeof Deli
 }
 
 async function find(pool: Pool, request: Request, id: string): Promise<Delivery> {
-  const { projectId, events } = visibleTo(request)
-  const delivery = await findDelivery(pool, { projectId, id })
+  const { projectId, events, urlsFor } = visibleTo(request)
+  const delivery = await findDelivery(pool, { projectId, id, urlsFor })
   if (delivery === null || !events.includes(delivery.event)) throw missing()
   return delivery
 }
 
 async function replay(pool: Pool, request: Request, id: string) {
   try {
-    await find(pool, request, id)
+    const { url } = await find(pool, request, id)
     const { projectId } = visibleTo(request)
     const delivery = await replayDelivery(pool, { projectId, id })
     if (delivery === null) throw missing()
-    return await withAttempts(pool, delivery)
+    return await withAttempts(pool, { ...delivery, url })
   } catch (error) {
     if (!(error instanceof NoWebhookError)) throw error
     throw conflict('The webhook of this delivery is gone')
@@ -202,14 +204,16 @@ const withAttempts = async (pool: Pool, delivery: Delivery) => ({
 const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
 
 /**
- * Returns the project of an API key, and the event types that the scopes of the key cover. @throws {ApiError} 403 if
- * the key covers no event type.
+ * Returns the project of an API key, and the event types that the scopes of the key cover. The field `urlsFor` decides
+ * which webhook URLs the key sees whole, as in the list of webhooks. @throws {ApiError} 403 if the key covers no event
+ * type.
  */
-function visibleTo(request: Request): { projectId: string; events: string[] } {
+function visibleTo(request: Request): { projectId: string; events: string[]; urlsFor: UrlReader } {
   const { projectId, scopes } = identityOf(request)
   const events = SCOPE_OF.flatMap(([event, scope]) => (scopes.includes(scope) ? [event] : []))
   if (projectId === null || events.length === 0) {
     throw new ApiError(403, 'forbidden', 'Missing required scope: payments:accept or mail:read')
   }
-  return { projectId, events }
+  const readsAll = EVENT_TYPES.every((type) => events.includes(type))
+  return { projectId, events, urlsFor: readsAll ? 'all' : events }
 }

@@ -63,8 +63,11 @@ type DeliveryRow = {
   row: string
 }
 
-const COLUMNS = `id, endpoint_id, webhook_id, subject_id, event, idempotency_key, url, status, attempt, next_attempt_at, error,
-  created_at, row`
+/** Writes the SQL columns of a webhook delivery. The parameter `url` is the SQL expression of the shown URL. */
+const columns = (
+  url: string,
+) => `id, endpoint_id, webhook_id, subject_id, event, idempotency_key, ${url} as url, status, attempt,
+  next_attempt_at, error, created_at, row`
 
 const toDelivery = (row: DeliveryRow): Delivery => ({
   id: row.id,
@@ -82,12 +85,20 @@ const toDelivery = (row: DeliveryRow): Delivery => ({
   row: BigInt(row.row),
 })
 
+/**
+ * Lists the event types that the caller may read. The value `all` means that the caller may read the events of every
+ * type. The path or the query of a webhook URL is often a secret of the receiver. So a caller sees the whole URL only
+ * if it may read all events of the webhook, and if the webhook still has this URL.
+ */
+export type UrlReader = 'all' | readonly string[]
+
 export type DeliveryFilter = {
   projectId: string
   endpointId?: string
   webhookId?: string
   /** Lists the event types that the caller may see in the delivery log. */
   events: readonly string[]
+  urlsFor: UrlReader
   statuses?: readonly DeliveryStatus[]
   /** Selects webhook deliveries about the message or payment with this id. */
   subjectId?: string
@@ -103,15 +114,28 @@ export type DeliveryFilter = {
 const ORIGIN = `split_part(url, '/', 1) || '//' || split_part(url, '/', 3)`
 
 /**
+ * Writes SQL that computes the URL of a webhook delivery as the caller may see it. The project is the parameter $1 of
+ * the SQL statement. The function appends its own parameter to `values`.
+ */
+function shownUrl(urlsFor: UrlReader, values: unknown[]): string {
+  if (urlsFor === 'all') return 'url'
+  return `case when webhook_id is null or (webhook_id, url) in (
+    select w.id, w.url from project_webhooks w
+    where w.project_id = $1 and w.deleted_at is null and w.events <@ $${values.push(urlsFor)}::text[]
+  ) then url else ${ORIGIN} end`
+}
+
+/**
  * Writes the SQL conditions of a filter on webhook deliveries. In the SQL statement, the conditions follow the
  * parameters $1 (project) and $2 (events). The function appends the parameters of the conditions to `values`.
+ * @param url is the SQL expression of the URL that the caller sees.
  */
-const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =>
+const deliveryConditions = (filter: DeliveryFilter, url: string, values: unknown[]): string =>
   conditions(values, [
     ['endpoint_id = ?', filter.endpointId],
     ['webhook_id = ?', filter.webhookId],
     ['subject_id = ?', filter.subjectId],
-    [holds(filter.hostsOnly === true ? ORIGIN : 'url'), filter.url],
+    [holds(filter.hostsOnly === true ? ORIGIN : url), filter.url],
     ['created_at >= ?', filter.after],
     ['created_at < ?', filter.before],
   ])
@@ -123,7 +147,8 @@ export async function listDeliveries(
 ): Promise<Delivery[]> {
   const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
-  const tests = deliveryConditions(filter, values)
+  const url = shownUrl(filter.urlsFor, values)
+  const tests = deliveryConditions(filter, url, values)
   // The SQL query has a separate part for each delivery status, with the status as a literal. The database index of
   // undelivered deliveries returns deliveries in order only if the query asks for a single status.
   const statuses = (filter.statuses ?? [null]).map((name) =>
@@ -131,7 +156,7 @@ export async function listDeliveries(
   )
   const parts = statuses.map(
     (status) => `
-      (select ${COLUMNS} from webhook_deliveries
+      (select ${columns(url)} from webhook_deliveries
        where project_id = $1 and event = any ($2) and (created_at, row) ${before} ($3::timestamptz, $4::bigint)
          ${status} ${tests}
        order by created_at ${direction}, row ${direction} limit $5)`,
@@ -157,11 +182,13 @@ export async function countDeliveries(
   filter: DeliveryFilter & { limit: number },
 ): Promise<DeliveryCount[]> {
   const values: unknown[] = [filter.projectId, filter.events, filter.limit, filter.statuses ?? null]
+  const isSearched = filter.url !== undefined && filter.hostsOnly !== true
+  const url = isSearched ? shownUrl(filter.urlsFor, values) : 'url'
   const { rows } = await db.query<DeliveryCount>(
     `select endpoint_id as "endpointId", webhook_id as "webhookId", status, count(*)::int as deliveries
      from (select endpoint_id, webhook_id, status from webhook_deliveries
            where project_id = $1 and event = any ($2) and ($4::text[] is null or status = any ($4))
-             ${deliveryConditions(filter, values)}
+             ${deliveryConditions(filter, url, values)}
            order by created_at desc, row desc limit $3) newest
      group by endpoint_id, webhook_id, status order by deliveries desc, endpoint_id, webhook_id, status`,
     values,
@@ -172,13 +199,13 @@ export async function countDeliveries(
 /** Finds one webhook delivery of a project. @returns null if the project has no such webhook delivery. */
 export async function findDelivery(
   db: Queryable,
-  { projectId, id }: { projectId: string; id: string },
+  { projectId, id, urlsFor }: { projectId: string; id: string; urlsFor: UrlReader },
 ): Promise<Delivery | null> {
-  const { rows } = await db.query<DeliveryRow>({
-    name: 'find-delivery',
-    text: `select ${COLUMNS} from webhook_deliveries where project_id = $1 and id = $2`,
-    values: [projectId, id],
-  })
+  const values: unknown[] = [projectId, id]
+  const { rows } = await db.query<DeliveryRow>(
+    `select ${columns(shownUrl(urlsFor, values))} from webhook_deliveries where project_id = $1 and id = $2`,
+    values,
+  )
   return rows[0] === undefined ? null : toDelivery(rows[0])
 }
 
@@ -232,7 +259,7 @@ export async function replayDelivery(
       `update webhook_deliveries set
          attempts_before = case when status = 'pending' then attempts_before else attempt end,
          status = 'pending', error = null, next_attempt_at = date_trunc('milliseconds', clock_timestamp())
-       where id = $1 returning ${COLUMNS}`,
+       where id = $1 returning ${columns('url')}`,
       [target.id],
     )
     const delivery = toDelivery(replayed.rows[0]!)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
+import { EVENT_SCOPES } from '../../../shared/events/events.ts'
 import { transaction } from '../../../sql/db.ts'
 import { type NewEvent, recordEvents } from '../../../sql/events/events.ts'
 import { type Receiver, startReceiver, status } from '../../support/events/receiver.ts'
@@ -262,6 +263,51 @@ test('an API key can register webhooks, and list and replay deliveries, only for
   const vaultOnly = await service.newAgent({ scopes: ['vault:read'] })
   expect((await vaultOnly.get('/v0/webhooks/deliveries')).status).toBe(403)
   expect((await service.platform.get('/v0/webhooks')).status).toBe(403)
+})
+
+test('the delivery log shows and searches a webhook’s URL only for an API key to which the list of webhooks shows the URL', async () => {
+  await using receiver = await startReceiver()
+  const scopes = [...new Set(Object.values(EVENT_SCOPES))]
+  const agent = await service.newAgent({ scopes })
+  const { origin } = new URL(receiver.url)
+  const urls = ['readable', 'mixed', 'moved', 'deleted'].map((name) => `${origin}/${name}?token=1`)
+  const hooks: { webhookId: string }[] = []
+  for (const [n, url] of urls.entries()) {
+    const events = n === 1 ? ['message.sent', 'vault.used'] : ['message.sent']
+    hooks.push(await register(agent, receiver, events, { url }))
+  }
+  const data = { messageId: '<a@b.example>' } as never
+  await transaction(service.database.pool, (db) =>
+    recordEvents(db, [{ projectId: agent.project.id, type: 'message.sent', data }]),
+  )
+  await arrived(receiver, 4)
+  await agent.patch(`/v0/webhooks/${hooks[2]!.webhookId}`, { url: `${origin}/new` })
+  await agent.delete(`/v0/webhooks/${hooks[3]!.webhookId}`)
+
+  const path = '/v0/webhooks/deliveries'
+  const shown = async () => {
+    const { deliveries } = (await agent.get(path)).body
+    const ids = hooks.map(({ webhookId }) => {
+      const found = deliveries.find((one: any) => one.webhookId === webhookId)
+      return [found.deliveryId, found.url]
+    })
+    return Promise.all(
+      ids.map(async ([id, listed], n) => {
+        const { body } = await agent.get(`${path}/${id}`)
+        const replayed = n === 3 ? { body } : await agent.post(`${path}/${id}/replay`)
+        const q = new URL(urls[n]!).pathname
+        const found = (await agent.get(`${path}?q=${q}`)).body.count
+        expect((await agent.get(`${path}/stats?q=${q}`)).body.total).toBe(found)
+        expect([body.url, replayed.body.url]).toEqual([listed, listed])
+        return [listed, found]
+      }),
+    )
+  }
+  expect(await shown()).toEqual(urls.map((url) => [url, 1]))
+  const patch = { removeScopes: ['vault:use'] }
+  await service.platform.patch(`/v0/platform/projects/${agent.project.id}`, patch)
+  expect(await shown()).toEqual([[urls[0], 1], ...urls.slice(1).map(() => [origin, 0])])
+  expect((await agent.get(`${path}?q=${origin}`)).body.count).toBe(4)
 })
 
 test('the API refuses a webhook with invalid input or a private address, and refuses the twenty-first webhook', async () => {

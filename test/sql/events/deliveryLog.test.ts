@@ -29,7 +29,7 @@ describe('the service lists webhook deliveries', () => {
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
     const foreign = await newDelivery(pool)
-    const page = { projectId, events: ['message.received'], limit: 2 }
+    const page = { projectId, events: ['message.received'], urlsFor: 'all', limit: 2 } as const
     const first = await listDeliveries(pool, { ...page, cursor: null })
     expect(first.map(({ id }) => id)).toEqual([ids[2]!, ids[1]!])
     const cursor = { atMs: first[1]!.createdAt.getTime(), row: first[1]!.row }
@@ -37,7 +37,7 @@ describe('the service lists webhook deliveries', () => {
     expect(second.map(({ id }) => id)).toEqual([ids[0]!])
     const others = { ...page, events: ['payment.received'], cursor: null }
     expect(await listDeliveries(pool, others)).toEqual([])
-    expect(await findDelivery(pool, { projectId, id: foreign })).toBeNull()
+    expect(await findDelivery(pool, { projectId, id: foreign, urlsFor: 'all' })).toBeNull()
     expect(await replayDelivery(pool, { projectId, id: foreign })).toBeNull()
     expect(await queuedAttempt(pool, foreign)).toBeNull()
   })
