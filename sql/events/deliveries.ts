@@ -52,38 +52,62 @@ export const paymentEventKey = (about: {
 const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
- * Stores a webhook delivery and queues the first delivery attempt, in the caller's transaction. After the commit, a
- * crash of a process can no longer lose the webhook delivery.
+ * Stores webhook deliveries in the given order and queues their first attempts, in the caller's transaction. After the
+ * commit, a crash of a process can no longer lose a webhook delivery. The number of SQL statements does not depend on
+ * the number of deliveries, because the caller's transaction may hold the locks of many inboxes. Deliveries with the
+ * same body object share one copy in the SQL parameters.
+ * @returns the ids of the deliveries in the order of `deliveries`.
  */
+export async function createDeliveries(
+  db: Queryable,
+  deliveries: readonly NewDelivery[],
+): Promise<string[]> {
+  if (deliveries.length === 0) return []
+  const ids = deliveries.map(() => newDeliveryId())
+  const bodies = [...new Set(deliveries.map(({ body }) => body))]
+  const places = new Map(bodies.map((body, n) => [body, n + 1]))
+  const trace = traceparent()
+  const column = <Value>(read: (delivery: NewDelivery) => Value) => deliveries.map(read)
+  await db.query({
+    name: 'create-deliveries',
+    text: `
+      with inserted as (
+        insert into webhook_deliveries
+          (id, project_id, endpoint_id, webhook_id, subject_id, event, idempotency_key, url, body, traceparent,
+           next_attempt_at)
+        select d.id, d.project_id, d.endpoint_id, d.webhook_id, d.subject_id, d.event, d.idempotency_key, d.url, b.body,
+               d.traceparent, date_trunc('milliseconds', clock_timestamp())
+        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+            $9::text[], $10::int[]) with ordinality
+          d (id, project_id, endpoint_id, webhook_id, subject_id, event, idempotency_key, url, traceparent, place, n)
+        join unnest($11::bytea[]) with ordinality b (body, place) on b.place = d.place
+        order by d.n
+        returning id as payload_id, row
+      ) ${addJobsFrom('inserted', 'deliver_webhook', 'deliveryId', 's.row')}`,
+    values: [
+      ids,
+      column(({ projectId }) => projectId),
+      column(({ to }) => ('endpointId' in to ? to.endpointId : null)),
+      column(({ to }) => ('webhookId' in to ? to.webhookId : null)),
+      column(({ subjectId }) => subjectId),
+      column(({ event }) => event),
+      deliveries.map(({ idempotencyKey }, n) => idempotencyKey ?? ids[n]),
+      column(({ url }) => url),
+      column((delivery) => delivery.traceparent ?? trace),
+      column(({ body }) => places.get(body)),
+      bodies.map((body) => Buffer.from(body)),
+    ],
+  })
+  return ids
+}
+
+/** Stores one webhook delivery as {@link createDeliveries} does. */
 export async function createDelivery(
   db: Queryable,
   delivery: NewDelivery,
 ): Promise<{ id: string }> {
-  const id = newDeliveryId()
-  await db.query({
-    name: 'create-delivery',
-    text: `
-      with inserted as (
-        insert into webhook_deliveries
-          (id, project_id, endpoint_id, subject_id, event, idempotency_key, url, body, webhook_id, next_attempt_at,
-           traceparent)
-        values ($1, $2, $3, $4, $5, $9, $6, $7, $8, date_trunc('milliseconds', clock_timestamp()), $10)
-        returning id as payload_id
-      ) ${addJobsFrom('inserted', 'deliver_webhook', 'deliveryId')}`,
-    values: [
-      id,
-      delivery.projectId,
-      'endpointId' in delivery.to ? delivery.to.endpointId : null,
-      delivery.subjectId,
-      delivery.event,
-      delivery.url,
-      Buffer.from(delivery.body),
-      'webhookId' in delivery.to ? delivery.to.webhookId : null,
-      delivery.idempotencyKey ?? id,
-      delivery.traceparent ?? traceparent(),
-    ],
-  })
-  return { id }
+  const [id] = await createDeliveries(db, [delivery])
+  return { id: id! }
 }
 
 /** Describes a webhook delivery with a next attempt that is due. */

@@ -2,7 +2,7 @@ import type { EventPosition } from '../../shared/events/eventId.ts'
 import type { EventData, EventType } from '../../shared/events/events.ts'
 import type { Queryable } from '../db.ts'
 import { deleteInBatches } from '../deleteInBatches.ts'
-import { createDelivery, paymentEventKey } from './deliveries.ts'
+import { createDeliveries, type NewDelivery, paymentEventKey } from './deliveries.ts'
 
 /**
  * Holds the PostgreSQL channel on which the service announces the id of a project that has a new event. A `!` before
@@ -25,14 +25,15 @@ export type NewEvent = {
 }
 
 /**
- * Stores events in the caller's transaction. A deleted project gets no event, because its data are being erased. Callers
- * call `recordEvents` last in a transaction, because the function locks the event streams of the projects until the
- * commit.
+ * Stores events and their webhook deliveries in the caller's transaction. A deleted project gets no event, because its
+ * data are being erased. Callers call `recordEvents` last in a transaction, because the function locks the event
+ * streams of the projects until the commit. All events get one time, which the SQL reads after it has locked the
+ * streams. Therefore no event of a project has an earlier time than the event before it.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
-  await queueWebhooks(db, events)
-  await db.query({
+  const webhooks = await findWebhooks(db, events)
+  const { rows } = await db.query<{ project_id: string; created_at: Date }>({
     name: 'record-events',
     text: `
       with given as (
@@ -45,18 +46,28 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
         select project_id, count from added order by project_id
         on conflict (project_id) do update set last_seq = s.last_seq + excluded.last_seq
         returning project_id, last_seq
+      ), moment as materialized (
+        -- The row of each stream comes after the lock of the stream, so the latest time comes after all locks.
+        select max(clock_timestamp())::timestamptz(3) as created_at from streams
       ), stored as (
-        insert into events (project_id, seq, type, data)
-        select project_id, last_seq - count + row_number() over (partition by project_id order by n), type, data
-        from given join added using (project_id) join streams using (project_id)
+        insert into events (project_id, seq, type, data, created_at)
+        select project_id, last_seq - count + row_number() over (partition by project_id order by n), type, data,
+               created_at
+        from given join added using (project_id) join streams using (project_id) cross join moment
       )
-      select pg_notify('${EVENTS_CHANNEL}', project_id) from streams`,
+      select project_id, created_at, pg_notify('${EVENTS_CHANNEL}', project_id) from streams cross join moment`,
     values: [
       JSON.stringify(
         events.map(({ projectId, type, data }, n) => ({ n, project_id: projectId, type, data })),
       ),
     ],
   })
+  const times = new Map(rows.map((row) => [row.project_id, row.created_at]))
+  const deliveries = events.flatMap((event) => {
+    const createdAt = times.get(event.projectId)
+    return createdAt === undefined ? [] : deliveriesOf(event, createdAt, webhooks)
+  })
+  await createDeliveries(db, deliveries)
 }
 
 /** Returns the id of the object that an event reports, such as a payment, for the delivery log. */
@@ -69,43 +80,46 @@ function subjectOf(data: EventData): string {
   return 'useId' in data ? data.useId : data.messageId
 }
 
-/** Creates the webhook deliveries of each given event to the webhooks of the event's project. */
-async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
-  const { rows } = await db.query<{
-    id: string
-    project_id: string
-    url: string
-    events: EventType[]
-    now: Date
-  }>({
+type Webhook = { id: string; project_id: string; url: string; events: EventType[] }
+
+/** Finds the webhooks that receive at least one of the given types of events, in the order of their creation. */
+async function findWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<Webhook[]> {
+  const { rows } = await db.query<Webhook>({
     name: 'find-webhooks-for-events',
-    text: `select id, project_id, url, events, clock_timestamp()::timestamptz(3) as now from project_webhooks
+    text: `select id, project_id, url, events from project_webhooks
            where project_id = any ($1) and deleted_at is null and events && $2::text[] order by row`,
     values: [events.map(({ projectId }) => projectId), events.map(({ type }) => type)],
   })
-  for (const { projectId, type, data, traceparent } of events) {
-    for (const webhook of rows) {
-      if (webhook.project_id !== projectId || !webhook.events.includes(type)) continue
-      await createDelivery(db, {
-        projectId,
-        to: { webhookId: webhook.id },
-        subjectId: subjectOf(data),
-        event: type,
-        url: webhook.url,
-        body: Buffer.from(JSON.stringify({ type, createdAt: webhook.now.toISOString(), data })),
-        traceparent: traceparent ?? null,
-        ...('paymentId' in data
-          ? {
-              idempotencyKey: paymentEventKey({
-                ownerId: webhook.id,
-                event: type,
-                paymentId: data.paymentId,
-              }),
-            }
-          : {}),
-      })
-    }
-  }
+  return rows
+}
+
+/** Returns the webhook deliveries of an event to those webhooks of its project that receive its type. */
+function deliveriesOf(
+  { projectId, type, data, traceparent }: NewEvent,
+  createdAt: Date,
+  webhooks: readonly Webhook[],
+): NewDelivery[] {
+  const body = Buffer.from(JSON.stringify({ type, createdAt: createdAt.toISOString(), data }))
+  return webhooks
+    .filter((webhook) => webhook.project_id === projectId && webhook.events.includes(type))
+    .map(({ id, url }) => ({
+      projectId,
+      to: { webhookId: id },
+      subjectId: subjectOf(data),
+      event: type,
+      url,
+      body,
+      traceparent: traceparent ?? null,
+      ...('paymentId' in data
+        ? {
+            idempotencyKey: paymentEventKey({
+              ownerId: id,
+              event: type,
+              paymentId: data.paymentId,
+            }),
+          }
+        : {}),
+    }))
 }
 
 /**

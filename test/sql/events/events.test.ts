@@ -14,8 +14,8 @@ import {
 } from '../../../sql/events/events.ts'
 import { deleteForgottenWebhooks, deleteProjectWebhook } from '../../../sql/events/webhooks.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { newWebhook } from '../../support/events/eventRows.ts'
-import { newProject, whileHeld } from '../../support/till/tillRows.ts'
+import { HOOK, newWebhook } from '../../support/events/eventRows.ts'
+import { blocked, newProject, whileHeld } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -146,6 +146,83 @@ test('an event is delivered to the active webhooks of its project that subscribe
   expect(await sentTo(bounced)).toEqual(['message.bounced'])
   expect(await sentTo(deleted)).toEqual([])
   expect(await sentTo(foreign)).toEqual([])
+})
+
+/** Records events with a connection that counts the SQL statements. */
+const countedRecord = (events: readonly NewEvent[]): Promise<number> =>
+  transaction(pool, async (db) => {
+    let count = 0
+    const query = (...given: unknown[]) => {
+      count += 1
+      return (db.query as (...given: unknown[]) => unknown)(...given)
+    }
+    await recordEvents({ query } as never, events)
+    return count
+  })
+
+test('the number of SQL statements for new events does not depend on the numbers of events and webhooks', async () => {
+  const [small, large] = [await newProject(pool), await newProject(pool)]
+  const types: EventType[] = ['message.received', 'message.sent']
+  await newWebhook(pool, small, types)
+  const hooks: string[] = []
+  for (let n = 0; n < 5; n++) hooks.push(await newWebhook(pool, large, types))
+  const events = Array.from('abcdefgh', (subject, n) => eventOf(large, subject, types[n % 2]))
+  expect(await countedRecord(events)).toBe(await countedRecord([eventOf(small, 'a')]))
+
+  const { rows } = await pool.query(
+    `select d.webhook_id, d.subject_id, d.event, d.url, d.status, d.idempotency_key = d.id as has_own_key,
+            d.next_attempt_at is not null as is_due, d.body, j.payload
+     from webhook_deliveries d join graphile_worker._private_jobs j on j.key = 'deliver_webhook:' || d.id
+     where d.project_id = $1 order by d.row`,
+    [large],
+  )
+  const { events: stored } = await listEvents(pool, large, { after: 0n, limit: 8, chars: 100_000 })
+  expect(rows.map(({ body, payload, ...row }) => ({ ...row, body: JSON.parse(body) }))).toEqual(
+    stored.flatMap(({ type, data, createdAt }) =>
+      hooks.map((id) => ({
+        webhook_id: id,
+        subject_id: 'messageId' in data ? data.messageId : null,
+        event: type,
+        url: HOOK,
+        status: 'pending',
+        has_own_key: true,
+        is_due: true,
+        body: { type, createdAt: createdAt.toISOString(), data },
+      })),
+    ),
+  )
+  const { rows: jobs } = await pool.query(
+    `select d.row from graphile_worker._private_jobs j join webhook_deliveries d on j.key = 'deliver_webhook:' || d.id
+     where d.project_id = $1 order by j.id`,
+    [large],
+  )
+  const order = jobs.map(({ row }) => Number(row))
+  expect(order).toEqual(order.toSorted((one, other) => one - other))
+  expect(order).toHaveLength(40)
+})
+
+test('an event that waited for another event of its project has no earlier time than that event', async () => {
+  const projectId = await newProject(pool)
+  await record(eventOf(projectId, 'a'))
+  let recorded = Promise.resolve()
+  await transaction(pool, async (db) => {
+    const { rows } = await db.query(
+      'update event_streams set last_seq = last_seq + 1 where project_id = $1 returning last_seq',
+      [projectId],
+    )
+    recorded = record(eventOf(projectId, 'c'))
+    recorded.catch(() => {})
+    await blocked(pool, 1)
+    await db.query(
+      `insert into events (project_id, seq, type, data) values ($1, $2, 'message.sent', '{}')`,
+      [projectId, rows[0].last_seq],
+    )
+  })
+  await recorded
+  const { events } = await listEvents(pool, projectId, { after: 0n, limit: 9, chars: 10_000 })
+  const times = events.map(({ createdAt }) => createdAt.getTime())
+  expect(times).toHaveLength(3)
+  expect(times).toEqual(times.toSorted((one, other) => one - other))
 })
 
 test('if there is no event to record, no SQL statement runs', async () => {
