@@ -3,10 +3,11 @@ import type { Keyring } from '../../shared/vault/envelope.ts'
 import type { UseRequest, UseTarget } from '../../shared/vault/useRequest.ts'
 import { type Actor, setOutcome } from '../account/audit.ts'
 import { beginIdempotent } from '../account/idempotency.ts'
-import { type Pool, type Queryable, transaction } from '../db.ts'
+import type { Pool, Queryable } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
 import { type OpenCredential, openCredential } from './credentialReads.ts'
 import type { Failed } from './credentials.ts'
+import { readingTransaction } from './failedReads.ts'
 import { sealRequest, USE_KEPT } from './uses.ts'
 
 /** Limits the number of uses of secrets in progress in one project. */
@@ -53,7 +54,9 @@ export function acceptUse<Refusal>(
 ): Promise<AcceptedUse<Refusal>> {
   const { actor, keyring, name, request, target, idempotency } = use
   const { projectId } = actor
-  return transaction(pool, async (db) => {
+  const action = 'vault.use'
+  const detail = `${target.method} ${target.host}${target.path}`
+  return readingTransaction(pool, { actor, action, subject: name, detail }, async (db) => {
     const project = await db.query(
       'select from projects where id = $1 and deleted_at is null for no key update',
       [projectId],
@@ -70,13 +73,11 @@ export function acceptUse<Refusal>(
 
     async function store(): Promise<AcceptedUse<Refusal>> {
       if (await isBusy(db, projectId)) return { kind: 'busy' }
-      const { method, host, path } = target
-      const detail = `${method} ${host}${path}`
       const opened = await openCredential(db, {
         actor,
         keyring,
         name,
-        action: 'vault.use',
+        action,
         isOwner: false,
         detail,
       })
@@ -86,6 +87,7 @@ export function acceptUse<Refusal>(
         await setOutcome(db, opened.auditRow, 'refused')
         return { kind: 'refused_by_judge', refusal }
       }
+      const { method, host, path } = target
       const id = newUseId()
       const sealed = sealRequest(keyring, { projectId, id, request })
       await db.query({

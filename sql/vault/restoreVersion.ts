@@ -1,7 +1,7 @@
 import { commonBounds } from '../../shared/vault/bounds/bounds.ts'
 import { usedBackupCodes as usedOf, withoutUsedCodes } from '../../shared/vault/credential.ts'
 import { writeAudit } from '../account/audit.ts'
-import { type Pool, type Queryable, transaction } from '../db.ts'
+import type { Pool, Queryable } from '../db.ts'
 import {
   addVersion,
   type Failed,
@@ -15,6 +15,7 @@ import {
   type Target,
 } from './credentials.ts'
 import { boundsSince, openData, readVersion, toBounds } from './credentialVersions.ts'
+import { readingTransaction } from './failedReads.ts'
 
 /**
  * Stores an old version of a credential as the newest version. Backup codes that the old version or a later version has
@@ -27,14 +28,15 @@ export async function restoreVersion(
   target: Target & { version: number },
 ): Promise<{ kind: 'ok'; credential: StoredCredential } | Failed> {
   const { actor, keyring, name, version, isOwner } = target
-  const detail = `version ${version}`
-  return transaction(pool, async (db) => {
+  const action = 'vault.restore'
+  const entry = { action, subject: name, detail: `version ${version}` }
+  return readingTransaction(pool, { actor, ...entry }, async (db) => {
     const locked = await lockCredential(db, actor, name)
     const old = locked === null ? null : await readVersion(db, locked.row, version)
     const failed = refusal(old)
     if (failed !== null || locked === null || old === null) {
       const kind = failed?.kind === 'expired' ? 'expired' : 'not_found'
-      await writeAudit(db, actor, { action: 'vault.restore', subject: name, detail, outcome: kind })
+      await writeAudit(db, actor, { ...entry, outcome: kind })
       return failed ?? { kind: 'not_found' }
     }
     const restored = openData(keyring, actor.projectId, name, old)
@@ -45,7 +47,7 @@ export async function restoreVersion(
     const bounds = isOwner ? toBounds(old) : commonBounds(await boundsSince(db, locked.row, old))
     const content = { type, data, metadata, expiresAt, ...bounds }
     const rotated = isWithheld(locked) || isOtherData(current, data)
-    const action = 'vault.restore'
+    const { detail } = entry
     const credential = await addVersion(db, target, locked, { content, rotated, action, detail })
     return { kind: 'ok', credential }
   })

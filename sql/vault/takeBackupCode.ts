@@ -1,8 +1,9 @@
 import { popBackupCode } from '../../shared/vault/credential.ts'
 import { auditInsert, auditValues, writeAudit } from '../account/audit.ts'
-import { type Pool, transaction } from '../db.ts'
+import type { Pool } from '../db.ts'
 import { type Failed, lockCredential, refusal, type Target } from './credentials.ts'
 import { openData, readVersion, sealData } from './credentialVersions.ts'
+import { readingTransaction } from './failedReads.ts'
 
 /**
  * Takes one backup code out of a credential and returns the code, so that each backup code is used only once. The
@@ -14,7 +15,7 @@ export async function takeBackupCode(
   { actor, keyring, name, isOwner }: Target,
 ): Promise<{ kind: 'ok'; code: string; remaining: number } | Failed> {
   const entry = { action: 'vault.backup_code', subject: name }
-  return transaction(pool, async (db) => {
+  return readingTransaction(pool, { actor, ...entry }, async (db) => {
     const locked = await lockCredential(db, actor, name)
     const current = locked === null ? null : await readVersion(db, locked.row, locked.version)
     const withheld = locked?.reveal === 'owner' && !isOwner

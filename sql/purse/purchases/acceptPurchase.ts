@@ -2,10 +2,11 @@ import { newPurchaseId } from '../../../shared/ids.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import type { UseRequest, UseTarget } from '../../../shared/vault/useRequest.ts'
 import { type Actor, AUDIT_COLUMNS, auditValues, setOutcome } from '../../account/audit.ts'
-import { type Pool, type Queryable, transaction } from '../../db.ts'
+import type { Pool, Queryable } from '../../db.ts'
 import { addPayloadsFrom, jobPayload } from '../../queue/jobs.ts'
 import { type OpenCredential, openCredential } from '../../vault/credentialReads.ts'
 import type { Failed } from '../../vault/credentials.ts'
+import { readingTransaction } from '../../vault/failedReads.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
 
 /**
@@ -15,6 +16,9 @@ import { CONTENT, sealContent } from './purchaseContent.ts'
 const OPEN_MAX = 500
 /** Limits the total bytes of purchase requests and seller responses that the service stores for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+/** Names the action of the audit entry about the reading of a credential. */
+const USE = 'vault.use' as const
 
 /** Describes a purchase that the API is about to accept. */
 export type NewPurchase<Refusal> = {
@@ -68,7 +72,8 @@ export function acceptPurchase<Refusal>(
   const { credential, actor } = purchase
   if (credential === null) return store(pool, purchase)
   const { projectId } = actor
-  return transaction(pool, async (db) => {
+  const entry = { action: USE, subject: credential.name, detail: auditDetail(purchase.target) }
+  return readingTransaction(pool, { actor, ...entry }, async (db) => {
     const before = await findByKey(db, projectId, purchase.key)
     if (before !== null) return found(before, purchase.requestHash)
     return (await judgeCredential(db, purchase, credential)) ?? (await store(db, purchase))
@@ -136,8 +141,8 @@ async function judgeCredential<Refusal>(
   { name, judge }: NonNullable<NewPurchase<Refusal>['credential']>,
 ): Promise<AcceptedPurchase<Refusal> | null> {
   const detail = auditDetail(target)
-  const action = 'vault.use'
-  const opened = await openCredential(db, { actor, keyring, name, action, isOwner: false, detail })
+  const read = { actor, keyring, name, action: USE, isOwner: false, detail }
+  const opened = await openCredential(db, read)
   if (opened.kind !== 'ok') return { kind: 'credential', failed: opened }
   const refusal = judge(opened.credential)
   if (refusal === null) return null

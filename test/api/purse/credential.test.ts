@@ -94,6 +94,19 @@ test('a purchase with a credential needs the scope vault:use, and the credential
   expect(seller.asked).toEqual([])
 })
 
+test('if the credential of a purchase cannot be decrypted, the audit log records the failed read', async () => {
+  await store(seller.host)
+  await till.service.database.pool.query(
+    `update credential_versions v set ciphertext = overlay(ciphertext placing '\\x0000'::bytea from 20)
+     from credentials c where c.row = v.credential_row and c.project_id = $1`,
+    [buyer.project.id],
+  )
+  expect((await buyer.pay(seller.url, request)).status).toBe(500)
+  const { logs } = (await buyer.get('/v0/logs?action=vault.use')).body
+  expect(logs).toMatchObject([{ subject: 'weather', outcome: 'failed' }])
+  expect(seller.asked).toEqual([])
+})
+
 test('a repeated purchase with a credential finds the first purchase, and reads the credential only once', async () => {
   await store(seller.host)
   const uses = async () => (await buyer.get('/v0/logs?action=vault.use')).body.count

@@ -238,11 +238,19 @@ test('a credential row that was copied or changed in the database cannot be decr
       fromName,
     ])
     expect(rowCount).toBe(1)
-    const { status, body } = await thief.get(path(name))
-    expect([status, body.error]).toEqual([500, 'internal_error'])
-    expect(body.message).toMatch(/^Something went wrong \(request req_[0-9a-f]{24}\)$/)
-    const entry = (await thief.get(`/v0/logs?subject=${name}&limit=1`)).body.logs[0]
-    expect(entry).toMatchObject({ action: 'vault.get', outcome: 'failed' })
+    const use = { request: { url: 'https://api.example/' } }
+    for (const [action, detail, read] of [
+      ['vault.get', null, () => thief.get(path(name))],
+      ['vault.use', 'GET api.example/', () => thief.post(path(name, '/use'), use)],
+      ['vault.restore', 'version 1', () => thief.post(path(name, '/versions/1/restore'))],
+      ['vault.backup_code', null, () => thief.post(path(name, '/totp/backup'))],
+    ] as const) {
+      const { status, body } = await read()
+      expect([action, status, body.error]).toEqual([action, 500, 'internal_error'])
+      expect(body.message).toMatch(/^Something went wrong \(request req_[0-9a-f]{24}\)$/)
+      const { logs } = (await thief.get(`/v0/logs?subject=${name}&action=${action}`)).body
+      expect(logs).toMatchObject([{ action, description: detail, outcome: 'failed' }])
+    }
     expect((await store(thief, name, 4)).body.version).toBe(2)
     expect((await thief.get(path(name))).body.data).toEqual({ password: 'password 4' })
   }
