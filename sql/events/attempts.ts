@@ -5,8 +5,9 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Holds the number of the delivery attempt, counted across replays. The result is recorded only if the webhook
-   * delivery has had exactly `attempt - 1` attempts before.
+   * Holds the number of the delivery attempt, counted across replays. The result is recorded if the webhook delivery has
+   * had exactly `attempt - 1` attempts before. A replay during an open attempt makes a second request with the same
+   * number. So a later `delivered` is recorded too, if the attempt came after the last replay of an ended delivery.
    */
   attempt: number
   /**
@@ -42,21 +43,28 @@ const RECORD_ATTEMPTS = `
       $9::text[]) with ordinality
       as i (id, n, ended_ago_ms, ms, status, retry_in_s, status_code, error, response_prefix, place)
   ), locked as materialized (
-    select id from webhook_deliveries where id = any ($1) order by id for update
+    select id, attempt, attempts_before, status, error from webhook_deliveries where id = any ($1) order by id for update
+  ), accepted as materialized (
+    -- The column error is set only if the service itself aborted the delivery, for example with its webhook.
+    select distinct on (i.id) i.*, l.attempt + 1 as number
+    from input i join locked l on l.id = i.id
+    where l.attempt = i.n - 1 and l.status = 'pending'
+      or i.status = 'delivered' and i.n > l.attempts_before and i.n <= l.attempt
+        and l.status <> 'delivered' and l.error is null
+    order by i.id, i.status <> 'delivered', i.place
   ), updated as (
     update webhook_deliveries d set
-      attempt = i.n, status = i.status, next_attempt_at = i.ended_at + i.retry_in_s * interval '1 second'
-    from input i join locked l on l.id = i.id
-    where d.id = i.id and d.attempt = i.n - 1 and d.status = 'pending'
-    returning i.place, d.next_attempt_at
+      attempt = a.number, status = a.status, next_attempt_at = a.ended_at + a.retry_in_s * interval '1 second'
+    from accepted a where d.id = a.id
+    returning a.place, d.next_attempt_at
   ), logged as (
     insert into webhook_attempts (delivery_id, n, started_at, ended_at, status_code, error, response_prefix)
-    select id, n, ended_at - ms * interval '1 millisecond', ended_at, status_code, error, response_prefix
-    from updated join input using (place)
+    select id, number, ended_at - ms * interval '1 millisecond', ended_at, status_code, error, response_prefix
+    from updated join accepted using (place)
   ), retried as (
     select 'deliver_webhook' as task, 'deliver_webhook:' || id as key,
-      json_build_object('deliveryId', id, 'attempt', n + 1) as payload, next_attempt_at
-    from updated join input using (place) where next_attempt_at is not null order by id
+      json_build_object('deliveryId', id, 'attempt', number + 1) as payload, next_attempt_at
+    from updated join accepted using (place) where next_attempt_at is not null order by id
   )
   select
     array(select place::int from updated) as recorded,
@@ -66,7 +74,8 @@ const RECORD_ATTEMPTS = `
  * Records attempts of webhook deliveries, updates the deliveries and queues the next attempts. If the function throws,
  * it has stored none of the delivery attempts.
  * @returns a boolean for each delivery attempt. The boolean is false if another run recorded the delivery attempt
- * first, or if the delivery was aborted in the meantime. If the boolean is false, the delivery stays unchanged.
+ * first, or if the delivery was aborted in the meantime. A success is recorded also after a failure of another run. If
+ * the boolean is false, the delivery stays unchanged.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

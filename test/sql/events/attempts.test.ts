@@ -3,9 +3,9 @@
  * attempt.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { recordAttempts } from '../../../sql/events/attempts.ts'
+import { type AttemptResult, recordAttempts } from '../../../sql/events/attempts.ts'
 import { abortDelivery, postponeAttempt } from '../../../sql/events/deliveries.ts'
-import { listAttempts } from '../../../sql/events/deliveryLog.ts'
+import { listAttempts, replayDelivery } from '../../../sql/events/deliveryLog.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import {
   attemptOf,
@@ -49,7 +49,7 @@ test('if two job runs make the same webhook attempt, the attempt is recorded onc
 test('a webhook attempt is not recorded again if another job run records it at the same time', async () => {
   const id = await newDelivery(pool)
   const ended = `update webhook_deliveries set attempt = 1, next_attempt_at = now() + interval '1 hour' where id = $1`
-  const late = () => [recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])]
+  const late = () => [recordAttempts(pool, [attemptOf(id, 1)])]
   expect(await whileHeld(pool, ended, [id], late)).toEqual([[false]])
   expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 1 })
 })
@@ -67,6 +67,70 @@ test('a result that arrives after a webhook delivery was aborted changes nothing
     expect(await listAttempts(pool, id)).toEqual([])
     expect(await queuedAttempt(pool, id)).toBeNull()
   }
+})
+
+/** Returns the number and the HTTP status of each recorded attempt. */
+const logOf = async (id: string) =>
+  (await listAttempts(pool, id)).map(({ number, statusCode }) => [number, statusCode])
+
+test('if two requests of one webhook attempt are open, a late success ends the delivery', async () => {
+  const ends = [{}, { status: 'exhausted', retryInS: null }, { status: 'aborted', retryInS: null }]
+  for (const first of ends as Partial<AttemptResult>[]) {
+    const id = await newDelivery(pool)
+    await recordAttempts(pool, [attemptOf(id, 1, first)])
+    expect(await recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])).toEqual([true])
+    expect(await row(pool, 'webhook_deliveries', id)).toMatchObject({
+      status: 'delivered',
+      attempt: 2,
+      next_attempt_at: null,
+    })
+    expect(await logOf(id)).toEqual([
+      [1, 503],
+      [2, 200],
+    ])
+    for (const attempt of [1, 2, 3]) {
+      for (const late of [{}, DELIVERED]) {
+        expect(await recordAttempts(pool, [attemptOf(id, attempt, late)])).toEqual([false])
+      }
+    }
+    expect(await stateOf(id)).toMatchObject({ status: 'delivered', attempt: 2 })
+  }
+})
+
+test('a late success also ends a webhook delivery whose later attempts have failed meanwhile', async () => {
+  const id = await newDelivery(pool)
+  for (const attempt of [1, 2, 3]) await recordAttempts(pool, [attemptOf(id, attempt)])
+  const ended = `update webhook_deliveries set attempt = 4 where id = $1`
+  const late = () => [recordAttempts(pool, [attemptOf(id, 2, DELIVERED)])]
+  expect(await whileHeld(pool, ended, [id], late)).toEqual([[true]])
+  expect(await stateOf(id)).toMatchObject({ status: 'delivered', attempt: 5 })
+  expect((await logOf(id)).at(-1)).toEqual([5, 200])
+})
+
+test('if one batch holds both results of a webhook attempt, the success counts', async () => {
+  for (const results of [
+    [{}, DELIVERED],
+    [DELIVERED, {}],
+  ] as Partial<AttemptResult>[][]) {
+    const id = await newDelivery(pool)
+    const recorded = await recordAttempts(
+      pool,
+      results.map((result) => attemptOf(id, 1, result)),
+    )
+    expect(recorded).toEqual(results.map((result) => result === DELIVERED))
+    expect(await stateOf(id)).toMatchObject({ status: 'delivered', attempt: 1 })
+    expect(await queuedAttempt(pool, id)).toBeNull()
+  }
+})
+
+test('a success from before the end of a webhook delivery does not end a replay that was asked for after the end', async () => {
+  const projectId = await newProject(pool)
+  const id = await newDelivery(pool, { projectId })
+  await recordAttempts(pool, [attemptOf(id, 1, { status: 'exhausted', retryInS: null })])
+  await replayDelivery(pool, { projectId, id })
+  expect(await recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])).toEqual([false])
+  expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 1 })
+  expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
 })
 
 test('after a webhook delivery succeeded, no further attempt is made', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { startReceiver, status } from '../../support/events/receiver.ts'
 import {
   BODY,
@@ -139,6 +140,26 @@ describe('a project replays a webhook delivery', () => {
     expect(receiver.requests.at(-1)?.headers['x-service-delivery-attempt']).toBe('4')
     const { at, ms } = attempts[3]
     expect(Date.parse(nextAttemptAt) - Date.parse(at) - ms).toBe(64_000)
+  })
+
+  test('if a webhook delivery is replayed while a request is open, it succeeds with the 2xx of any of the two requests', async () => {
+    const open: ServerResponse[] = []
+    await using receiver = await startReceiver((_request, response) => open.push(response))
+    const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+    await waitFor('the first request', () => open.length === 1)
+    await agent.post(`/v0/webhooks/deliveries/${id}/replay`)
+    await waitFor('the second request', () => open.length === 2)
+    open[0]!.writeHead(500).end('later')
+    await waitForAttempts(agent, id, 1)
+    open[1]!.writeHead(200).end('thanks')
+    const delivery = await waitForEnd(agent, id)
+    expect(delivery).toMatchObject({ status: 'delivered', attemptCount: 2, nextAttemptAt: null })
+    expect(delivery.attempts.map(({ number, status }: any) => [number, status])).toEqual([
+      [1, 500],
+      [2, 200],
+    ])
+    await waitForNoJob(service.database, id)
+    expect(receiver.requests).toHaveLength(2)
   })
 
   test('a replay of a webhook delivery is refused with 409 if the endpoint is deleted', async () => {
