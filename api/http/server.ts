@@ -165,7 +165,7 @@ export function startApi(
   const till = createTillBatchers(pool, config.limits)
   const waiters = startWaiters(databaseUrl, log)
   const events = startEventFeed(databaseUrl, pool, log)
-  const metrics = createMetrics({ pool, events, limits: config.limits })
+  const metrics = createMetrics({ pool, events, waiters, limits: config.limits })
   const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: metrics.blobRequest })
   const blobs = createBlobs(pool, objectStore)
   const answers = new HeldAnswers()

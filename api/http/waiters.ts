@@ -22,6 +22,8 @@ type Watch = {
  */
 export type Waiters = {
   watch(id: string): Watch
+  /** Returns the number of waiting HTTP requests. */
+  size(): number
   /**
    * Ends every wait for a row change when the process stops. Each of these waits ends as if its deadline had passed.
    */
@@ -76,6 +78,7 @@ export function startWaiters(databaseUrl: string, log: Logger): Waiters {
         },
       }
     },
+    size: () => waiting.values().reduce((sum, entries) => sum + entries.size, 0),
     release() {
       released = true
       pokeAll()

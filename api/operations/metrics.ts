@@ -123,11 +123,14 @@ const BUDGET_GAUGES: readonly [name: string, help: string, value: (use: BudgetUs
 export function createMetrics({
   pool,
   events,
+  waiters,
   limits,
 }: {
   pool: Pool
   /** Holds the event readers of this process, because a metric shows their number. */
   events: { size(): number }
+  /** Holds the requests of this process that wait for the result of a job. */
+  waiters: { size(): number }
   /** Holds the limits that the service sets for each project and day. */
   limits: SettlementLimits
 }): Metrics {
@@ -155,6 +158,11 @@ export function createMetrics({
   const readers = new Gauge({
     name: 'purser_event_readers',
     help: 'Requests of this process that wait for events',
+    registers,
+  })
+  const waiting = new Gauge({
+    name: 'purser_result_readers',
+    help: 'Requests of this process that wait for the result of a payment, a purchase or a use of a secret',
     registers,
   })
   const refusals = new Counter({
@@ -216,6 +224,7 @@ export function createMetrics({
     else smtp.set(+listeners.takesMail)
     for (const [n, [, , read]] of BUDGET_GAUGES.entries()) budgetGauges[n]!.set(read(use))
     readers.set(events.size())
+    waiting.set(waiters.size())
     jobs.reset()
     oldest.reset()
     for (const task of new Set([...Object.keys(TASK_POOL), ...counts.map((count) => count.task)])) {
