@@ -17,7 +17,8 @@ if (!hasBrowser) {
   process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)
 }
 
-const ACTION_LIMIT_MS = 30_000
+/** Limits each wait of a page to the limit of `waitFor`. A test has a higher limit, so that the error names the wait. */
+const ACTION_LIMIT_MS = 60_000
 
 const FLAGS = [
   '--no-sandbox',
@@ -30,8 +31,16 @@ const FLAGS = [
 ]
 
 /** Starts Chromium with a temporary profile. */
-export const startBrowser = (): Promise<Browser> =>
-  chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS })
+export async function startBrowser(): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS })
+  const newContext = browser.newContext.bind(browser)
+  browser.newContext = async (options) => {
+    const context = await newContext(options)
+    context.setDefaultTimeout(ACTION_LIMIT_MS)
+    return context
+  }
+  return browser
+}
 
 export type ConsolePage = AsyncDisposable & {
   page: Page
@@ -59,8 +68,6 @@ export async function openConsole(
     reducedMotion: 'reduce',
     ...(timeZone === undefined ? {} : { timezoneId: timeZone }),
   })
-  // The time limit of a wait is below the limit of a test, so that the error names the failed wait.
-  context.setDefaultTimeout(ACTION_LIMIT_MS)
   const page = await context.newPage()
   const requests: string[] = []
   const complaints: string[] = []
