@@ -40,8 +40,8 @@ export class LoopTime {
   /** Holds the paths of the routes that have had a costly read. */
   readonly #costly = new Set<string>()
 
-  constructor(nowMs = () => performance.now()) {
-    this.#budget = new CpuBudget(BUDGET, nowMs)
+  constructor(nowMs = () => performance.now(), budget = BUDGET) {
+    this.#budget = new CpuBudget(budget, nowMs)
   }
 
   /**
