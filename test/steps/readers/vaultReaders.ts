@@ -10,6 +10,7 @@ import {
 import * as credential from '../../../shared/vault/credential.ts'
 import { createRunDecoder, narrowed, unescapedViews } from '../../../shared/vault/decodedViews.ts'
 import { fillBody, fillPairs } from '../../../shared/vault/fillBody.ts'
+import { headerKey } from '../../../shared/vault/headerName.ts'
 import { Masker } from '../../../shared/vault/maskSecrets.ts'
 import { NeedleSearch } from '../../../shared/vault/needleSearch.ts'
 import { createFill, unsentSecrets } from '../../../shared/vault/placeholders.ts'
@@ -119,6 +120,7 @@ export const VAULT_READERS: readonly Reader[] = [
         0,
       ),
   }),
+  reader('vault/headerName.ts headerKey', HEADER_MAX, HEADER, headerKey),
   reader('vault/useRequest.ts checkUseRequest: headers', HEADER_MAX, HEADER, (text) =>
     checkUseRequest(
       {

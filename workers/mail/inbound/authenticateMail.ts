@@ -8,7 +8,10 @@ import {
   INTERNAL,
   UNREADABLE,
 } from '../../../shared/mail/parse/authentication.ts'
-import { authenticable } from '../../../shared/mail/parse/authenticationBounds.ts'
+import {
+  authenticable,
+  countAuthorFields,
+} from '../../../shared/mail/parse/authenticationBounds.ts'
 import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { LookUp } from '../lookUp.ts'
 
@@ -75,7 +78,10 @@ export async function authenticateMail(
     // the mail service instead of the sender's IP address.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
-    const dmarc = await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS, signal))
+    const isSingle = countAuthorFields(bytes) <= 1
+    const dmarc = isSingle
+      ? await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS, signal))
+      : 'permerror'
     const authentication: Authentication = {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
       dkim: dkimWord(dkim.results.map(signatureWord)),
@@ -84,8 +90,9 @@ export async function authenticateMail(
       internal: false,
       ...(provider?.spf == null ? {} : { providerSpf: provider.spf }),
     }
-    const verdict = dmarc === 'fail' ? dmarc : await dmarcWord(authors, signs, anyPolicy)
-    return { authentication, isAligned: verdict === 'pass' }
+    const isProvable = isSingle && dmarc !== 'fail'
+    const isAligned = isProvable && (await dmarcWord(authors, signs, anyPolicy)) === 'pass'
+    return { authentication, isAligned }
   } catch {
     // If the library mailauth cannot read a message, no sender of the message counts as proven.
     return STRANGER
@@ -191,6 +198,9 @@ function withDeadline(lookUp: LookUp, totalMs: number, signal: AbortSignal): DNS
     signal.addEventListener('abort', stop, { once: true })
     try {
       return await Promise.race([lookUp(name, type) as ReturnType<DNSResolver>, late])
+    } catch (error) {
+      // For SPF, the library takes an unknown error as the answer that nothing exists. RFC 7208 §2.6.6 demands temperror.
+      throw ABSENT.includes((error as { code?: string }).code ?? '') ? error : silence(name)
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', stop)
@@ -198,21 +208,53 @@ function withDeadline(lookUp: LookUp, totalMs: number, signal: AbortSignal): DNS
   }
 }
 
+/** Lists the codes of the errors that tell that a name or a record does not exist. */
+const ABSENT = ['ENOTFOUND', 'ENODATA']
+
 const silence = (name: string): Error =>
   Object.assign(new Error(`no answer in time: ${name}`), { code: 'ETIMEOUT' })
 
 /**
  * Returns the verdict on one DKIM signature. If the message body was changed after signing, the verdict on the DKIM
  * signature is `fail` (RFC 8601 §2.7.1). The library mailauth reports `neutral` both for a changed message body and for
- * a DKIM key that it cannot find. A valid signature has the verdict `policy` if anybody could write text under it: the
- * signature leaves out the end of the body (RFC 6376 §8.2), or its hash function is SHA-1 (RFC 8301 §3.1).
+ * a DKIM key that it cannot find. The library also accepts signatures that prove nothing:
+ * - The verdict is `permerror` if the signer is no domain, if the signature leaves out the field From (RFC 6376 §6.1.1),
+ *   or if the key is not for mail or not for SHA-256 (RFC 6376 §3.6.1).
+ * - The verdict is `policy` if anybody could write text under the signature. Such a signature leaves out the end of the
+ *   body (RFC 6376 §8.2), or its hash function is SHA-1 (RFC 8301 §3.1).
  */
-function signatureWord({ status }: AuthenticateResult['dkim']['results'][number]): string {
+function signatureWord(signature: Signature): string {
+  const { status, signingDomain, signingHeaders, rr } = signature
   const { result, comment, header, underSized } = status
   if (comment === 'body hash did not verify') return 'fail'
+  if (result !== 'pass') return result
+  const signsAuthor = signingHeaders?.keys.toLowerCase().split(/:\s*/).includes('from')
+  if (!isDomain(asciiDomain(signingDomain)) || !signsAuthor || !isForMail(rr ?? '')) {
+    return 'permerror'
+  }
   const isPartial = Number(underSized ?? 0) > 0
-  const isSha1 = /sha1\s*$/i.test(String(header?.a))
-  return result === 'pass' && (isPartial || isSha1) ? 'policy' : result
+  return isPartial || /sha1\s*$/i.test(String(header?.a)) ? 'policy' : 'pass'
+}
+
+/** Describes a DKIM signature with the fields that the types of the library mailauth leave out. */
+type Signature = AuthenticateResult['dkim']['results'][number] & {
+  /** Holds the names of the signed header fields, divided by colons. */
+  signingHeaders?: { keys: string }
+  /** Holds the DNS record of the key. */
+  rr?: string
+}
+
+/** Tells whether the DNS record of a key allows signatures of mail by SHA-256. */
+function isForMail(record: string): boolean {
+  const allows = (tag: string, wanted: readonly string[]) => {
+    const values = record
+      .split(';')
+      .map((part) => part.replace(/\s/g, '').toLowerCase())
+      .find((part) => part.startsWith(`${tag}=`))
+      ?.slice(tag.length + 1)
+    return values === undefined || values.split(':').some((value) => wanted.includes(value))
+  }
+  return allows('s', ['*', 'email']) && allows('h', ['sha256'])
 }
 
 /**

@@ -1,5 +1,11 @@
 import { expect, test } from 'bun:test'
-import { authenticable } from '../../../../shared/mail/parse/authenticationBounds.ts'
+// @ts-expect-error The library has no types for its parser.
+import { parseHeaders } from 'mailauth/lib/tools'
+import PostalMime from 'postal-mime'
+import {
+  authenticable,
+  countAuthorFields,
+} from '../../../../shared/mail/parse/authenticationBounds.ts'
 
 const HEAD = 'From: Ada <ada@example.com>\r\nTo: b@c.test\r\n'
 const judge = (text: string) => authenticable(Buffer.from(text))
@@ -60,3 +66,53 @@ test.each([
 ])('a mail header of %s is not read for authentication', (_, header) =>
   expect(judge(`${header}\r\nbody`)).toBe('no'),
 )
+
+test.each([
+  ['a line CR CR LF', `${HEAD}\r\r\nbody`],
+  ['a CR in a field', `${HEAD}X: a\rb\r\n\r\nbody`],
+  ['a name after a byte order mark', `\ufeff${HEAD}\r\nbody`],
+  ['a name before a vertical tab', `From\v: ada@example.com\r\n\r\nbody`],
+  ['a folded name with another character', `\ufeffFrom\r\n : ada@example.com\r\n\r\nbody`],
+  ['such a name after a line of one NUL', `${HEAD}\0\r\nFrom\v: ada@example.com\r\n\r\n`],
+])('the authentication does not read a header with %s', (_, text) => expect(judge(text)).toBe('no'))
+
+test.each([
+  ['From: a@b.test\r\n\r\nFrom: c@d.test\r\n', 1],
+  ['from : a@b.test\r\n', 1],
+  ['From\r\n : a@b.test\r\nSubject: x\r\n From: y\r\n', 1],
+  ['From: a@b.test\nX: y\nFROM: c@d.test\n', 2],
+  ['From a@b.test 12:00\nX-From: y\n', 0],
+])('the number of From fields is counted (case %#)', (text, count) =>
+  expect(countAuthorFields(Buffer.from(text))).toBe(count),
+)
+
+test('both mail parsers read the same names in each drawn header that may be authenticated', async () => {
+  const pieces = ['From', 'Subject', ':', ': a@b.test', '\r\n', '\n', '\r', ' ', '\t', '\v', '\0']
+  pieces.push('\xa0', '\xef\xbb\xbf', '\x85', 'x', '\r\n\r\n', '\n\n')
+  let seed = 7
+  const draw = (below: number) => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
+    return seed % below
+  }
+  const isAuthor = (key: unknown) => key === 'from' || key === 'subject'
+  let read = 0
+  for (let round = 0; round < 4_000; round++) {
+    const drawn = Array.from({ length: 3 + draw(14) }, () => pieces[draw(pieces.length)])
+    const raw = Buffer.from(`To: x@y.test\r\n${drawn.join('')}`, 'latin1')
+    if (authenticable(raw) === 'no') continue
+    read++
+    const end = /\n\r?\n/.exec(raw.toString('latin1'))
+    const header = raw.subarray(0, end === null ? raw.length : end.index + end[0].length)
+    const { parsed } = parseHeaders(header) as { parsed: { key: string | null; line: Buffer }[] }
+    // A field without a colon has no value, so nobody takes it for an author or a subject.
+    const names = parsed.filter(({ line }) => line.includes(':')).map(({ key }) => key)
+    const { headers, headerLines } = await new PostalMime().parse(raw)
+    expect(headerLines).toHaveLength(headers.length)
+    const shown = headers.filter((_, n) => headerLines[n]!.line.includes(':')).map(({ key }) => key)
+    expect([raw.toString('latin1'), shown.filter(isAuthor)]).toEqual([
+      raw.toString('latin1'),
+      names.filter(isAuthor),
+    ])
+  }
+  expect(read).toBeGreaterThan(400)
+})

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { sealMessage } from 'mailauth'
 import { dkimSign } from 'mailauth/lib/dkim/sign'
+import type { AuthenticationWord } from '../../../../shared/mail/parse/authentication.ts'
+import { parseMail } from '../../../../shared/mail/parse/parseMail.ts'
 import type { InboundMail } from '../../../../sql/mail/inbound/inboundMails.ts'
 import { authenticateMail, findAnswers } from '../../../../workers/mail/inbound/authenticateMail.ts'
 import { fakeDns, type Zone as MailZone } from '../../../support/mail/fakeDns.ts'
@@ -69,14 +71,20 @@ const write = (from: string, headers = '', body = 'Hello there.') =>
 const signed = async (
   message: string,
   domain = 'honest.test',
-  options: { maxBodyLength?: number; algorithm?: string } = {},
+  {
+    headerList,
+    ...options
+  }: { maxBodyLength?: number; algorithm?: string; headerList?: string } = {},
 ): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem, ...options }
   // Without signTime, the DKIM signer reads the clock twice, and the second of the clock may change between the two
   // reads. For this reason, 1 of 1,500 signatures was invalid without signTime.
   const signTime = new Date()
-  const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
+  const { signatures } = await dkimSign(message, {
+    ...{ ...key, signTime, signatureData: [key] },
+    ...(headerList === undefined ? {} : { headerList: headerList as never }),
+  })
   return signatures + message
 }
 
@@ -359,7 +367,7 @@ async function withSignatures(
 }
 
 test('the service checks only ten DKIM signatures of a mail, the author’s first, in each spelling of the header field', async () => {
-  const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
+  const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
     expect([name, tenth.keys.length, tenth.dkim]).toEqual([name, 10, 'pass'])
@@ -516,4 +524,123 @@ test('a DKIM signature by rsa-sha1 proves nothing (RFC 8301 §3.1)', async () =>
       { ...CHECKS, lookUp: answering },
     ),
   ).toMatchObject({ authentication: { dkim: 'policy', dmarc: 'fail' }, isAligned: false })
+})
+
+describe('a forger uses the ways in which the libraries read a mail', () => {
+  const VICTIM = 'boss@victim.test'
+  /** Allows no host, so that only a signature can prove the victim. */
+  const zone: Zone = {
+    'victim.test TXT': [['v=spf1 -all']],
+    '_dmarc.victim.test TXT': [['v=DMARC1; p=reject']],
+    's1._domainkey.victim.test TXT': [[dkimRecord]],
+  }
+  const forger = { envelopeFrom: 'a@forger.test', helo: 'forger.test' }
+
+  async function judge(message: string, more: { zone?: Zone; from?: Partial<InboundMail> } = {}) {
+    const { from } = await parseMail(Buffer.from(message, 'latin1'), 'mail.test')
+    const { authentication, isAligned } = await authenticateMail(
+      { ...inboundOf(message), ...forger, ...more.from },
+      { ...CHECKS, authors: from, lookUp: fakeLookUp({ ...zone, ...more.zone }) },
+    )
+    return { from, ...authentication, isAligned }
+  }
+
+  test('a signature of the author proves the author', async () => {
+    const message = await signed(write(VICTIM), 'victim.test')
+    expect(await judge(message)).toMatchObject({ dkim: 'pass', dmarc: 'pass', isAligned: true })
+  })
+
+  test.each([
+    'victim.test/.forger.test',
+    'victim.test:80.forger.test',
+    'victim.test?.forger.test',
+    'victim.test#.forger.test',
+    'x@victim.test/.forger.test',
+    'http://victim.test/.forger.test',
+  ])(
+    'the signer %p, whose key stands in the zone of the forger, proves nothing',
+    async (signer) => {
+      const message = await signed(write(VICTIM), signer)
+      const key = { [`s1._domainkey.${signer} TXT`]: [[dkimRecord]] }
+      const { dkim, dmarc, isAligned } = await judge(message, { zone: key })
+      expect(dkim).not.toBe('pass')
+      expect([dmarc, isAligned]).toEqual(['fail', false])
+    },
+  )
+
+  test('a HELO name that looks like a URL proves nothing', async () => {
+    const helo = 'victim.test/.forger.test'
+    const found = await judge(write(VICTIM), {
+      zone: { [`${helo} TXT`]: [['v=spf1 +all']] },
+      from: { helo, envelopeFrom: '' },
+    })
+    expect([found.dmarc, found.isAligned]).toEqual(['fail', false])
+  })
+
+  test('text before a line of CR CR LF, after which the signed header follows, is not proven', async () => {
+    const genuine = await signed(write('news@victim.test'), 'victim.test')
+    const forged = `From: ${VICTIM}\r\nSubject: pay\r\n\r\r\nFORGED\r\n${genuine}`
+    for (const message of [forged, `X: y\r\n\0\r\n${forged}`]) {
+      expect(await judge(message)).toMatchObject({ dkim: 'permerror', isAligned: false })
+    }
+  })
+
+  test.each([
+    [
+      'an added From field of the same domain',
+      (genuine: string) => `From: ${VICTIM}\r\n${genuine}`,
+    ],
+    [
+      'an added From field after a byte order mark',
+      (genuine: string) => `\xef\xbb\xbfFrom: ${VICTIM}\r\n${genuine}`,
+    ],
+    [
+      'an added From field, while a vertical tab hides the signed field',
+      (genuine: string) =>
+        `\xef\xbb\xbfFrom: ${VICTIM}\r\n${genuine.replace('\nFrom:', '\nFrom\x0b:')}`,
+    ],
+    [
+      'an added Subject field after a byte order mark',
+      (genuine: string) => `\xef\xbb\xbfSubject: pay\r\n${genuine}`,
+    ],
+  ])('%s is not proven', async (_, forge) => {
+    const genuine = await signed(write('news@victim.test'), 'victim.test')
+    const { dmarc, isAligned } = await judge(forge(genuine))
+    expect([dmarc, isAligned]).toEqual(['permerror', false])
+  })
+
+  test('a signature that leaves out the From field proves nothing', async () => {
+    const message = await signed(write(VICTIM), 'victim.test', { headerList: 'subject' })
+    expect(await judge(message)).toMatchObject({ dkim: 'permerror', dmarc: 'fail' })
+  })
+
+  test.each([
+    ['s=tlsrpt', 'permerror'],
+    ['s=other:Email', 'pass'],
+    ['s=*', 'pass'],
+    ['h=sha1', 'permerror'],
+    ['h=sha1 : sha256', 'pass'],
+    ['t=s', 'pass'],
+  ])('a key with the tag %p gives the DKIM verdict %p', async (tag, dkim) => {
+    const record = dkimRecord.replace('v=DKIM1;', `v=DKIM1; ${tag};`)
+    const message = await signed(write(VICTIM), 'victim.test')
+    const key = { 's1._domainkey.victim.test TXT': [[record]] }
+    expect((await judge(message, { zone: key })).dkim).toBe(dkim as AuthenticationWord)
+  })
+})
+
+test.each([
+  ['include:broken.test', 'broken.test TXT'],
+  ['redirect=broken.test', 'broken.test TXT'],
+  ['a:broken.test', 'broken.test A'],
+  ['mx:broken.test', 'broken.test MX'],
+])('the SPF verdict is temperror if the name server of %p fails', async (term, name) => {
+  for (const code of ['ESERVFAIL', 'ENOSERVER', 'ECONNREFUSED', 'ETIMEOUT']) {
+    const zone: Zone = {
+      'honest.test TXT': [[`v=spf1 ${term}${term.startsWith('redirect') ? '' : ' -all'}`]],
+      [name]: dnsError(code),
+    }
+    const { spf } = await authenticated(write('ada@honest.test'), fakeLookUp(zone))
+    expect([code, spf]).toEqual([code, 'temperror'])
+  }
 })
