@@ -46,13 +46,16 @@ export function refuseUnknownFields(given: unknown, schema: TSchema | undefined,
 }
 
 /**
- * Refuses unknown query parameters. Without this refusal, a request with a misspelt filter would return an unfiltered
- * list.
- * @throws {ApiError} 400 with the name of the most similar known parameter.
+ * Refuses unknown and repeated query parameters. Without this refusal, a request with a misspelt filter would return an
+ * unfiltered list. Of a repeated filter, only the last value would count.
+ * @throws {ApiError} 400 with the name of the repeated parameter, or of the most similar known parameter.
  */
 export function refuseUnknownQuery(given: URLSearchParams, known: readonly string[]): void {
+  const seen = new Set<string>()
   for (const name of given.keys()) {
     if (!known.includes(name)) throw unknownName('The query', 'parameter', name, known)
+    if (seen.has(name)) throw badRequest(`The query must not set ${name} twice`)
+    seen.add(name)
   }
 }
 

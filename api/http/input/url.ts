@@ -5,7 +5,8 @@ const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
 
 /**
  * Reads the URL of an HTTP request. A wrong Host header is an error of the client, because the header is a part of the
- * request's URL.
+ * request's URL. A request target has no fragment (RFC 9112 §3.2). The router would take a `#` as a part of the path, so
+ * another route than the checked route would run.
  */
 export function readUrl(request: Request): URL {
   const host = request.headers.get('host')
@@ -13,6 +14,7 @@ export function readUrl(request: Request): URL {
   if (url === null || (host !== null && host !== '' && !HOST.test(host))) {
     throw badRequest('Host must be a host name or an IP address, with an optional port')
   }
+  if (request.url.includes('#')) throw badRequest('The request target must not contain #')
   return url
 }
 

@@ -82,6 +82,12 @@ test('a query with an unknown parameter is refused, and the error names the most
   )
 })
 
+test('a query that sets a parameter twice is refused', () => {
+  const check = () =>
+    refuseUnknownQuery(new URLSearchParams('labels=a&limit=1&labels=b'), ['labels', 'limit'])
+  expect(check).toThrow('The query must not set labels twice')
+})
+
 test('a mail with the misspelt field `sendAT` is refused, and neither sent nor stored', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
