@@ -162,7 +162,7 @@ export function createMetrics({
   })
   const waiting = new Gauge({
     name: 'purser_result_readers',
-    help: 'Requests of this process that wait for the result of a payment, a purchase or a use of a secret',
+    help: 'Requests of this process that wait for the result of a job, such as a payment or a use of a secret',
     registers,
   })
   const refusals = new Counter({

@@ -5,6 +5,8 @@
  */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
+/** Limits the bytes of the name of a header field that are compared with known names. */
+const NAME_MAX_BYTES = 128
 /** Sets the maximum number of bytes of all From fields of a message together. */
 const FROM_MAX_BYTES = 16 * 1024
 /**
@@ -33,12 +35,14 @@ export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
   const names = new NameCheck()
   for (; at < raw.length; lines++) {
     const next = endOfLine(raw, at)
-    if (isEmptyLine(raw, at, next)) break
-    if (holdsBareReturn(raw, at, next) || !names.reads(raw, at, next)) return 'no'
+    if (endsHeader(raw, at, next)) break
+    if (next > HEADER_MAX_BYTES || holdsBareReturn(raw, at, next) || !names.reads(raw, at, next)) {
+      return 'no'
+    }
     if (at === 0 || !isFolded(raw, at)) isFrom = isFromField(raw.toString('latin1', at, next))
     if (isFrom) from += next - at
     at = next
-    if (lines > HEADER_LINES_MAX || at > HEADER_MAX_BYTES || from > FROM_MAX_BYTES) return 'no'
+    if (lines > HEADER_LINES_MAX || from > FROM_MAX_BYTES) return 'no'
   }
   let blank = 0
   for (lines = 0; at < raw.length; lines++) {
@@ -53,31 +57,39 @@ export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
 }
 
 /**
- * Counts the From fields of a message that is authenticable. A message must have one (RFC 5322 §3.6). A signature proves
- * only one of several From fields, although each of them may look like the author.
+ * Counts the fields of the header of a message that is authenticable, by their names in lower case. A signature covers
+ * only some of several fields of one name, although the reader may see another one of them.
  */
-export function countAuthorFields(raw: Buffer): number {
-  let count = 0
+export function countFields(raw: Buffer): Map<string, number> {
+  const counts = new Map<string, number>()
   for (let at = 0; at < raw.length && at <= HEADER_MAX_BYTES; ) {
     const next = endOfLine(raw, at)
-    if (isEmptyLine(raw, at, next)) break
-    if ((at === 0 || !isFolded(raw, at)) && isFromField(raw.toString('latin1', at, next))) count++
+    if (endsHeader(raw, at, next)) break
+    if (at === 0 || !isFolded(raw, at)) {
+      const name = fieldName(raw.toString('latin1', at, Math.min(next, at + NAME_MAX_BYTES)))
+      counts.set(name, (counts.get(name) ?? 0) + 1)
+    }
     at = next
   }
-  return count
+  return counts
 }
 
 /**
- * Tells whether a line ends the header for each parser: an empty line. The parser postal-mime also ends the header at a
- * line `CR CR LF`, where mailauth reads on. A forger wrote an own header and body before the signed header in this way.
+ * Tells whether a line ends the header: an empty line, but not at the start of the message. There the library mailauth
+ * reads on, and the header would have no bound. The parser postal-mime also ends the header at a line `CR CR LF`, where
+ * mailauth reads on. A forger wrote an own header and body before the signed header in this way.
  */
-const isEmptyLine = (raw: Buffer, at: number, next: number): boolean =>
-  raw[at] === LF || (raw[at] === CR && next === at + 2)
+const endsHeader = (raw: Buffer, at: number, next: number): boolean =>
+  at > 0 && (raw[at] === LF || (raw[at] === CR && next === at + 2 && raw[at + 1] === LF))
 
-/** Tells whether a line holds a CR that is not part of its line end (RFC 5322 §2.2). */
+/**
+ * Tells whether a line holds a CR that is not at its end (RFC 5322 §2.2), or holds only CRs. Programs that convert line
+ * ends twice write `CR CR LF` after a field, and all parsers ignore these CRs.
+ */
 function holdsBareReturn(raw: Buffer, at: number, next: number): boolean {
-  const found = raw.subarray(at, next).indexOf(CR)
-  return found !== -1 && !(at + found === next - 2 && raw[next - 1] === LF)
+  let end = raw[next - 1] === LF ? next - 1 : next
+  while (end > at && raw[end - 1] === CR) end--
+  return end === at ? next - at > 2 : raw.subarray(at, end).includes(CR)
 }
 
 /**
@@ -118,8 +130,10 @@ function endOfLine(raw: Buffer, at: number): number {
  * Recognises a From field as the library mailauth does. Blanks may surround the field name From, and the colon may be
  * on the next line.
  */
-const isFromField = (line: string): boolean =>
-  line.split(':', 1)[0]!.trim().toLowerCase() === 'from'
+const isFromField = (line: string): boolean => fieldName(line) === 'from'
+
+/** Returns the name of the field that begins with a line, in lower case. */
+const fieldName = (line: string): string => line.split(':', 1)[0]!.trim().toLowerCase()
 
 /**
  * Lists the blanks at which the library mailauth folds a header field: tab, VT, FF, space and NBSP. RFC 5322 allows

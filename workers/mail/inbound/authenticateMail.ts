@@ -8,10 +8,7 @@ import {
   INTERNAL,
   UNREADABLE,
 } from '../../../shared/mail/parse/authentication.ts'
-import {
-  authenticable,
-  countAuthorFields,
-} from '../../../shared/mail/parse/authenticationBounds.ts'
+import { authenticable, countFields } from '../../../shared/mail/parse/authenticationBounds.ts'
 import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { LookUp } from '../lookUp.ts'
 
@@ -78,20 +75,25 @@ export async function authenticateMail(
     // the mail service instead of the sender's IP address.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
-    const isSingle = countAuthorFields(bytes) <= 1
+    const fields = countFields(bytes)
+    const words = dkim.results.map((signature) => signatureWord(signature, fields))
+    const proof = proofOf(spf, dkim.results, words)
+    const isSingle = (fields.get('from') ?? 0) <= 1
     const dmarc = isSingle
-      ? await dmarcWord(authors, signs, withDeadline(lookUp, DMARC_MS, signal))
+      ? await dmarcWord(authors, proof, withDeadline(lookUp, DMARC_MS, signal))
       : 'permerror'
     const authentication: Authentication = {
       spf: authenticationWord(spf === false ? undefined : spf?.status.result),
-      dkim: dkimWord(dkim.results.map(signatureWord)),
+      dkim: dkimWord(words),
       dmarc,
       arc: authenticationWord(arc === false ? undefined : arc?.status?.result),
       internal: false,
       ...(provider?.spf == null ? {} : { providerSpf: provider.spf }),
     }
+    // A domain whose DMARC record cannot be read may demand strict alignment.
+    const policy = dmarc === 'temperror' ? strictPolicy : anyPolicy
     const isProvable = isSingle && dmarc !== 'fail'
-    const isAligned = isProvable && (await dmarcWord(authors, signs, anyPolicy)) === 'pass'
+    const isAligned = isProvable && (await dmarcWord(authors, proof, policy)) === 'pass'
     return { authentication, isAligned }
   } catch {
     // If the library mailauth cannot read a message, no sender of the message counts as proven.
@@ -144,6 +146,26 @@ const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
  * author whom SPF or DKIM proves), and fails for any other author.
  */
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
+/** Simulates a DNS in which every domain has a DMARC policy that demands strict alignment. */
+const strictPolicy: DNSResolver = async () => [['v=DMARC1; p=none; adkim=s; aspf=s']]
+
+/** Holds the domains that SPF and DKIM prove. */
+type Proof = { spfDomains: string[]; dkimDomains: string[] }
+
+/**
+ * Returns the domains that SPF and the signatures prove. The library reads a domain as a URL when it compares domains.
+ * For `victim.test/.attacker.test` it would see the domain of the victim, but it looks up the records of the attacker.
+ */
+function proofOf(
+  spf: AuthenticateResult['spf'],
+  signatures: readonly Signature[],
+  words: readonly string[],
+): Proof {
+  const isProven = spf !== false && spf?.status.result === 'pass'
+  const spfDomains = isProven ? [asciiDomain(spf.domain)].filter(isDomain) : []
+  const proven = signatures.filter((_, n) => words[n] === 'pass')
+  return { spfDomains, dkimDomains: proven.map(({ signingDomain }) => asciiDomain(signingDomain)) }
+}
 
 /**
  * Returns the DMARC verdict on a message. A DMARC verdict is possible only if all authors of the message have the same
@@ -152,17 +174,13 @@ const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
  */
 async function dmarcWord(
   authors: readonly string[],
-  { spf, dkim }: AuthenticateResult,
+  { spfDomains, dkimDomains }: Proof,
   resolver: DNSResolver,
 ): Promise<AuthenticationWord> {
   const [domain, ...others] = new Set(authors.map(domainOf))
   if (domain === undefined) return 'none'
   if (others.length > 0 || !isDomain(domain)) return 'permerror'
   const { dmarc } = await library()
-  const spfDomains = spf !== false && spf?.status.result === 'pass' ? [asciiDomain(spf.domain)] : []
-  const dkimDomains = dkim.results
-    .filter((signature) => signatureWord(signature) === 'pass')
-    .map(({ signingDomain }) => asciiDomain(signingDomain))
   const verdict = await dmarc({
     headerFrom: domain,
     spfDomains,
@@ -221,20 +239,30 @@ const silence = (name: string): Error =>
  * - The verdict is `permerror` if the signer is no domain, if the signature leaves out the field From (RFC 6376 §6.1.1),
  *   or if the key is not for mail or not for SHA-256 (RFC 6376 §3.6.1).
  * - The verdict is `policy` if anybody could write text under the signature. Such a signature leaves out the end of the
- *   body (RFC 6376 §8.2), or its hash function is SHA-1 (RFC 8301 §3.1).
+ *   body (RFC 6376 §8.2), or one of several fields of the same name (RFC 6376 §8.15), or its hash function is SHA-1 (RFC
+ *   8301 §3.1).
  */
-function signatureWord(signature: Signature): string {
+function signatureWord(signature: Signature, fields: ReadonlyMap<string, number>): string {
   const { status, signingDomain, signingHeaders, rr } = signature
   const { result, comment, header, underSized } = status
   if (comment === 'body hash did not verify') return 'fail'
   if (result !== 'pass') return result
-  const signsAuthor = signingHeaders?.keys.toLowerCase().split(/:\s*/).includes('from')
-  if (!isDomain(asciiDomain(signingDomain)) || !signsAuthor || !isForMail(rr ?? '')) {
-    return 'permerror'
-  }
-  const isPartial = Number(underSized ?? 0) > 0
+  const signed = signingHeaders?.keys.toLowerCase().split(/:\s*/) ?? []
+  const isSigner = isDomain(asciiDomain(signingDomain))
+  if (!isSigner || !signed.includes('from') || !isForMail(rr ?? '')) return 'permerror'
+  const isAdded = SINGLE_FIELDS.some((name) => {
+    const count = fields.get(name) ?? 0
+    return count > 1 && count > signed.filter((one) => one === name).length
+  })
+  const isPartial = Number(underSized ?? 0) > 0 || isAdded
   return isPartial || /sha1\s*$/i.test(String(header?.a)) ? 'policy' : 'pass'
 }
+
+/** Lists the header fields that a reader sees, and that a mail has once (RFC 5322 §3.6, RFC 2045 §3). */
+const SINGLE_FIELDS = [
+  ...['subject', 'date', 'to', 'cc', 'reply-to', 'sender', 'message-id', 'in-reply-to'],
+  ...['references', 'content-type', 'content-transfer-encoding'],
+]
 
 /** Describes a DKIM signature with the fields that the types of the library mailauth leave out. */
 type Signature = AuthenticateResult['dkim']['results'][number] & {

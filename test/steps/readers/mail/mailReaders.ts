@@ -13,10 +13,7 @@ import {
 import * as emailRules from '../../../../shared/mail/emailRules.ts'
 import { judgeRecord } from '../../../../shared/mail/mailDomain.ts'
 import { allowsHost, policyIdOf } from '../../../../shared/mail/mtaSts.ts'
-import {
-  authenticable,
-  countAuthorFields,
-} from '../../../../shared/mail/parse/authenticationBounds.ts'
+import { authenticable, countFields } from '../../../../shared/mail/parse/authenticationBounds.ts'
 import { automaticLabels } from '../../../../shared/mail/parse/automaticMail.ts'
 import { isNoSuchMailbox, readBounce } from '../../../../shared/mail/parse/dsn.ts'
 import { mboxEntry } from '../../../../shared/mail/parse/mbox.ts'
@@ -167,8 +164,8 @@ export const MAIL_READERS: readonly Reader[] = [
   mailReader('parse/authenticationBounds.ts authenticable', MAIL_MAX, HEADER, (text) =>
     authenticable(bytes(text)),
   ),
-  mailReader('parse/authenticationBounds.ts countAuthorFields', MAIL_MAX, HEADER, (text) =>
-    countAuthorFields(bytes(text)),
+  mailReader('parse/authenticationBounds.ts countFields', MAIL_MAX, HEADER, (text) =>
+    countFields(bytes(text)),
   ),
   mailReader('parse/automaticMail.ts automaticLabels', HEADER_MAX, HEADER, (text) =>
     automaticLabels(text.split('\n').map((line) => ({ key: line.slice(0, 8), value: line }))),
