@@ -41,8 +41,8 @@ export type WrittenAnswer = Described & {
 }
 
 /**
- * Writes a meeting request. The calendar library escapes and folds every value, so a text of the caller cannot add a
- * property to the calendar file.
+ * Writes a meeting request. A text of the caller cannot add a property to the calendar file: `plainText` and
+ * `lineText` remove the control characters that the calendar library does not escape.
  */
 export function writeRequest(event: WrittenEvent): string {
   return calendarOf('REQUEST', componentOf(event), [event.start, event.end])
@@ -62,9 +62,19 @@ export function writeAnswer({ attendee, answer, comment, ...event }: WrittenAnsw
   const property = person('attendee', attendee)
   property.setParameter('partstat', answer.toUpperCase())
   component.addProperty(property)
-  if (comment !== null) component.addPropertyWithValue('comment', comment)
+  if (comment !== null) component.addPropertyWithValue('comment', plainText(comment))
   return calendarOf('REPLY', component, [event.start, event.end])
 }
+
+/**
+ * Prepares a text for the calendar library. Each line end becomes a newline, and other control characters except tab
+ * disappear. The library escapes a newline, but writes CR as it is, and some readers end a line at CR.
+ */
+const plainText = (text: string): string =>
+  text.replace(/\r\n?|[\u2028\u2029\u0085]/g, '\n').replace(/(?![\n\t])\p{Cc}/gu, '')
+
+/** Removes all control characters from a URL or an address. The library does not escape such a value. */
+const lineText = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]/gu, '')
 
 const PRODUCT = '-//Purser//Purser//EN'
 
@@ -100,9 +110,10 @@ export const isWritableZone = (name: string): boolean => WRITABLE_ZONES.has(name
 
 function componentOf(event: WrittenEvent): ICAL.Component {
   const component = described(event)
-  if (event.description !== '') component.addPropertyWithValue('description', event.description)
-  if (event.location !== null) component.addPropertyWithValue('location', event.location)
-  if (event.url !== null) component.addPropertyWithValue('url', event.url)
+  if (event.description !== '')
+    component.addPropertyWithValue('description', plainText(event.description))
+  if (event.location !== null) component.addPropertyWithValue('location', plainText(event.location))
+  if (event.url !== null) component.addPropertyWithValue('url', lineText(event.url))
   if (event.rule !== null) {
     component.addPropertyWithValue('rrule', ICAL.Recur.fromString(event.rule))
   }
@@ -127,23 +138,23 @@ const ROLE_NAMES: Readonly<Record<Role, string>> = {
 
 function described(event: Described): ICAL.Component {
   const component = new ICAL.Component('vevent')
-  component.addPropertyWithValue('uid', event.uid)
+  component.addPropertyWithValue('uid', plainText(event.uid))
   component.addPropertyWithValue('dtstamp', utcTime(event.stamp))
   component.addPropertyWithValue('sequence', event.sequence)
   component.addProperty(time('dtstart', event.start))
   component.addProperty(time('dtend', event.end))
   if (event.recurrenceId !== null) component.addProperty(time('recurrence-id', event.recurrenceId))
-  component.addPropertyWithValue('summary', event.summary)
+  component.addPropertyWithValue('summary', plainText(event.summary))
   component.addProperty(person('organizer', event.organizer))
   return component
 }
 
 function person(kind: 'organizer' | 'attendee', { address, name }: Person): ICAL.Property {
   const property = new ICAL.Property(kind)
-  property.setValue(`mailto:${address}`)
+  property.setValue(`mailto:${lineText(address)}`)
   // Double quotes in a person's name become single quotes, because a parameter must not hold double quotes (RFC 5545
   // §3.2).
-  if (name !== null) property.setParameter('cn', name.replaceAll('"', "'"))
+  if (name !== null) property.setParameter('cn', plainText(name).replaceAll('"', "'"))
   return property
 }
 

@@ -1,5 +1,6 @@
 /** Tests each field of the calendar files that the service writes and sends. */
 import { describe, expect, test } from 'bun:test'
+import ical, { type VEvent } from 'node-ical'
 import {
   isRule,
   isWritableZone,
@@ -42,6 +43,15 @@ const zonesOf = (given: Partial<WrittenEvent>) =>
 /** Returns the lines of an invitation that begin with the given property name. */
 const lines = (name: string, given: Partial<WrittenEvent>) =>
   request(given).filter((line) => line.startsWith(name))
+
+/** Mixes line ends and other control characters. The constant `PLAIN` holds what a reader should get. */
+const MIXED = 'a\r\nb\rc\u2028d\u2029e\u0085f\tg\0\v\u007fh'
+const PLAIN = 'a\nb\nc\nd\ne\nf\tgh'
+/** Matches a line end that is not CRLF, and each control character except tab. */
+const STRAY = /\r(?!\n)|(?<!\r)\n|[\u2028\u2029]|(?![\r\n\t])\p{Cc}/u
+/** Reads the event of a calendar file with the library node-ical. */
+const readByOthers = (file: string) =>
+  Object.values(ical.sync.parseICS(file)).find((one): one is VEvent => one?.type === 'VEVENT')
 
 describe('the service writes an invitation (REQUEST)', () => {
   test('an invitation file has the method, the fields of the event and the status', () => {
@@ -113,6 +123,26 @@ describe('the caller gives the texts of a calendar event', () => {
     expect(lines('ATTENDEE', { organizer })).toEqual([])
   })
 
+  test('each line end in a text of the caller becomes a newline, and other control characters disappear', () => {
+    const given = { summary: MIXED, description: MIXED, location: MIXED }
+    const file = writeRequest(event(given))
+    expect(file).not.toMatch(STRAY)
+    expect(readByOthers(file)).toMatchObject({
+      summary: PLAIN,
+      description: PLAIN,
+      location: PLAIN,
+    })
+  })
+
+  test('an identifier, a link, a name or an address cannot add a line that ends with a bare CR', () => {
+    const text = 'a\r\nX-ONE:1\rX-TWO:2\nX-THREE:3\u2028X-FOUR:4\0'
+    const organizer = { address: `${text}@a.example`, name: text }
+    const attendees = [{ ...organizer, role: 'required' as const }]
+    const file = writeRequest(event({ uid: text, url: `https://${text}`, organizer, attendees }))
+    expect(file).not.toMatch(STRAY)
+    expect(linesOf(file).filter((line) => line.startsWith('X-'))).toEqual([])
+  })
+
   test('a text of the caller cannot add a parameter to the line with a person’s name', () => {
     const organizer = { address: 'mira@a.example', name: 'M";X=1:"y' }
     expect(lines('ORGANIZER', { organizer })).toEqual([
@@ -179,6 +209,11 @@ describe('the service writes a reply to an invitation', () => {
 
   test('a reply contains the comment of the attendee', () => {
     expect(linesOf(answer('Late, sorry'))).toContain('COMMENT:Late\\, sorry')
+  })
+
+  test('each line end in the comment becomes a newline, and other control characters disappear', () => {
+    expect(answer(MIXED)).not.toMatch(STRAY)
+    expect(readByOthers(answer(MIXED))).toMatchObject({ comment: PLAIN })
   })
 })
 
