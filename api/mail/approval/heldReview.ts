@@ -1,5 +1,4 @@
 import { type Static, Type as t } from '@sinclair/typebox'
-import { calendarMethod } from '../../../shared/mail/compose/sentAttachment.ts'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { type Review, reviewOf, type Section } from '../../../shared/mail/review/review.ts'
 import { findApproval } from '../../../sql/account/approvals.ts'
@@ -131,13 +130,22 @@ async function readHead(
   })
 }
 
+/**
+ * Tells whether a mail program may read an attachment as an invitation. Mail programs ignore the case of the media type
+ * and its parameters. Some go by the file name, and some by the name inside the media type.
+ */
+const isCalendar = ({ filename, contentType }: Attachment): boolean =>
+  /^(?:text\/calendar|application\/ics)[ \t]*(?:;|$)/i.test(contentType) ||
+  /\.ics["\s.]*(?:;|$)/i.test(contentType) ||
+  // Windows ignores dots and blanks at the end of a file name.
+  /\.ics[\s.]*$/i.test(filename)
+
 /** Counts the bytes of an invitation, its text, and the text in the sections of the review. */
 const INVITATION_COPIES = 4
 
 /**
- * Returns the texts of the calendar invitations in a held mail. An agent may attach files of the same type, so the
- * invitations may have 25 MB. @throws {ApiError} 503 if the people of the project already hold their share of the
- * memory.
+ * Returns the texts of the calendar files in a held mail. An agent may attach such files, so they may have 25 MB.
+ * @throws {ApiError} 503 if the people of the project already hold their share of the memory.
  */
 async function readInvitations(
   { pool, blobs, answers }: Services,
@@ -147,7 +155,7 @@ async function readInvitations(
     attachments,
   }: { projectId: string; messageId: string; attachments: readonly Attachment[] },
 ): Promise<string[]> {
-  const invitations = attachments.filter((file) => calendarMethod(file) !== null)
+  const invitations = attachments.filter(isCalendar)
   const size = invitations.reduce((sum, file) => sum + file.size, 0)
   return await answers.during(peopleOf(projectId), INVITATION_COPIES * size, async () => {
     const texts: string[] = []

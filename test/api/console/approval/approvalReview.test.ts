@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, setSystemTime, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
+import { calendarFile } from '../../../support/mail/calendar/invitations.ts'
 import {
   approvalLink,
   decideByLink,
@@ -223,6 +224,40 @@ test('the approval page shows every field, recipient, attachment and invisible c
   ]) {
     expect(text).toContain(shown)
   }
+})
+
+const CALENDAR_FILES = [
+  ['a.ics', 'text/calendar; charset=utf-8; method=REQUEST'],
+  ['b.txt', 'text/calendar; method=REQUEST; charset=utf-8'],
+  ['c.txt', 'Text/Calendar'],
+  ['d.txt', 'text/calendar'],
+  ['e.txt', 'application/ics'],
+  ['f.txt', 'APPLICATION/ICS ;name=f'],
+  ['g.ics', 'application/octet-stream'],
+  ['h.ICS', 'text/plain'],
+  ['i.ics.', 'text/plain'],
+  ['j.txt', 'application/octet-stream; name="j.ics"; x=y'],
+] as const
+
+for (const [filename, contentType] of CALENDAR_FILES) {
+  test(`the approval page shows the text of the calendar file ${filename} with the type ${contentType}`, async () => {
+    const file = calendarFile({ lines: ['SUMMARY:<b>Pay & go</b>', `DESCRIPTION:${SECRET}`] })
+    const attachments = [{ filename, contentType, content: btoa(file) }]
+    const { link } = await held({ subject: filename, text: 'Hello', attachments })
+    const { text, pages } = await readAll(link)
+    expect(text).toContain(file.replaceAll('\r\n', '\n'))
+    expect(pages.join('')).not.toContain('<b>Pay')
+  })
+}
+
+test('the approval page does not show the text of a file that is no calendar file', async () => {
+  const content = btoa(calendarFile())
+  const attachments = [
+    { filename: 'ics', contentType: 'text/calendars', content },
+    { filename: 'a.ics.zip', contentType: 'application/zip', content },
+  ]
+  const { link } = await held({ subject: 'other files', text: 'Hello', attachments })
+  expect((await readAll(link)).text).not.toContain('VCALENDAR')
 })
 
 test('the approval page marks words that occur only in the text part or only in the HTML part', async () => {
