@@ -95,7 +95,7 @@ export const mayWrite = (request: Request): boolean =>
 /** Sets the duration of a read after which the service checks its caller again. */
 const LATE_MS = 1_000
 
-/** Tells whether a read has taken so long that the service must check the key of its caller again. */
+/** Tells whether a read has lasted over a second. After such a read, the service checks the caller's key again. */
 export const isLate = (startedMs: number): boolean => performance.now() - startedMs > LATE_MS
 
 /** Returns the widest network of a caller: an IPv4 address, or the /48 network of an IPv6 address. */

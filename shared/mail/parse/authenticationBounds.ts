@@ -145,8 +145,7 @@ const FOLDS = [0x09, 0x0b, 0x0c, 0x20, 0xa0]
  * Tells whether a folded line of a header field begins at a given offset. A folded line of only blanks still belongs to
  * its header field.
  */
-const isFolded = (raw: Buffer, at: number): boolean =>
-  FOLDS.includes(raw[at]!) || (raw[at] === CR && raw[at + 1] !== LF)
+const isFolded = (raw: Buffer, at: number): boolean => FOLDS.includes(raw[at]!)
 
 function isBlank(raw: Buffer, at: number, next: number): boolean {
   for (let n = at; n < next; n++) if (raw[n]! > 0x20) return false

@@ -230,8 +230,8 @@ test('the readiness check /readyz reports a database migration that is missing',
   expect(await ready.json()).toMatchObject({ status: 'unready', checks: { database: 'ok' } })
 })
 
-/** Returns the status line and the body of the response to a request with the given Host header. */
-async function asked(host: string): Promise<string> {
+/** Returns the head and the body of the response to a request that `fetch` would refuse or change. */
+async function asked({ host = 'a.test', target = '/healthz' }): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const socket = connect(service.api.port, '127.0.0.1')
   let answer = ''
@@ -241,7 +241,9 @@ async function asked(host: string): Promise<string> {
     })
     .on('close', () => resolve(answer))
     .on('error', reject)
-  socket.write(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  socket.write(
+    `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${agent.key}\r\nConnection: close\r\n\r\n`,
+  )
   return await promise
 }
 
@@ -257,11 +259,26 @@ test('a request with a malformed Host header gets status 400, and the value of H
     'x?y',
     '%%',
   ]) {
-    const answer = await asked(host)
+    const answer = await asked({ host })
     expect([host, answer.split('\r\n')[0]]).toEqual([host, 'HTTP/1.1 400 Bad Request'])
   }
   for (const host of ['localhost', '127.0.0.1:3000', '[::1]:80', 'mail_1.example.com']) {
-    const answer = await asked(host)
+    const answer = await asked({ host })
     expect([host, answer.split('\r\n')[0]]).toEqual([host, 'HTTP/1.1 200 OK'])
+  }
+})
+
+test('a request whose target holds # gets status 400, because the router would run another route than the checked one', async () => {
+  expect(await asked({ target: '/v0/whoami' })).toStartWith('HTTP/1.1 200')
+  for (const target of [
+    '/v0/messages?labels=a#%00',
+    '/v0/messages/%3Ca%40b%3E#%00',
+    '/v0/vault?limit=1#&foo=1',
+    '/v0/vault/x#/totp',
+    '/v0/whoami#',
+  ]) {
+    const answer = await asked({ target })
+    expect([target, answer.split('\r\n')[0]]).toEqual([target, 'HTTP/1.1 400 Bad Request'])
+    expect(answer).toContain('The request target must not contain #')
   }
 })

@@ -1,6 +1,5 @@
 /** Tests that a misspelt query parameter gets an error, and not an unfiltered response. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { connect } from 'node:net'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -80,37 +79,5 @@ test('a request that sets a query parameter twice gets status 400', async () => 
       400,
       `The query must not set ${path.includes('labels') ? 'labels' : 'limit'} twice`,
     ])
-  }
-})
-
-/** Sends a request with a target that `fetch` would change. @returns the response as text */
-async function sendRaw(target: string): Promise<string> {
-  const { hostname, port } = new URL(service.url)
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const socket = connect(Number(port), hostname)
-  let text = ''
-  socket.on('data', (chunk) => {
-    text += chunk
-  })
-  socket.on('error', reject)
-  socket.on('close', () => resolve(text))
-  socket.write(
-    `GET ${target} HTTP/1.1\r\nHost: a.test\r\nAuthorization: Bearer ${agent.key}\r\nConnection: close\r\n\r\n`,
-  )
-  return await promise
-}
-
-test('a request whose target holds # gets status 400, because the router would run another route than the checked one', async () => {
-  expect(await sendRaw('/v0/whoami')).toStartWith('HTTP/1.1 200')
-  for (const target of [
-    '/v0/messages?labels=a#%00',
-    '/v0/messages/%3Ca%40b%3E#%00',
-    '/v0/vault?limit=1#&foo=1',
-    '/v0/vault/x#/totp',
-    '/v0/whoami#',
-  ]) {
-    const answer = await sendRaw(target)
-    expect([target, answer.split('\r\n')[0]]).toEqual([target, 'HTTP/1.1 400 Bad Request'])
-    expect(answer).toContain('The request target must not contain #')
   }
 })

@@ -201,7 +201,7 @@ test('the number of SQL statements for new events does not depend on the numbers
   expect(order).toHaveLength(40)
 })
 
-test('an event that waited for another event of its project has no earlier time than that event', async () => {
+test('if an event waits for another event of its project, the waiting event gets the same or a later time', async () => {
   const projectId = await newProject(pool)
   await record(eventOf(projectId, 'a'))
   let recorded = Promise.resolve()
