@@ -7,6 +7,7 @@ import { addressKey } from '../address.ts'
 import { DocumentError } from '../documents/document.ts'
 import { decodeText } from '../documents/plainText.ts'
 import { readableText } from '../visibleText/readableText.ts'
+import { mendLines, readableLines } from './contentLines.ts'
 import {
   type Definitions,
   definitionsOf,
@@ -76,7 +77,7 @@ function calendarsOf(text: string): ICAL.Component[] {
     // The code skips a VCARD before the calendar, because with a VCARD the calendar library would read every date as a
     // text.
     const begin = text.search(/^BEGIN:VCALENDAR/im)
-    const parsed: unknown[] = ICAL.parse(
+    const lines = mendLines(
       text
         .slice(Math.max(0, begin))
         .replace(/^\ufeff/, '')
@@ -84,6 +85,7 @@ function calendarsOf(text: string): ICAL.Component[] {
         .replaceAll('\u0000', '')
         .trim(),
     )
+    const parsed = parse(lines) ?? (ICAL.parse(readableLines(lines)) as unknown[])
     const roots = typeof parsed[0] === 'string' ? [parsed] : parsed
     const components = roots
       .map((root) => new ICAL.Component(root as never))
@@ -93,6 +95,15 @@ function calendarsOf(text: string): ICAL.Component[] {
     // The calendar library throws many kinds of errors, which all mean a malformed file.
   }
   throw new DocumentError('malformed')
+}
+
+/** Parses the lines of a calendar file. @returns null if the calendar library cannot read a line of the file. */
+function parse(lines: string): unknown[] | null {
+  try {
+    return ICAL.parse(lines)
+  } catch {
+    return null
+  }
 }
 
 /** Lists the methods whose events may leave out the start (RFC 5546 §3.2.3, §3.2.5). */

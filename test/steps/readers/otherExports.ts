@@ -59,6 +59,7 @@ const BY_REASON: Record<string, string> = {
     mail/documents/office/sheetText.ts readSheets, mail/documents/office/slidesText.ts readSlides,
     mail/documents/office/wordText.ts readWord, mail/documents/office/openDocument.ts readOpenDocument,
     mail/documents/office/openStyles.ts OpenStyles, mail/calendar/readCalendar.ts readCalendar,
+    mail/calendar/contentLines.ts readableLines,
     mail/calendar/calendarText.ts calendarText, mail/calendar/instances.ts expand, mail/calendar/instances.ts instancesOf,
     mail/calendar/instances.ts definitionsOf, mail/calendar/instances.ts instantOf, mail/calendar/instances.ts isTooOften,
     mail/calendar/instances.ts localAt, mail/calendar/instances.ts recurs, mail/calendar/instances.ts sourceOf,

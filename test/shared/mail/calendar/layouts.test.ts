@@ -171,6 +171,7 @@ test.each([
 
 test.each([
   ['no event', 'BEGIN:VCALENDAR\r\nVERSION:2.0\r\nEND:VCALENDAR'],
+  ['a line without a colon and no event', 'BEGIN:VCALENDAR\r\nno colon\r\nEND:VCALENDAR'],
   [
     'no UID',
     'BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART:20300101T000000Z\r\nEND:VEVENT\r\nEND:VCALENDAR',
@@ -184,7 +185,7 @@ test.each([
   expect(readCalendar(Buffer.from(text), NOW_MS)).toEqual([])
 })
 
-test.each(['', 'BEGIN:VCALENDAR', 'BEGIN:VCALENDAR\r\nno colon\r\nEND:VCALENDAR', '[]'])(
+test.each(['', 'BEGIN:VCALENDAR', 'BEGIN:VCALENDAR\r\nDTSTART;X:a\r\nEND:VCALENDAR', '[]'])(
   'the calendar file %j is refused as malformed',
   (text) => {
     expect(() => readCalendar(Buffer.from(text), NOW_MS)).toThrow('malformed')

@@ -2,6 +2,8 @@
  * Lists the functions that read text files for the step check. Functions that read archives and PDF run in a child
  * process with a limit (otherExports.ts).
  */
+import { mendLines } from '../../../../shared/mail/calendar/contentLines.ts'
+import { CALENDAR_MAX_CHARS } from '../../../../shared/mail/calendar/invite.ts'
 import { isRule } from '../../../../shared/mail/calendar/writeCalendar.ts'
 import { ianaName } from '../../../../shared/mail/calendar/zones.ts'
 import { readCsv } from '../../../../shared/mail/documents/csvText.ts'
@@ -30,6 +32,13 @@ const RTF = {
 }
 const CSV = { ...TEXT, tokens: [...TEXT.tokens, ',', ';', '\t', '"', '""', '\n', '","', '"\n'] }
 
+const CALENDAR = {
+  ...TEXT,
+  tokens:
+    'BEGIN:VEVENT¦END:VEVENT¦DTSTART:¦EXDATE:¦20260302¦2026-03-02T10:00Z¦;TZID="¦DESCRIPTION:¦ATTENDEE;CN="¦"¦:¦;¦,¦\r¦\n¦\r\n¦ ¦\n ¦a'.split(
+      '¦',
+    ),
+}
 const RULE = { ...TEXT, tokens: [';BYDAY=MO', 'BYDAY=', ',MO', ';COUNT=1', '=', 'A', ';'] }
 
 const refusable = (read: () => unknown): unknown => {
@@ -75,6 +84,9 @@ export const DOCUMENT_READERS: readonly Reader[] = [
     shownValue(45_000.5, text, false),
   ),
   mailReader('documents/ink.ts colourOf', ATTRIBUTE_MAX, TEXT, (text) => colourOf(text)),
+  mailReader('calendar/contentLines.ts mendLines', CALENDAR_MAX_CHARS, CALENDAR, (text) =>
+    mendLines(text),
+  ),
   mailReader('calendar/zones.ts ianaName', ATTRIBUTE_MAX, TEXT, (text) => ianaName(text)),
   mailReader('calendar/writeCalendar.ts isRule', ATTRIBUTE_MAX, RULE, (text) =>
     isRule(`FREQ=DAILY;${text}`),
