@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { numberToHex, parseGwei } from 'viem'
 import { type Devnet, startDevnet } from '../../../workers/devnet/devnet.ts'
 import { createRpc, type Rpc } from '../../../workers/till/chain/rpc.ts'
 import { changeProject } from '../../support/changeProject.ts'
@@ -30,6 +31,7 @@ const SOME = 200
 const IN_FLIGHT = 50
 const FEW = 40
 const BLOCK_TIME_S = 2
+const BASE_FEE = numberToHex(parseGwei('1'))
 
 /**
  * Sets the number of benchmark rounds with the x402 reference implementation. If a transaction is lost, a round with
@@ -73,7 +75,7 @@ async function throughput(bench: Bench, name: string, { many, inFlight }: Load):
     detail: '',
     ours: () => redeemedPerSecond(bench, { many, inFlight }),
     baseline: async () => {
-      const payments = await makePayments(many)
+      const payments = await startRound(bench, many)
       const startedMs = performance.now()
       const times = await sendAll(bench.rpc, payments, inFlight)
       lost += many - times.length
@@ -84,7 +86,7 @@ async function throughput(bench: Bench, name: string, { many, inFlight }: Load):
 }
 
 async function redeemedPerSecond(bench: Bench, { many, inFlight }: Load): Promise<number> {
-  const payments = await makePayments(many)
+  const payments = await startRound(bench, many)
   const startedMs = performance.now()
   await redeemAll(bench, payments, inFlight)
   return (many * 1000) / (performance.now() - startedMs)
@@ -123,7 +125,7 @@ async function besideX402(bench: Bench, name: string, { many, inFlight }: Load):
     count: Math.min(rounds(), REFERENCE_ROUNDS),
     ours: () => redeemedPerSecond(bench, { many, inFlight }),
     baseline: async () => {
-      const result = await settleByX402(bench, await makePayments(many), inFlight)
+      const result = await settleByX402(bench, await startRound(bench, many), inFlight)
       offered += many
       settled += result.settled
       return result.settled === 0 ? 0 : (result.settled * 1000) / result.ms
@@ -164,6 +166,15 @@ async function* latencies(
     ours: replay('ours'),
     baseline: replay('baseline'),
   })
+}
+
+/**
+ * Makes the payments of a round, and lowers the chain's base fee to the same value for each round. Each full block raises
+ * the base fee by an eighth. After 40 full blocks, the base fee would exceed the fee that the baseline's transactions pay.
+ */
+async function startRound({ rpc }: Bench, count: number): Promise<SignedPayment[]> {
+  await rpc.call('anvil_setNextBlockBaseFeePerGas', [BASE_FEE])
+  return await makePayments(count)
 }
 
 const makePayments = (count: number): Promise<SignedPayment[]> =>
