@@ -78,7 +78,11 @@ async function discover(company: Config['company']): Promise<oidc.Configuration>
     clientId,
     undefined,
     clientSecret === null ? oidc.None() : oidc.ClientSecretPost(clientSecret),
-    { timeout: TIMEOUT_S, execute: isPlain ? [oidc.allowInsecureRequests] : [] },
+    {
+      timeout: TIMEOUT_S,
+      // By default the library trusts TLS in place of the ID token's signature (OpenID Connect Core §3.1.3.7).
+      execute: [oidc.enableNonRepudiationChecks, ...(isPlain ? [oidc.allowInsecureRequests] : [])],
+    },
   )
 }
 

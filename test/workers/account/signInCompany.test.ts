@@ -1,7 +1,7 @@
-/** Tests that sign-ins of strangers at an identity provider that hangs leave the other job slots of the pool free. */
-
+/** Tests the worker's part of a company sign-in with identity providers that hang or that sign with a wrong key. */
 import { expect, test } from 'bun:test'
 import type { Server } from 'bun'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import type { Pool } from '../../../sql/db.ts'
 import { createSignInCompany } from '../../../workers/account/signInCompany.ts'
 import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
@@ -117,3 +117,63 @@ test('the sign-ins of a network wait for the slow identity provider apart from t
     ['company sign-in:answered', 'company sign-ins of 2001:db8:1::/48'],
   ])
 })
+
+/** Starts an identity provider that publishes one key, and that signs ID tokens with this key or with another key. */
+async function startSigningProvider(signsWith: 'its key' | 'another key') {
+  const [published, other] = [await generateKeyPair('RS256'), await generateKeyPair('RS256')]
+  const key = signsWith === 'its key' ? published.privateKey : other.privateKey
+  const jwk = { ...(await exportJWK(published.publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' }
+  const idToken = () =>
+    new SignJWT({ nonce: 'nonce' })
+      .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
+      .setIssuer(issuer)
+      .setSubject('ada')
+      .setAudience('purser')
+      .setIssuedAt()
+      .setExpirationTime('5m')
+      .sign(key)
+  const server: Server<undefined> = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    routes: {
+      '/.well-known/openid-configuration': () =>
+        Response.json({
+          issuer,
+          authorization_endpoint: `${issuer}/authorize`,
+          token_endpoint: `${issuer}/token`,
+          jwks_uri: `${issuer}/jwks`,
+        }),
+      '/jwks': Response.json({ keys: [jwk] }),
+      '/token': async () =>
+        Response.json({ access_token: 'a', token_type: 'Bearer', id_token: await idToken() }),
+    },
+  })
+  const issuer = `http://127.0.0.1:${server.port}`
+  return { issuer, [Symbol.asyncDispose]: () => server.stop(true) }
+}
+
+test.each([
+  ['its key', { state: 'done', subject: 'ada' }],
+  ['another key', { state: 'failed', subject: null }],
+] as const)(
+  'if the identity provider signs the ID token with %s, the sign-in ends as %o',
+  async (key, end) => {
+    await using database = await createTestDatabase()
+    const { pool } = database
+    await using provider = await startSigningProvider(key)
+    const run = createSignInCompany(
+      { pool, log: silentLog, lanes: new Lanes(SLOTS), outcomes: createHeldOutcomes(silentLog) },
+      {
+        company: { issuer: provider.issuer, clientId: 'purser', clientSecret: null },
+        baseUrl: 'https://purser.example',
+      },
+    )
+    const [signInId] = await storeSignIns(pool, 'answered', 1)
+    await run({ signInId: signInId! }, { attempt: 1 })
+    const { rows } = await pool.query(
+      'select state, subject, fault from company_sign_ins where id = $1',
+      [signInId],
+    )
+    expect(rows[0]).toMatchObject(end)
+  },
+)
