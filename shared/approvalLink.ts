@@ -1,7 +1,7 @@
 /**
- * Makes the token of an approval link, with which the owner decides one approval request. The token is an HMAC under a
- * derived key, so that a second notification mail has the same approval link. The database holds only a hash of the
- * approval link's token.
+ * Makes the token of an approval link, with which the owner decides one approval request. The token is an HMAC with a
+ * derived key, and not a random value. Therefore a second notification mail contains the same approval link. The
+ * database holds only a hash of the token.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from './vault/envelope.ts'
@@ -32,9 +32,8 @@ export const APPROVAL_TOKEN = /^[A-Za-z0-9_-]{43}$/
 type SeenPage = { approvalId: string; sha256: string; page: number }
 
 /**
- * Makes and checks the seals for the pages of a held mail (a mail that waits for the owner's approval). The service
- * sends a seal with each page of a held mail. The seal (a signed proof) shows that somebody requested the page of the
- * held mail.
+ * Makes and checks page seals. A page seal is a signed proof that somebody requested this page of a held mail (a mail
+ * that waits for the owner's approval). The service sends the seal together with the page.
  */
 export type PageSeals = {
   seal(page: SeenPage): string

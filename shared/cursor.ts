@@ -12,7 +12,7 @@ export type Cursor = {
   row: bigint
   /**
    * Holds the time at which the caller read the first page of the list, in milliseconds since the epoch. Only lists
-   * with a changing order use `asOfMs`.
+   * whose order may change between two pages use `asOfMs`.
    */
   asOfMs?: number
 }

@@ -1,6 +1,6 @@
 /**
- * Returns the code of an error, such as `ECONNREFUSED` of the system or an SQLSTATE of PostgreSQL. Returns an empty text
- * if the error has no code.
+ * Returns the code of an error, such as `ECONNREFUSED` of the operating system or an SQLSTATE of PostgreSQL. Returns an
+ * empty text if the error has no code.
  */
 export function errorCode(error: unknown): string {
   const isCoded = error instanceof Error && 'code' in error && typeof error.code === 'string'

@@ -38,7 +38,7 @@ export const newRequestId = (): string => randomId('req_')
  */
 export const newMessageId = (domain: string): string => `<${randomId('', 16)}@${domain}>`
 
-/** Generates the identifier of a trial payment at an endpoint. */
+/** Generates the identifier of a trial payment, with which an owner tests an endpoint. */
 export const newTrialId = (): string => randomId('tri_')
 
 /** Generates the identifier of a credential, `cred_<hex>`. */

@@ -7,7 +7,7 @@ const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
  * Reads an ISO 8601 time with a zone, or a date. A date without a time means 00:00 UTC. The function refuses a time
- * without a zone, because the meaning of such a time depends on the machine.
+ * without a zone, because such a time would depend on the zone of the machine.
  *
  * @returns null if the text has another form, or names a day that does not exist, such as 30 February.
  *

@@ -7,7 +7,10 @@
 export const DAYS_MAX = 36_500
 
 type Bounds = {
-  /** Holds the name of the database columns with the days of this retention class, but without the ending `_days`. */
+  /**
+   * Holds the name of this retention class in the database: the name of its columns for the days, without the ending
+   * `_days`.
+   */
   column: string
   /** Describes in the words of the API which rows the retention class removes. */
   about: string

@@ -73,7 +73,7 @@ type Answer = { status: number; body: Buffer }
 /**
  * Opens a bucket. Bun's S3 client signs the requests to the object store.
  * @param request sends the requests to the object store. The caller passes the `fetch` of the process as `request`,
- * because that `fetch` accepts a deadline.
+ * because that `fetch` accepts a time limit for each request.
  */
 export function openObjectStore(
   { prefix, virtualHosted, ...settings }: BlobStoreSettings,
@@ -185,7 +185,8 @@ export const openStoreOf = (
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null
   const code = /<Code>(\w{1,64})<\/Code>/.exec(body.toString('latin1'))?.[1] ?? ''
-  // A proxy before the object store also answers 404, but only the object store knows that an object is missing.
+  // A 404 means a missing object only with the error code of the object store, because a proxy before the object store
+  // may also answer 404.
   if (status === 404 && operation !== 'put' && code === 'NoSuchKey') return null
   return `${status} ${code}`.trim()
 }

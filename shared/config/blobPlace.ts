@@ -6,8 +6,8 @@ export type BlobPlace = {
   endpoint: string
   region: string
   /**
-   * Tells whether the host name in an object's URL contains the name of the bucket. If the host name does not hold the
-   * bucket's name, the path of the URL begins with this name.
+   * Tells whether the host name in an object's URL contains the name of the bucket. Otherwise the path of the URL
+   * begins with the name of the bucket.
    */
   virtualHosted: boolean
 }

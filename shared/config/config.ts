@@ -52,7 +52,7 @@ const hostPort = (host: string, portNumber: number) =>
 
 /**
  * Returns the base URL without a slash at its end. The host is in lower case, because browsers and OAuth clients send
- * it so, and OAuth compares URLs as texts.
+ * the host in lower case, and OAuth compares URLs as texts.
  */
 const baseUrl = ({ BASE_URL: given, HOST, PORT }: z.output<typeof variables>): string =>
   given === undefined ? `http://${hostPort(HOST, PORT)}` : new URL(given).href.replace(/\/+$/, '')
@@ -194,8 +194,8 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
 }
 
 /**
- * Sets the default number of chain nodes that must agree. With two agreeing nodes, one lying node cannot make the
- * service grant a payment wrongly.
+ * Sets the default number of chain nodes that must agree. If two nodes must agree, a single lying node cannot make the
+ * service accept a payment that does not exist.
  */
 const QUORUM = 2
 

@@ -40,8 +40,8 @@ export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
 const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
 
 /**
- * Names the setting with the secrets of mail over HTTP. The HTTP listener authenticates delivered mail with the secrets
- * of INBOUND_SECRETS. The API derives one secret for each domain from INBOUND_SECRETS.
+ * Names the setting with the secrets that authenticate mail delivered over HTTP. The HTTP listener checks delivered
+ * mail with the secrets of INBOUND_SECRETS. The API derives one secret for each domain from INBOUND_SECRETS.
  */
 export const INBOUND_SECRET = 'INBOUND_SECRETS'
 const INBOUND_PARTS: readonly Part[] = ['api', 'smtp']

@@ -9,7 +9,7 @@ import type { RetentionSettings } from './retentionSettings.ts'
 /** Holds a named Ed25519 seed of 32 bytes. The private key from a receipt seed signs receipts. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
 
-/** Holds a named secret for the authentication of mail over HTTP. */
+/** Holds a named secret that authenticates mail delivered over HTTP. */
 type InboundSecret = { id: string; secret: Uint8Array }
 
 /** Holds the settings of a process. Each process reads its settings once when it starts (docs/settings.md). */
@@ -122,7 +122,10 @@ export type Config = {
   minPriceAtomic: number
   /** Limits the milliseconds for which an API call to redeem a payment waits for the settlement on the chain. */
   settlementWaitMs: number
-  /** Lists the OAuth scopes of the purse (a project's spending wallet) that an owner may give to a chat host. */
+  /**
+   * Lists the OAuth scopes of the purse (a project's spending wallet) that an owner may give to an OAuth client, such
+   * as a chat program.
+   */
   oauthPurseScopes: readonly PurseConsent[]
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /**
@@ -142,7 +145,10 @@ export type Config = {
      * counts requests to the facilitator separately from other requests.
      */
     facilitatorRequestsPerMinute: number
-    /** Limits all redeem calls of a project. The limit of new payments is `requestsPerMinute`. */
+    /**
+     * Holds the maximum number of all redeem calls of a project in a minute. The separate limit on calls that redeem a
+     * new payment is `requestsPerMinute`.
+     */
     redeemCallsPerMinute: number
     /** Limits the requests of one person to the console. The value 0 turns the limit off. */
     consoleRequestsPerMinute: number
@@ -178,8 +184,8 @@ export type Config = {
    */
   dnsServers: string[]
   /**
-   * Holds the URL of an internet page that the doctor (the service's self-check) requests. The doctor (the service's
-   * self-check) learns from the response the time of the page's server and the public address of this service.
+   * Holds the URL of an internet page that the doctor (the service's self-check) requests. The response tells the
+   * doctor the time of the page's server and the public address of this service.
    */
   outsideUrl: string
   /**

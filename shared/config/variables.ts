@@ -245,8 +245,8 @@ export const variables = z.object({
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
   RATE_LIMIT_FACILITATOR: whole(0, 6_000_000).optional(),
-  // The default of DAILY_SEND_LIMIT is so high because 200 requests a minute with one recipient each reach 288,000
-  // recipients a day.
+  // The default of DAILY_SEND_LIMIT is slightly above 288,000 recipients a day, which a project reaches with 200
+  // requests a minute and one recipient in each request.
   STORAGE_MB: whole(0, 1_000_000_000).default(10_240),
   MIN_PRICE_USDC: usdc.default('0.001'),
   DAILY_SETTLEMENT_LIMIT: whole(0, 1_000_000_000).default(100_000),

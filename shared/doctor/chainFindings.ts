@@ -109,8 +109,8 @@ export function judgeToken(network: UsdcNetwork, token: TokenFacts): Finding {
 }
 
 /**
- * Judges whether the chain node knows past states of the chain. The service needs past states for a look-up of a
- * payment that a reorganisation moved.
+ * Judges whether the chain node knows past states of the chain. The service needs past states to find a payment that a
+ * reorganisation of the chain moved to another block.
  */
 export const judgeOldState = (blocks: number, isKnown: boolean): Finding =>
   isKnown

@@ -54,7 +54,10 @@ export const isAnyBroken = (findings: readonly Finding[]): boolean =>
 
 const SHOWN_CHARS = 100
 
-/** Shortens a stranger's text for a finding to one line of at most 100 characters. */
+/**
+ * Shortens a text from outside (such as a server's response) for a finding. The result is one line of at most 100
+ * characters.
+ */
 export const shown = (text: string): string => {
   const line = text.slice(0, SHOWN_CHARS).replace(/\p{C}/gu, '?')
   return JSON.stringify(text.length > SHOWN_CHARS ? `${line}…` : line)

@@ -20,7 +20,7 @@ export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**
  * Sets the time after which a doctor's report (the result of the self-check) no longer waits for the findings of a
- * section. Every check for a doctor's report (the result of the self-check) ends within half of REPORT_LIMIT_MS.
+ * section. Every check for the report ends within half of REPORT_LIMIT_MS.
  */
 export const REPORT_LIMIT_MS = 30_000
 
@@ -42,8 +42,8 @@ export const withoutRunner = (section: Section): Finding =>
   )
 
 /**
- * If the responsible worker process did not respond in time, makes the finding for its section of a doctor's report
- * (the result of the self-check).
+ * Makes the finding for a section of a doctor's report (the result of the self-check) whose worker process did not
+ * respond in time.
  */
 export const unanswered = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(

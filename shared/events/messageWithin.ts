@@ -1,6 +1,9 @@
 import type { MessageEventData } from './events.ts'
 
-/** Ends the subject of an event that does not hold the whole sender, recipients and subject of its message. */
+/**
+ * Marks the end of a shortened subject in an event that does not hold the whole sender, recipients and subject of its
+ * message.
+ */
 const CUT_MARK = '…'
 
 /** Tells whether an event may lack a part of the sender, the recipients or the subject of its message. */

@@ -1,16 +1,22 @@
 import type { Costs } from './costs.ts'
 
-/** Describes a waiting task. Only a task in a place can be sent away, before it begins. */
+/**
+ * Describes a waiting task. Only a task of {@link CostTurns.runInPlace} has the function `sendAway`, which ends the
+ * wait before the task begins.
+ */
 type WaitingTask = { begin: () => void; sendAway?: () => void }
 type Waiting = { sharers: readonly string[]; tasks: WaitingTask[] }
 
 type Limits = {
   /**
-   * Limits how many tasks of one sharer run at once. The first number holds for the first sharer of a task, such as the
-   * inbox, and so on. A sharer without a number has no limit of its own.
+   * Limits how many tasks of one sharer (such as an inbox) run at once. Each task has a list of sharers. The first
+   * number limits the first sharer in the list, and so on. A sharer without a number has no separate limit.
    */
   perSharer?: readonly number[]
-  /** Limits how many tasks of {@link CostTurns.runInPlace} wait. */
+  /**
+   * Sets the maximum number of tasks that wait in {@link CostTurns.runInPlace}. A task needs one of these waiting
+   * places.
+   */
   placesMax?: number
 }
 
@@ -23,7 +29,7 @@ export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
   readonly #limits: Required<Limits>
-  /** Counts the running tasks of each sharer that has a limit of its own. */
+  /** Counts the running tasks of each sharer (such as an inbox) that has a separate limit. */
   readonly #running = new Map<string, number>()
   /**
    * Holds the tasks that wait until they may run. Waiting tasks of the same inboxes and sending networks (their
@@ -43,8 +49,8 @@ export class CostTurns {
   /**
    * Waits until a task of the given sharers (such as inboxes) may run.
    * @param signal ends the wait. The task then gets no turn.
-   * @returns a function that the caller calls when the task has ended, so that another task may run. If the caller
-   * calls the returned function a second time, nothing happens.
+   * @returns a function that the caller calls when the task has ended, so that another task may run. A second call of
+   * the returned function has no effect.
    * @throws the reason of the signal.
    */
   async enter(sharers: readonly string[], signal?: AbortSignal): Promise<() => void> {
@@ -73,10 +79,11 @@ export class CostTurns {
   }
 
   /**
-   * Runs the task like {@link run}, but waits only in one of the places. If no place is free, the task takes the place
-   * of the waiting task with the highest cost, if this cost is higher than its own. Without such an exchange, the
-   * sharers that come back first would keep all places.
-   * @returns false if the task was sent away before it began. The caller tries again later.
+   * Runs the task like {@link run}, but limits the number of waiting tasks to `placesMax` places. If all places are
+   * taken, the task replaces the waiting task with the highest cost, provided that this cost is higher than its own.
+   * Without such a replacement, the sharers whose tasks try again first would keep all places.
+   * @returns false if a cheaper task replaced this task before it began, or if no place was free. The caller tries
+   * again later.
    */
   async runInPlace(sharers: readonly string[], work: () => Promise<void>): Promise<boolean> {
     if (this.#mayRun(sharers)) this.#count(sharers, 1)
@@ -119,7 +126,7 @@ export class CostTurns {
     const [key, waiting] = this.#wait(sharers, task)
     const leave = () => {
       const at = waiting.tasks.indexOf(task)
-      // If the task has already left the queue, the task has got its turn, and the abort has no effect.
+      // If the task is no longer in the queue, it has already got its turn, so the abort has no effect.
       if (at === -1) return
       this.#take(key, waiting, at)
       reject(signal!.reason)
@@ -132,7 +139,7 @@ export class CostTurns {
     }
   }
 
-  /** @returns false if the task is sent away. */
+  /** @returns false if the task gets no waiting place, or if a cheaper task replaces it. */
   async #waitInPlace(sharers: readonly string[]): Promise<boolean> {
     const isFull = this.#placed >= this.#limits.placesMax
     if (isFull && !this.#sendAwayAbove(this.#costs.of(sharers))) return false
@@ -155,8 +162,8 @@ export class CostTurns {
   }
 
   /**
-   * Sends away the task in a place whose sharers have the highest cost. @returns false if no task in a place costs more
-   * than `ms`.
+   * Removes the task with the highest cost from the waiting places. @returns false if no task in a waiting place costs
+   * more than `ms`.
    */
   #sendAwayAbove(ms: number): boolean {
     let heaviest: [string, Waiting, number] | undefined

@@ -11,8 +11,8 @@ export class MemoryShares {
   }
 
   /**
-   * Takes memory for `bytes` bytes. If no memory is held, each caller gets its memory. @returns a function that gives
-   * the memory back, or null if the sharer gets no memory now.
+   * Reserves memory for `bytes` bytes. If no sharer holds memory, the function grants a request of any size. @returns a
+   * function that gives the memory back, or null if the sharer gets no memory now.
    */
   take(sharer: string, bytes: number): (() => void) | null {
     if (!this.hasRoom(sharer, bytes)) return null
@@ -26,7 +26,7 @@ export class MemoryShares {
 
   /**
    * Tells whether a sharer would get memory for `bytes` bytes. @param freed maps each sharer to the bytes that it would
-   * give back first.
+   * give back before.
    */
   hasRoom(sharer: string, bytes: number, freed: ReadonlyMap<string, number> = new Map()): boolean {
     const left = (one: string, held: number) => held - (freed.get(one) ?? 0)

@@ -1,9 +1,11 @@
-/** Sets the shortest time in milliseconds after which a job without a slot (a place in the worker pool) asks again. */
+/**
+ * Sets the shortest time in milliseconds after which a job that got no slot (a place in the worker pool) asks for a
+ * slot again.
+ */
 const RETURN_MS = 250
 /**
  * Sets the minimum number of milliseconds between the next tries of two refused jobs of the same sharer (such as an
- * inbox). MAIL_SPACING_MS is the additional time for each mail of a refused job. In the fair shares, one try of a job
- * counts as much as a few mails.
+ * inbox). If a refused job has many mails, MAIL_SPACING_MS for each mail replaces this minimum.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1

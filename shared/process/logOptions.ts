@@ -4,8 +4,8 @@ import { databaseOutage } from './outage.ts'
 import { workFields } from './workContext.ts'
 
 /**
- * Holds the log level of fatal errors, which the service always logs. For an unavailable database, the service logs one
- * line for the whole outage, except for fatal errors.
+ * Holds the log level of fatal errors. The service logs a fatal error even during a database outage, when the line
+ * about the outage replaces all other database errors.
  */
 const FATAL = 60
 

@@ -193,7 +193,7 @@ const ZERO = /^0x0{40}$/
 /**
  * Returns the cheapest USDC offer on the purse's chain. The function ignores cheaper offers on another chain or in
  * another token.
- * @param dialled.url is the requested URL whose response was the 402 response.
+ * @param dialled.url is the requested URL to which the seller responded with 402.
  * @param dialled.payer is the address of the purse. The function refuses an offer that names the purse itself as the
  * payee.
  */

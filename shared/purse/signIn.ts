@@ -51,7 +51,7 @@ export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
  * Reads the sign-in challenge in a 402 response.
- * @param dialled.url is the requested URL whose response was the 402 response.
+ * @param dialled.url is the requested URL to which the seller responded with 402.
  * @returns null if the 402 response holds no sign-in challenge, or if the challenge is for another host, another chain
  * or another time. The result is also null if EIP-4361 does not allow a text with the members of the challenge.
  */
