@@ -25,7 +25,7 @@ const challengeV1 = z.object({
 const challengeV2 = z.object({
   x402Version: z.literal(2),
   resource: z.object({ url: text }),
-  // A network name in the form of CAIP-2 has a namespace, a colon and a reference.
+  // The network name must have the form of CAIP-2: a namespace, a colon and a reference.
   accepts: optionsOf(z.object({ ...option, network: z.string().regex(/^[^:]+:.+/), amount: text })),
 })
 

@@ -199,9 +199,9 @@ export type AuthorizationVerdict =
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
    * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271). The
-   * field `signature` holds the signature without its ERC-6492 wrapping. If the payer's address has no contract code
-   * and no allowed factory deploys the contract, the service refuses the payment with the reason `reasonWithoutCode`.
-   * Before the service stores the payment, the service checks whether the payer's address has contract code.
+   * field `signature` holds the signature without its ERC-6492 wrapping. Before the service stores the payment, the
+   * service checks whether the payer's address has contract code. If the address has no code and no allowed factory
+   * deploys the contract, the service refuses the payment. The field `reasonWithoutCode` then holds the reason.
    */
   | {
       kind: 'contract'

@@ -1,6 +1,6 @@
 /**
- * Masks secrets in a text, even if the secrets appear only after one or several decoding steps. A stranger can still
- * hide a secret in an invented encoding, as SECURITY.md states.
+ * Masks secrets in a text, even if the secrets appear only after one or several decoding steps. A hostile server can
+ * still hide a secret in an invented encoding, as SECURITY.md states.
  */
 import {
   createRunDecoder,
@@ -31,7 +31,7 @@ const WORK_MIN = 256 * 1024
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Sets from how many bytes the masker decodes an encoded run, even if every secret is longer. */
+/** Sets the number of bytes from which the masker always decodes an encoded run, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
 /**

@@ -9,7 +9,7 @@ export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
 /** Sets the maximum number of characters of a placeholder's value. A longer value does not fit into an HTTP header. */
 export const VALUE_MAX_LENGTH = 8_192
 /**
- * The masker hides secrets in a response even if the request did not contain them. Sets the length of the shortest such
+ * Sets the length of the shortest secret that the masker hides in a response although the request did not contain the
  * secret. Shorter values may be everyday words, and the masking of such words would damage the response.
  */
 const UNSENT_MIN_LENGTH = 4

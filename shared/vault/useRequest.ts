@@ -82,7 +82,7 @@ const fault = (message: string) => new CredentialInputError(message)
 
 /**
  * Checks a request with a secret. The function does not check the credential fields in the placeholders of the request.
- * @param allowLoopback allows `http://` URLs of this machine in trials of the service (ALLOW_PRIVATE_NETWORKS).
+ * @param allowLoopback allows `http://` URLs of this machine in development (ALLOW_PRIVATE_NETWORKS).
  * @throws {CredentialInputError} for the first fault that the check finds.
  */
 export function checkUseRequest(

@@ -73,7 +73,10 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
   return { value, zone: start.zone }
 }
 
-/** Sets the part of the `max` instances that is reserved for the future if the past has very many instances. */
+/**
+ * Sets the fraction of the `max` instances that is reserved for future instances if very many instances lie in the
+ * past.
+ */
 const COMING_PART = 3 / 4
 
 /**
@@ -159,8 +162,8 @@ function* timesByRule(rule: ICAL.Recur, start: PlacedTime): Generator<ICAL.Time>
   endless.count = null
   const { BYSETPOS: positions, BYMONTHDAY: days, BYDAY: weekdays } = rule.parts
   const first = start.value.clone()
-  // The calendar library ignores BYSETPOS beside BYMONTHDAY. The calendar library returns the same object again for
-  // each start time.
+  // The calendar library ignores BYSETPOS beside BYMONTHDAY, so the function itself selects the positions. The library
+  // changes and returns the same time object at each step, so the function stores a copy.
   const picks = rule.freq === 'MONTHLY' && days !== undefined && weekdays === undefined
   if (picks && positions !== undefined) {
     delete endless.parts.BYSETPOS
@@ -270,7 +273,10 @@ export function isTooOften(event: ICAL.Component): boolean {
 const TIME_PARTS = ['BYHOUR', 'BYMINUTE', 'BYSECOND'] as const
 
 const SOURCE_PROPERTIES = ['dtstart', 'dtend', 'duration', 'rrule', 'rdate', 'exdate']
-/** Lists the properties of a time zone that decide its offset from UTC. The first two are properties of the whole zone. */
+/**
+ * Lists the properties of a time zone that decide its offset from UTC. ZONE_PROPERTIES belong to the whole time zone,
+ * and OFFSET_PROPERTIES belong to each of its rules.
+ */
 const ZONE_PROPERTIES = ['tzid', 'x-lic-location']
 const OFFSET_PROPERTIES = ['dtstart', 'tzoffsetfrom', 'tzoffsetto', 'rrule', 'rdate']
 

@@ -26,10 +26,10 @@ export const compareRevisions = (a: Revision, b: Revision): number =>
 export type KnownSeries = KnownRevision & { isCancelled: boolean }
 
 /**
- * Decides the effect of an invite (a meeting request or a cancellation) on the calendar. A stranger's invite may add an
- * event that the calendar does not have yet. A later message of the proven organizer replaces an event that a stranger
- * announced, with any SEQUENCE. If the calendar already has the series, a stranger's invite may not add an instance of
- * the series.
+ * Decides the effect of an invite (a meeting request or a cancellation) on the calendar. An invite of an unproven
+ * sender may add an event that the calendar does not have yet. A later message of the proven organizer replaces such an
+ * event, with any SEQUENCE. If the calendar already has the series, an unproven sender may not add an instance of the
+ * series.
  * @param series is the series of the instance in the invite. Null means that the series is unknown, or that the invite
  * concerns a whole event.
  */

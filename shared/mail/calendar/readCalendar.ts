@@ -1,6 +1,6 @@
 /**
- * Reads calendar files (RFC 5545, RFC 5546). The reader runs in a child process, because a stranger's recurrence rule
- * may have no end.
+ * Reads calendar files (RFC 5545, RFC 5546). The reader runs in a child process, because the recurrence rule of an
+ * unauthenticated sender may have no end.
  */
 import ICAL from 'ical.js'
 import { addressKey } from '../address.ts'
@@ -81,7 +81,7 @@ function calendarsOf(text: string): ICAL.Component[] {
       text
         .slice(Math.max(0, begin))
         .replace(/^\ufeff/, '')
-        // PostgreSQL refuses U+0000 in the stored source of a series.
+        // The function removes U+0000, because PostgreSQL would refuse it in the stored source of a series.
         .replaceAll('\u0000', '')
         .trim(),
     )
@@ -269,7 +269,8 @@ function personOf(property: ICAL.Property | null): Person | null {
   const given = mailto.trim()
   if (!/^\S+@\S+$/.test(given) || given.length > ADDRESS_MAX_LENGTH) return null
   const address = clean(given, ADDRESS_MAX_LENGTH)
-  // The stored form of an address may be longer: 305 characters of `ü.ü.ü.com` are 1,205 characters in ASCII.
+  // The function also checks the length of the stored form, because this form may be longer than the received address.
+  // For example, 305 characters of `ü.ü.ü.com` become 1,205 characters in ASCII.
   if (addressKey(address).length > ADDRESS_MAX_LENGTH) return null
   const name = oneLine(clean(parameter(property, 'cn'), NAME_MAX_LENGTH))
   return { address, name: name === '' ? null : name }

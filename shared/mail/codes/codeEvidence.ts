@@ -113,7 +113,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   return evidence
 }
 
-/** Matches a quotation that ends directly before a candidate (a possible one-time code). */
+/** Matches a text in quotation marks that ends directly before a candidate (a possible one-time code). */
 const QUOTATION = /"[^"]*"|[“„][^“”„]*[“”]|«[^«»]*»|「[^「」]*」/g
 
 /** Returns the evidence that one candidate is a one-time code. */

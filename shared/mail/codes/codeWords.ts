@@ -105,8 +105,8 @@ export const namesTrade = (text: string): boolean => TRADE.test(text.toLowerCase
 
 /**
  * Matches the stems of words for the purposes of one-time codes: sign-in, confirmation, registration, access, payment
- * approval, doors and devices. The stems are short, because one stem serves many languages. Unlike the labels above,
- * the stems say nothing about a number beside them.
+ * approval, doors and devices. The stems are short, because one stem serves many languages. Unlike a label, a stem does
+ * not tell that a number beside it is a code.
  */
 const PURPOSE =
   /auth|autent|autor|identi|verif|valid|a[ck]t[iy]v|[ck]onfirm|bestätig|bekr[æeä]|bevestig|vahvist|potvr|potwierdz|megerős|registr|rejestr|enrol|inscri|einschreib|(?<!de|as)sign|log[ -]?[io]n|logg|anmeld|connect|conn?exi|acc[eè]s|acced|zugang|zugriff|toegang|adgang|(?<![bc])lock|entsperr|deblo|backup|recover|reset|restabl|réinit|zurücksetz|ponastav|obnov|восстан|віднов|сброс|återst|nulstil|tilbakest|palaut|sıfırla|重置|重設|재설정|リセット|再設定|gesl|lozink|hesl|hasł|jelsz|wachtwoord|lösenord|passord|salasan|slaptaž|şifre|المرور|סיסמ|mật khẩu|sandi|รหัสผ่าน|otp|2fa|mfa|passw|passk|contrase|senha|mot de passe|parol|secur|segur|sicher|säkerh|sikker|bezpe|bezpi|(?<!re)pair|device|gerät|appareil|dispositiv|freigabe|freischalt|approv|door|(?<!c)enter|entrance|eingang|abhol|pick[ -]?up|account|konto|compte|cuenta|conta(?![ci])|hesap|fiók|účet|účt|račun|вход|войти|вхід|увійти|подтвер|підтвер|потвърж|потврд|регистр|реєстр|автори|актив|доступ|парол|безопас|безпек|аккаунт|кабинет|кабінет|συνδ|επιβεβ|επαλήθ|λογαριασμ|είσοδ|ασφαλ|doğrula|onay|giriş|kayıt|güvenlik|認証|確認|ログイン|サインイン|登録|本人|パスワード|验证|驗證|确认|登录|登錄|登入|注册|註冊|密码|密碼|安全|账号|帳號|인증|확인|로그인|가입|비밀번호|보안|계정|تحقق|تأكيد|دخول|تسجيل|حساب|أمان|تفعيل|אימות|אישור|כניסה|אבטחה|חשבון|הרשמה|تأیید|ورود|ยืนยัน|เข้าสู่|ลงทะเบียน|บัญชี|xác|đăng|tài khoản|masuk|daftar|akun|सत्याप|लॉग|साइन|खाता|যাচাই|লগ|சரிபார்|உள்நுழை|உறுதி|ధృవీ|లాగ్|ચકાસ|ಪರಿಶೀಲ|പരിശോധ|تصدیق|لاگ|ផ្ទៀង|ຢືນຢັນ|အတည်|დადასტურ|შესვლ|հաստատ|մուտք|təsdiq|patvirtin|prisijung|apstiprin|pieslēg|kinnit|sisse ?log|staðfest|innskrá|растау|кіру|ырастоо|кирүү|баталгаажуул|нэвтр|thibitisha|ingia|qinisekis|ngena|fadhal/u

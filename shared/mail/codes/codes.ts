@@ -62,7 +62,7 @@ const LIKELY = 0.5
  */
 const LIKELY_IN_NOTICE = 0.9
 
-/** Tells whether a mail has several lines, and neither its text tells a purpose nor its subject names a code. */
+/** Tells whether a mail has several lines, its text names no purpose of a code, and its subject names no code. */
 const isNotice = (evidence: readonly string[]): boolean =>
   evidence.includes(NO_PURPOSE) &&
   ![SHORT_MAIL, 'subject:code'].some((exempt) => evidence.includes(exempt))
@@ -154,7 +154,8 @@ function linesOf(text: string): string[] {
     if (!/[\p{L}\p{N}]/u.test(line)) continue
     flush()
     const [, sentence, number] = NUMBER_AFTER_SENTENCE.exec(line) ?? []
-    // The sentence labels the number, as a sentence on the line above would.
+    // The function puts the number on a separate line, so that the sentence counts as a label on the line above the
+    // number.
     if (sentence !== undefined && number !== undefined && namesCode(sentence)) {
       lines.push(sentence, number)
     } else lines.push(line)
@@ -217,7 +218,8 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
     let looked = 0
     for (const [at, { text: line }] of own.entries()) {
       if (!MAY_HOLD.test(line)) continue
-      // A mail without a purpose of a code often lists the hashes of changes.
+      // The function skips lists of codes in a mail that names no purpose of a code, because such a mail often lists
+      // commit hashes.
       const listed = shared.includes(NO_PURPOSE) ? null : listedCode(own, at)
       const candidates = [
         ...candidatesOf(line),

@@ -101,7 +101,7 @@ class Lines {
 const FONT_SIZE = /(?:^| )([\d.]{1,10}(?:px|pt|r?em|%))/
 const FONT_WEIGHT = /(?:^| )(bold|[6-9]00)(?: |$)/
 /**
- * Matches the CSS letter spacing of usual text. A one-time code that its letter spacing emphasises has a wider spacing.
+ * Matches a CSS letter spacing that is usual in running text. A wider letter spacing emphasises a one-time code.
  */
 const USUAL_SPACING = /^(?:0?\.\d|1)(?:\.\d+)?px/
 

@@ -13,7 +13,7 @@ const SHOWN_TOKEN = /(?<![\w-])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,64}(?
 export const tokensInLinks = (texts: readonly string[]): ReadonlySet<string> =>
   new Set(texts.flatMap((text) => [...text.matchAll(TOKEN_IN_URL)].map(([, value]) => value!)))
 
-/** Sets the maximum number of characters between the word "code" and such a code. */
+/** Sets the maximum number of characters between the word "code" and the long code after it. */
 const TOKEN_GAP_CHARS = 40
 
 /**

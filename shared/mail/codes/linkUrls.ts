@@ -1,4 +1,4 @@
-/** Tells from the URL of a link whether it is unique to one recipient, and whether it leads to a help page. */
+/** Tells from the URL of a link whether the URL is unique to one recipient, and whether it leads to a help page. */
 
 /**
  * Matches a part of a URL that is unique to one recipient. A unique part of a URL is long, and has a digit or capitals

@@ -78,7 +78,7 @@ export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toL
 
 /**
  * Matches things, other than an address or an account, that a reader confirms or reviews, as in `Confirm your order`
- * and `Review weak passwords`. More things have the list `EVENT_OR_GIFT` in linkPhrases.ts.
+ * and `Review weak passwords`. The pattern `EVENT_OR_GIFT` in linkPhrases.ts matches further things.
  */
 const THINGS =
   /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pe(?:me)?sanan|pembayaran|pembelian|thanh toán|płatnoś|platb|fizetés|plăț|plať|πληρωμ|ödeme|оплат|платеж|платіж|плащан|плаќањ|plaćanj|plačil|การชำระ|भुगतान|পেমেন্ট|תשלום|الدفع|پرداخت|คำสั่งซื้อ/u
@@ -146,7 +146,7 @@ export function purposeOfPath(path: string): PathPurpose {
 
 function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_UNSUBSCRIBE.test(own) && !CONFIRMED_SETTING.test(own)) return 'unsubscribe'
-  // A person who did not request the mail follows such a link. An example is `/revoke/one-time-code`.
+  // A link with a path such as `/revoke/one-time-code` is for a person who did not request the mail.
   if (/\/revoke(?=[/?]|$)/.test(own)) return 'other'
   const act = ACT.exec(own)?.groups?.act ?? ''
   if (/recover|reset|forgot|resend-?pwd/.test(act)) return 'reset'

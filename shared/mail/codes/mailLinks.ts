@@ -151,8 +151,8 @@ function purposeOf(
   const isSurerSubject = bySubject === 'sign-in' || (bySubject === 'reset' && near === undefined)
   // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
   // link's path. Examples of such words before a link are `To activate your account: https://…/login/…` and `Define
-  // your new password: https://…/verify?…`. If the subject announces a sign-in or a reset, `verify` only means the
-  // token.
+  // your new password: https://…/verify?…`. If the subject announces a sign-in or a reset, the word `verify` in the
+  // path concerns only the token of the link.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify') ||
@@ -167,8 +167,8 @@ function purposeOf(
   if (!isPersonal && !isShortlyPersonal) return 'other'
   if (byText === undefined && CANCELS.test(path)) return 'other'
   const sure = own ?? near
-  // A link such as `Open the forum` varies only in the number of a page. A link such as `Open the forum` signs nobody
-  // in and confirms nothing.
+  // A link such as `Open the forum`, whose URL varies only in the number of a page, signs nobody in and confirms
+  // nothing.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
@@ -353,9 +353,9 @@ function nearSentences(before: string): string[] {
 }
 
 /**
- * Tells whether the words directly after a link offer to end mail, as in `Click here to unsubscribe`. Words after a link
- * give no other purpose, because `here if you did not reset your password` leads to no reset. An address that leaves an
- * account is no end of mail.
+ * Tells whether the words directly after a link offer to end mail, as in `Click here to unsubscribe`. Words after a
+ * link give no other purpose, because `here if you did not reset your password` leads to no reset. Words that offer to
+ * remove an address from an account do not count, because the removal does not end the mail.
  */
 function unsubscribes(after: string): boolean {
   const clause = oneLine(after).split(/[.!?。！？](?=\s|$)|[;,|·•–—]/, 1)[0]!

@@ -3,9 +3,8 @@ import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
 /**
- * Computes a text from an approver's address, which marks the Message-ID of the approval notice to this approver.
- * Because of this mark, the notices to several approvers have different Message-IDs, and each notice has a different
- * link.
+ * Computes the mark of one approver in the Message-ID of an approval notice, from the approver's address. Because of
+ * this mark, the notices to several approvers have different Message-IDs, and each notice has a different link.
  */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)

@@ -8,7 +8,7 @@ const NO_TEXT_TYPE =
   /^(?:image|audio|video|font)\/|^application\/(?:pgp-|pkcs7-|x-pkcs7-)|^multipart\//i
 const NO_TEXT_ENDING =
   /\.(?:png|jpe?g|gif|webp|bmp|tiff?|ico|heic|mp[34]|m4a|mov|avi|wav|ogg|woff2?|ttf|exe|dll|p7[sm])$/i
-/** Matches the media type of pictures that consist of text. */
+/** Matches the media type of SVG pictures, which consist of text. */
 const TEXT_IMAGE = /^image\/svg/i
 
 /**
@@ -50,7 +50,8 @@ export function kindOf(
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }
   const isReadable = isText(head)
-  // A PDF may have other bytes before its header (ISO 32000-1, annex H). A text may name the header of a PDF.
+  // A PDF may have other bytes before its header (ISO 32000-1, annex H). A text file may also quote the header of a
+  // PDF, so readable text counts as a PDF only if its name or media type says so.
   const isNamedPdf = endingOf(filename) === 'pdf' || /^application\/(?:x-)?pdf/i.test(contentType)
   if (text.slice(0, 1024).includes('%PDF-') && (isNamedPdf || !isReadable)) return 'pdf'
   if (!isReadable) return null

@@ -4,7 +4,10 @@ import { decoderOf } from './plainText.ts'
 import { TextFlow } from './textFlow.ts'
 
 const GROUPS_MAX = 1_000
-/** Limits the bytes that stand in for one Unicode character. A greater number would hide the words after it. */
+/**
+ * Sets the maximum number of fallback bytes that the reader skips after one Unicode character. With a greater number, a
+ * file could hide the words after the character.
+ */
 const FALLBACK_MAX = 16
 /** Lists the destinations (groups with a name) of RTF 1.9.1 that do not appear on a page. */
 const UNREAD = new Set(
@@ -96,7 +99,8 @@ class RtfReader {
         this.#byte(Number.parseInt(hex, 16))
         continue
       }
-      // The second byte of a letter with two bytes may be a letter or a backslash of ASCII without an escape.
+      // In an encoding with two bytes for each letter, the second byte may be an unescaped ASCII backslash or brace.
+      // Therefore the reader also passes an escaped backslash or brace to the decoder as a byte.
       if (symbol !== undefined && /[\\{}]/.test(symbol)) {
         this.#byte(symbol.charCodeAt(0))
         continue
@@ -117,7 +121,8 @@ class RtfReader {
   }
 
   #openGroup(): void {
-    // The substitute for a Unicode character ends before a brace (RTF 1.9.1, "Unicode RTF").
+    // A brace ends the fallback text of a Unicode character (RTF 1.9.1, "Unicode RTF"), so the reader skips no more
+    // bytes.
     this.#skipped = 0
     this.#depth++
     if (this.#depth > GROUPS_MAX) return

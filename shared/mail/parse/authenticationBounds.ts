@@ -5,7 +5,7 @@
  */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
-/** Limits the bytes of the name of a header field that are compared with known names. */
+/** Sets how many bytes of a header field's name the code compares with known names. */
 const NAME_MAX_BYTES = 128
 /** Sets the maximum number of bytes of all From fields of a message together. */
 const FROM_MAX_BYTES = 16 * 1024
@@ -57,8 +57,9 @@ export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
 }
 
 /**
- * Counts the fields of the header of a message that is authenticable, by their names in lower case. A signature covers
- * only some of several fields of one name, although the reader may see another one of them.
+ * Counts the header fields of each name in a message that the authentication checks may read. The names are in lower
+ * case. The counts matter, because a signature may cover only some of several fields with one name, while the mail
+ * program shows another of them.
  */
 export function countFields(raw: Buffer): Map<string, number> {
   const counts = new Map<string, number>()
@@ -75,9 +76,10 @@ export function countFields(raw: Buffer): Map<string, number> {
 }
 
 /**
- * Tells whether a line ends the header: an empty line, but not at the start of the message. There the library mailauth
- * reads on, and the header would have no bound. The parser postal-mime also ends the header at a line `CR CR LF`, where
- * mailauth reads on. A forger wrote an own header and body before the signed header in this way.
+ * Tells whether a line ends the header: an empty line, but not at the start of the message. An empty first line does
+ * not end the header, because the library mailauth reads on there, and the header would have no limit. The parser
+ * postal-mime also ends the header at a line `CR CR LF`, where mailauth reads on. With such a line, a forger could put
+ * another header and body before the signed header.
  */
 const endsHeader = (raw: Buffer, at: number, next: number): boolean =>
   at > 0 && (raw[at] === LF || (raw[at] === CR && next === at + 2 && raw[at + 1] === LF))
@@ -93,15 +95,15 @@ function holdsBareReturn(raw: Buffer, at: number, next: number): boolean {
 }
 
 /**
- * Checks the names of header fields line by line. A name must hold only visible ASCII characters, space and tab. The
- * parser postal-mime drops a byte order mark, and mailauth drops a vertical tab, so each saw a From field that the other
- * parser did not see.
+ * Checks the names of header fields line by line. A name must hold only visible ASCII characters, space and tab. With
+ * other characters, the two parsers may see different From fields: postal-mime drops a byte order mark, and mailauth
+ * drops a vertical tab.
  */
 class NameCheck {
   #isOpen = false
   #isOdd = false
 
-  /** Reads the next line. @returns false if the line completes a name with another character */
+  /** Reads the next line. @returns false if the line completes a field name that holds any other character. */
   reads(raw: Buffer, at: number, next: number): boolean {
     if (at === 0 || (raw[at] !== SPACE && raw[at] !== TAB)) {
       this.#isOpen = true

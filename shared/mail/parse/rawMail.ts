@@ -18,8 +18,8 @@ const HEADER_MAX_BYTES = 1024 * 1024
 
 /**
  * Returns the offset of the first byte after the header of a message. If the header is longer than HEADER_MAX_BYTES,
- * the function returns HEADER_MAX_BYTES. If the message has no body, the function returns the length of `raw`. A
- * message may have no header field.
+ * the function returns HEADER_MAX_BYTES. If the message has no body, the function returns the length of `raw`. The
+ * header of a message may be empty.
  */
 function headerEnd(raw: Uint8Array): number {
   if (raw[0] === LF) return 1

@@ -180,7 +180,7 @@ function attributionAt(views: readonly string[], start: number, first: number) {
 
 /**
  * Returns the index at which an attribution begins behind the sender's own text on the same line, as in `reply On Wed,
- * Apr 4, 2012 …`. An attribution can follow a drawn rule or the end of a sentence. The result 0 means that the line
+ * Apr 4, 2012 …`. An attribution can follow a line of dashes or the end of a sentence. The result 0 means that the line
  * holds no text before the attribution.
  */
 export function attributionStart(text: string): number {
@@ -217,7 +217,7 @@ const MAX_DEVICE_LENGTH = 60
 
 /**
  * Removes a device line (`Sent from my …`) from the end of a text line, as in `Yes. Sent from my iPhone`. If no full
- * stop stands before the device line (`Sent from my …`), the device line must begin with a capital letter.
+ * stop stands before the device line, the device line must begin with a capital letter.
  */
 function withoutDevice(text: string): string {
   const end = /(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u.exec(text)

@@ -67,7 +67,7 @@ function ruleWithin(
   return undefined
 }
 
-/** Removes a drawn rule such as `-----` that follows the text of a line. */
+/** Removes a row of dashes, such as `-----`, that follows the text of a line. */
 export function withoutRule(line: string): string {
   const index = line.search(/[-_=*]{5,}$/)
   const own = line.slice(0, Math.max(0, index)).trimEnd()

@@ -18,8 +18,8 @@ import {
  */
 export const MAX_MARKER_LENGTH = 400
 /**
- * Stands for a line that is too long to be a marker. The stand-in is too long itself, so that no rule takes a paragraph
- * for a short line of a signature.
+ * Replaces a line that is too long to be a marker (such as an attribution). The replacement is also too long to be a
+ * line of a signature, so that no rule takes a paragraph for a signature.
  */
 const TOO_LONG = '…'.repeat(MAX_MARKER_LENGTH + 1)
 
@@ -94,7 +94,10 @@ export function fold(text: string): string {
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
-/** The status of a delivery report has a class, a subject and a detail (RFC 3463 §2). */
+/**
+ * Matches a line of a delivery report. The status of a delivery report consists of a class, a subject and a detail,
+ * such as 5.1.1 (RFC 3463 §2).
+ */
 const BOUNCE_LINE = new RegExp(
   `^(?:${oneOf(BOUNCE_STARTS)}|status: [45]\\.\\d{1,3}\\.\\d{1,3}(?![\\d.]))`,
   'i',
@@ -152,7 +155,7 @@ export function isVendorSeparator(view: string): boolean {
   return ABOVE_THIS_LINE.test(view) || isReplyLine(view)
 }
 
-/** Recognises, in many languages, a ticket system's line that asks for a reply above this line. */
+/** Recognises a ticket system's line that asks for a reply above this line, in many languages. */
 function isReplyLine(view: string): boolean {
   if (!MARKED.test(view)) return false
   const lower = fold(view)

@@ -12,8 +12,8 @@ import {
 const POLICIES_MAX = 100
 const FAILURES_MAX = 10_000
 
-// PostgreSQL refuses the character U+0000 in texts. A name in a JSON report has no control characters, but a name in an
-// XML report may stand between line breaks.
+// The schema refuses control characters in a name, because PostgreSQL refuses U+0000 in texts. The reader of XML
+// reports removes control characters instead, because line breaks may stand around a name in XML.
 const text = z
   .string()
   .max(NAME_MAX)

@@ -38,7 +38,7 @@ const HEADER = { bytes: 30, method: 8, packedSize: 18, nameLength: 26, extraLeng
 const [STORED, DEFLATED] = [0, 8] as const
 
 function firstFile(archive: Uint8Array): Uint8Array {
-  // A zip archive that begins with the end-of-directory record holds no file.
+  // A zip archive that begins with the end-of-directory record contains no file, so its text is empty.
   if (archive[2] === 0x05) return archive.subarray(0, 0)
   if (archive.length < HEADER.bytes) throw new ReportError('its archive is damaged')
   const header = new DataView(archive.buffer, archive.byteOffset, HEADER.bytes)

@@ -111,8 +111,9 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // The function `pairsOf` cuts a run of letters into pairs, and leaves the last letter of the run alone. If the same
-  // run continues in a message, the last letter of the query begins a pair in the message.
+  // The function `pairsOf` cuts a run of letters into pairs, and leaves the last letter of the run alone. In a message,
+  // the same run may continue after this letter. Therefore the query drops its last letter if the pair before contains
+  // it, or else uses the letter as a prefix.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }

@@ -1,6 +1,6 @@
 /**
  * Finds the messages of a search segment that may match a query. The function uses the postings of the query's words
- * (the messages that hold each word).
+ * (for each word, the list of messages that hold it).
  */
 import { LEAF_MESSAGES, setBits } from './postings.ts'
 import type { Phrase, SearchQuery } from './searchQuery.ts'
@@ -74,8 +74,8 @@ export class Places {
 }
 
 /**
- * Returns the search terms of a query whose postings (lists of messages) decide which messages may match the query. The
- * phrases that a message must not contain give no search terms.
+ * Returns the search terms of a query that select its candidate messages. For each of these terms, the caller reads the
+ * postings (the list of messages with the term). Phrases that a message must not contain give no search terms.
  */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>

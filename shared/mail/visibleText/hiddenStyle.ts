@@ -148,8 +148,8 @@ const FLAT = /\bscale[xy]?\(\s*0*(?:\.0*)?(?:\s*,\s*[\d.]{1,10})?\s*\)/
 const TRANSLATE = /\btranslate[xy]?\(([^),]{1,30})(?:,([^),]{1,30}))?\)/g
 
 /**
- * Returns the lengths in pixels by which a transformation moves an element. The function ignores a length that is a
- * part of the element's size, such as a percentage.
+ * Returns the lengths in pixels by which a transformation moves an element. The function ignores a length that is
+ * relative to the element's size, such as a percentage.
  */
 const shiftsOf = (transform: string): number[] =>
   [...transform.matchAll(TRANSLATE)]

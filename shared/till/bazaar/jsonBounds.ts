@@ -1,4 +1,4 @@
-/** Checks the depth, the length and the characters of JSON that a stranger wrote. */
+/** Checks the depth, the length and the characters of JSON from an untrusted source. */
 
 /** Sets the maximum depth of nested JSON. A more deeply nested JSON value does not count as an example of a call. */
 const DEPTH_MAX = 20

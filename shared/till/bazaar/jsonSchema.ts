@@ -173,7 +173,7 @@ function objectFault(schema: Json, value: Json, path: string): SchemaFault | nul
   if (missing !== undefined) return { path: at(path, missing), must: 'be there' }
   const known = isObject(properties) ? properties : {}
   // If a name fits a pattern of `patternProperties`, the property with this name is no additional property. The check
-  // does not run a stranger's patterns, so the check cannot tell which properties are additional.
+  // does not run patterns from a seller, so it accepts every property if the schema has such patterns.
   const others = isObject(schema.patternProperties) ? true : additionalProperties
   return firstOf(Object.entries(value), ([name, inner]) =>
     valueFault(Object.hasOwn(known, name) ? known[name] : others, inner, at(path, name)),

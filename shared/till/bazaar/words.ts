@@ -39,7 +39,8 @@ export function iconUrlFault(text: string): string | null {
   }
   const { hostname, username, password } = new URL(text)
   if (username !== '' || password !== '') return 'hold no user name or password'
-  // The URL parser has already turned every spelling of an IPv4 address into four numbers.
+  // Digits and dots are enough to recognise an IPv4 address, because the URL parser has turned every spelling of such
+  // an address into four numbers.
   const isAddress = hostname.startsWith('[') || /^[\d.]+$/.test(hostname)
   if (isAddress || LOOPBACK.test(hostname)) return 'name a host, and no IP address'
   return null
@@ -53,7 +54,8 @@ const DECODINGS_MAX = 5
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text
-  // The path must contain no `..` and no `://`, even after repeated decoding.
+  // The loop decodes the path repeatedly, because the path must contain no `..` and no `://` even after several
+  // decodings.
   for (let n = 0; n < DECODINGS_MAX; n++) {
     let next: string
     try {

@@ -101,7 +101,10 @@ function tinted(colour: Colour | undefined, tint: number): Colour {
   return level.toString(16).padStart(2, '0').repeat(3)
 }
 
-/** Holds white and black of the old palette (ECMA-376 part 1, §18.8.27), and the colours of letters and window. */
+/**
+ * Maps those numbers of the old Excel palette that mean black or white to the colour (ECMA-376 part 1, §18.8.27). The
+ * numbers 64 and 65 mean the system's colours for text and window.
+ */
 const INDEXED_COLOURS = new Map<string, Colour>([
   ...['0', '8', '64'].map((index): [string, Colour] => [index, '000000']),
   ...['1', '9', '65'].map((index): [string, Colour] => [index, 'ffffff']),

@@ -168,8 +168,8 @@ function slideVisitor(
     area: Area | null
     ground: Colour | undefined
     /**
-     * Tells whether the shape itself excludes a fill. If the shape itself excludes a fill, the shape has no fill, even
-     * if its style has a fill.
+     * Tells whether the shape itself states that it has no fill. Such a shape has no fill, even if its style has a
+     * fill.
      */
     isClear: boolean
     isHidden: boolean

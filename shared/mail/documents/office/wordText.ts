@@ -128,7 +128,7 @@ function wordVisitor(
    * table with further cells.
    */
   const grounds: Ink[] = []
-  /** Hold how many backgrounds are outside of each open table, and outside of each open cell. */
+  /** Holds how many backgrounds are outside of each open table. The list `cells` holds the same for each open cell. */
   const tables: number[] = []
   const cells: number[] = []
   const spans: number[] = []
@@ -159,7 +159,10 @@ function wordVisitor(
       if (link !== null) link.text += text
     }
   }
-  /** Sets the one background of a table, a cell or a shape. @param at is the number of backgrounds outside of it. */
+  /**
+   * Sets the one background of a table, a cell or a shape. @param at is the number of backgrounds outside of this
+   * table, cell or shape.
+   */
   const setGround = (at: number, ink: Ink) => {
     grounds.length = Math.min(grounds.length, at)
     grounds.push(ink)

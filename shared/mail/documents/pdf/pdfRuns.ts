@@ -111,7 +111,7 @@ class Walk {
 
   constructor(page: PageOperators) {
     this.#page = page
-    // Landscape pages are often portrait pages that the viewer turns.
+    // The reader applies the turn of the page, because landscape pages are often portrait pages that the viewer turns.
     const ctm = TURNS.get(page.rotate) ?? IDENTITY
     this.#state = { ...START, ctm }
     this.#view = boxOf(ctm, page.view)
@@ -257,7 +257,8 @@ class Walk {
   #graphics(given: unknown): void {
     for (const entry of Array.isArray(given) ? given : []) {
       if (entry?.[0] === 'ca') this.#set({ alpha: Number(entry[1]) })
-      // A highlighter multiplies its colour with the page (ISO 32000-1 §11.3.5).
+      // The blend mode of a highlighter multiplies its colour with the page, so the words below stay visible (ISO
+      // 32000-1 §11.3.5).
       if (entry?.[0] === 'BM') this.#set({ darkens: /^(?:multiply|darken)$/.test(entry[1]) })
       if (entry?.[0] === 'Font') {
         const [name, size] = entry[1] ?? []
