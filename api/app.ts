@@ -98,8 +98,9 @@ export type App = (request: Request, socketAddress: string) => Promise<Response>
 const REQUEST_ID = /^[\w.:-]{1,128}$/
 
 /**
- * Sets the milliseconds after which a request body counts as late. The caller of a late body is checked again, because
- * a body may take two minutes, and a revoked API key must stop working at once.
+ * Sets how many milliseconds after the start of a request its body counts as late. After a late body, the service
+ * checks the caller's key again, because a revoked API key must stop working at once. A body may take two minutes to
+ * arrive.
  */
 const LATE_BODY_MS = 500
 
@@ -127,8 +128,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         if (mustCheckAgain(request, startedMs)) await state.admitAgain?.()
         response = (await admitted.shown?.(response)) ?? response
-        // The handler has already made the change that the request asks for. An error at this point would hide the
-        // response of the handler, which may hold a key that is shown only once.
+        // An error in this step is only logged, because the handler has already made the requested change. An error
+        // response would hide the response of the handler, which may hold a key that is shown only once.
         await admitted.answered?.(response).catch((error: unknown) => {
           services.log.warn({ err: error }, 'an entry of the audit log lacks its outcome')
         })
@@ -205,8 +206,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
       const isOpen =
         route?.access === 'public' || route?.form !== undefined || route?.openBody === true
       if (!isOpen) refuseUnknownFields(body, route?.body)
-      // If the parse hook returns `undefined`, Elysia concludes that the hook did not parse the body. A body value of
-      // `null` fails the schema of every route with a body.
+      // The parse hook returns `null` instead of `undefined`, because `undefined` tells Elysia that the hook did not
+      // parse the body. A body value of `null` fails the schema of every route with a body.
       return body ?? null
     })
     .use(healthRoutes(services))
@@ -275,9 +276,9 @@ function bodyMaxBytes({ route, identity }: RequestState): number {
 }
 
 /**
- * Describes a request that the gate (the checks of key, rate limit and scope) has admitted. The gate (the checks of
- * key, rate limit and scope) rewrites the path of a console request to the path of the API. If the admitted request is
- * a CORS preflight, the gate has already made the response to this request.
+ * Describes a request that the gate (the checks of key, rate limit and scope) has admitted. The gate rewrites the path
+ * of a console request to the path of the API. If the admitted request is a CORS preflight, the gate has already made
+ * its response.
  */
 type Admitted = {
   request: Request

@@ -16,7 +16,7 @@ import { welcome } from './operations/welcome.ts'
 
 /**
  * Names the entry file and the command-line arguments of each part of the service. Payments have separate worker
- * processes, because a payment must never wait while a worker processes a stranger's bytes.
+ * processes, because a payment must never wait while a worker processes bytes from unauthenticated senders.
  */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],

@@ -24,7 +24,7 @@ const CHECK_MS = 2_000
  */
 const LOWEST_SPEED = 64 * 1024
 const SLOW_MAX_MS = 5 * 60_000
-/** The service sends an export in chunks that each have about this number of bytes. */
+/** Sets the approximate number of bytes of each chunk of an export. */
 const CHUNK_BYTES = 64 * 1024
 
 /** Holds the open exports of this process. */
@@ -110,7 +110,8 @@ export function createExports(
               sentMs = performance.now()
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return
-              // An aborted export lacks its last line, so the aborted export must not look complete to the client.
+              // The code ends the stream of an aborted export with an error, because an aborted export lacks its last
+              // line and must not look complete to the client.
               if (!open.has(end)) throw new Error('the export was aborted')
               await end()
               controller.close()

@@ -179,7 +179,8 @@ async function rotate({ pool }: Services, request: Request, projectId: string) {
 }
 
 async function remove({ pool }: Services, request: Request, projectId: string) {
-  // The console records the deletions of its users itself.
+  // The console itself writes the audit log entry of a deletion by one of its users, so this function writes no second
+  // entry.
   const isConsole = stateOf(request).session !== null
   const actor = isConsole ? null : platformActor(request, projectId)
   const deleted = await deleteProject(pool, projectId, actor)

@@ -97,7 +97,7 @@ export class Http {
     const { signal, retryAfterMaxMs = Number.POSITIVE_INFINITY } = options
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs
     const deadlineMs = Date.now() + timeoutMs
-    // Node refuses a time limit with a fraction.
+    // The code rounds the time limit up, because Node refuses a time limit with a fraction.
     const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), TIMER_MAX_MS))
     const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
     const mayRepeat = isRepeatable(id, input as Input) || options.idempotencyKey !== undefined
@@ -243,8 +243,9 @@ const asksForSecret = (body: unknown): boolean => {
 }
 
 /**
- * Tells whether a call deletes a resource and gets no body as its response. If such a call is sent again, the status 404
- * means that the earlier call has deleted the resource. The withdrawal of a refund keeps its refund.
+ * Tells whether a call deletes a resource and gets no body as its response. If such a call is sent again, the status
+ * 404 means that the earlier call has deleted the resource. The withdrawal of a refund does not count as a deletion,
+ * because the service keeps the record of the refund.
  */
 const isDeletion = (id: OperationId): boolean =>
   OPERATIONS[id][0] === 'DELETE' && id !== 'deletePaymentsByPaymentIdRefundsByRefundId'

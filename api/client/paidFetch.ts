@@ -69,13 +69,16 @@ const NO_BODY = [101, 204, 205, 304]
 
 /** Sets how many milliseconds a purchase may take if the caller sets no limit. A payment is valid for 120 seconds. */
 const PURCHASE_MAX_MS = 180_000
-/** Sets how many seconds before the time limit of a call the service responds. The response needs time to arrive. */
+/**
+ * Sets how many seconds before the time limit of a call the service responds, because the response needs time to
+ * arrive.
+ */
 const ANSWER_MARGIN_S = 5
 const AGAIN_MS = 1_000
 
 /**
- * Makes a purchase, waits for its end, and returns the seller's response as a `Response`. The client reads the purchase
- * again after disturbances, because a caller who repeated the whole call without a key would pay twice.
+ * Makes a purchase, waits for its end, and returns the seller's response as a `Response`. After a failed call, the
+ * client reads the purchase again. Otherwise the caller would repeat the whole call, and without a key would pay twice.
  * @throws {PurchaseError} if the purchase has no response of the seller.
  * @throws {OpenPurchaseError} if the purchase does not end within `options.timeoutMs`, or if the caller aborts the call
  * while the purchase is open. The field `cause` then holds the reason of the abort.
@@ -112,7 +115,8 @@ export async function paidFetch(
       if (options.signal?.aborted || !isPassing(error)) throw failed(error)
       trouble = error
     }
-    // A service that stops responds before the end of `timeout`, so the pause keeps the calls at one a second.
+    // A service that is shutting down responds before the end of `timeout`. Therefore the pause limits the repeated
+    // calls to one a second.
     const pauseMs = Math.min(AGAIN_MS, leftMs) - (performance.now() - startMs)
     if (pauseMs > 0) await pause(pauseMs, options.signal ?? new AbortController().signal)
     if (options.signal?.aborted) throw failed(options.signal.reason)

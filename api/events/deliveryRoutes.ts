@@ -205,8 +205,8 @@ const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments
 
 /**
  * Returns the project of an API key, and the event types that the scopes of the key cover. The field `urlsFor` decides
- * which webhook URLs the key sees whole, as in the list of webhooks. @throws {ApiError} 403 if the key covers no event
- * type.
+ * which webhook URLs the key sees in full, and of which URLs it sees only the host. The list of webhooks follows the
+ * same rule. @throws {ApiError} 403 if the key covers no event type.
  */
 function visibleTo(request: Request): { projectId: string; events: string[]; urlsFor: UrlReader } {
   const { projectId, scopes } = identityOf(request)

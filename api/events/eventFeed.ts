@@ -81,8 +81,7 @@ type Channel = {
   projectId: string
   readers: Set<Reader>
   /**
-   * Holds the newest events of the project, up to the event whose sequence number is `head`. The process keeps these
-   * events in memory without a gap.
+   * Holds the newest events of the project without a gap. The last of these events has the sequence number `head`.
    */
   recent: StoredEvent[]
   head: bigint
@@ -244,8 +243,8 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   const { events } = covered
     ? { events: within(channel.recent.filter(isAhead), READ_AT_ONCE) }
     : await listEvents(pool, channel.projectId, { after: reader.position, ...READ_AT_ONCE })
-  // A reader never receives events that the database has already deleted. If the database holds no further event, the
-  // reader continues at the newest event.
+  // A reader skips events that the database has already deleted. If no event after the reader's position is left, the
+  // position moves to the newest known event.
   reader.position = events.at(-1)?.seq ?? channel.head
   return events
 }

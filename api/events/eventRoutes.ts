@@ -78,7 +78,8 @@ export function eventRoutes(services: Services) {
         // The header X-Accel-Buffering turns off the buffer of nginx, which would delay the events.
         'x-accel-buffering': 'no',
       }
-      // The response to a HEAD request waits for the end of its body, and an event stream has no end.
+      // A HEAD request gets a response without a body. Its response would otherwise wait for the end of the body, and
+      // an event stream has no end.
       if (request.method === 'HEAD') {
         reader.close()
         return new Response(null, { headers })

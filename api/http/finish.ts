@@ -114,7 +114,7 @@ export async function sendLargeAtOnce(
   held?: (bytes: Buffer) => Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>>,
 ): Promise<Response> {
   if (!WHOLE_JSON.test(response.headers.get('content-type') ?? '')) return response
-  // A download keeps its bytes and its stream, also if its sender chose the media type of JSON.
+  // A download stays unchanged, even if the sender of the file chose the media type of JSON.
   if (response.headers.has('content-disposition')) return response
   const text = await response.text()
   const { status, headers } = response

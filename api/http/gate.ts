@@ -30,8 +30,9 @@ export const MCP_PATH = '/mcp'
  */
 const FACILITATOR = '/v0/x402/'
 /**
- * Holds the path on which the gate counts calls, and the handler counts payments. The gate has not read the payment
- * header, and a stranger can make a paywall forward any header.
+ * Holds the path of redeem calls, on which the gate counts the calls, and the handler counts the payments. The gate
+ * cannot count payments, because it has not read the payment header, and a stranger can make a paywall forward any
+ * header.
  */
 export const REDEEM_PATH = '/v0/payments/redeem'
 
@@ -123,8 +124,8 @@ export async function admit(
 }
 
 /**
- * Returns the limit that a request counts towards. The first redeem calls of a minute show the limit of payments, and
- * the later calls the limit of all redeem calls.
+ * Returns the limit that a request counts towards. The first redeem calls of a minute count towards the limit of new
+ * payments, and the later calls towards the limit of all redeem calls.
  */
 function limitOf(path: string, { used }: Usage, limits: Config['limits']): number {
   if (path.startsWith(FACILITATOR)) return limits.facilitatorRequestsPerMinute

@@ -20,8 +20,8 @@ export type RequestState = {
   route: Route | null
   budget: Budget | null
   /**
-   * Holds the place of the request in its rate window, as the gate (the checks before every handler) counted it. The
-   * place is `null` if the request counts towards no rate limit, or if a handler has taken over the count.
+   * Holds the count of the rate limit that the gate (the checks before every handler) made for this request. The value
+   * is `null` if the request counts towards no rate limit, or if a handler has taken over the count.
    */
   usage: Usage | null
   /**

@@ -143,8 +143,9 @@ export function startApi(
       : replicaReads({
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
-          // A person at the console must see each change at once, also a change that a link or an agent made.
-          // A request that writes must see its own changes.
+          // Both reads of a person at the console and reads of a request that writes go to the primary. A person must
+          // see each change at once, also a change that a link or an agent made. A request that writes must see its own
+          // changes.
           writtenTo: (request) => {
             const { session, writtenTo } = stateOf(request)
             return session === null && !mayWrite(request) ? writtenTo : UNREACHABLE
@@ -269,9 +270,11 @@ async function heldAnswer(
   if (reader === null) return await sendLargeAtOnce(answered)
   try {
     return await sendLargeAtOnce(answered, (bytes) => {
-      // The work is done by now, so a response that is refused for lack of memory counts as well.
+      // The service has already done the work, so the time counts even if the response is then refused for lack of
+      // memory.
       loopTime.countJson(reader, bytes.length)
-      // A stranger reads only public documents, whose pages have a few megabytes at most.
+      // The memory of a stranger's response is not counted, because a stranger reads only public documents, whose pages
+      // have a few megabytes at most.
       if (isStranger(request)) return Promise.resolve(new Uint8Array(bytes))
       return answers.body(reader.sharer, bytes.length, async () => bytes)
     })

@@ -33,7 +33,8 @@ const { fetch: serve } = createMcpHandler(
       const held = context.mcpReq.requestState<HeldCall>()
       if (held !== undefined) return await afterOwner(connection, { name, args, held })
       const result = await callTool(connection, name, args, context.mcpReq.signal)
-      // Without the link the caller still needs the result, because the mail is accepted and must not be sent again.
+      // If the link cannot be made, the caller still gets the tool's result, because the mail is accepted and must not
+      // be sent again.
       const link = await linkForOwner(connection, { name, args, result, context }).catch(
         (err: unknown) => {
           connection.services.log.error({ err }, 'no link for the owner')

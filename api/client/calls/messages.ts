@@ -60,7 +60,10 @@ export function messages(http: Http) {
   const wait = async ({ labels, ...given }: WaitQuery = {}, options?: CallOptions) => {
     const query = { ...given, labels: labels?.join(',') }
     const startMs = Date.now()
-    /** Also finds a message that arrived while no response could reach the client, but no message of an earlier wait. */
+    /**
+     * Makes the query of a retry. A retry also finds a message that arrived while the connection was lost, but never a
+     * message that an earlier wait has returned.
+     */
     const ofRepeat = () => {
       const sinceMs = Math.max(startMs - (http.clockAheadMs ?? 0), lastMs)
       const after = http.clockAheadMs === null ? undefined : new Date(sinceMs).toISOString()
@@ -75,7 +78,8 @@ export function messages(http: Http) {
       { timeoutMs: WAIT_TIMEOUT_MS, ...options },
       ofRepeat,
     )) as Message | undefined
-    // The service leaves out messages of the very millisecond that `after` names.
+    // A later wait may pass this time as `after`, because the service leaves out messages of the millisecond that
+    // `after` names.
     if (message !== undefined) lastMs = Math.max(lastMs, Date.parse(message.createdAt))
     return message
   }

@@ -53,7 +53,8 @@ export function requirePayment(
   const judge = createHttpPaywall(options)
   return async (request, response, next) => {
     const header = (name: string) => [request.headers[name]].flat()[0]
-    // The target of a request may be a whole URL (RFC 9112 §3.2.2), and Express then matches only the path of this URL.
+    // The target of a request may be a whole URL (RFC 9112 §3.2.2). Express matches only the path of this URL, so the
+    // paywall removes the origin.
     const origin = /^https?:\/\/[^/?#]*/i
     const [target = '/'] = request.originalUrl.replace(origin, '').split('#')
     try {

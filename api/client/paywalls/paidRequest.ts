@@ -16,7 +16,7 @@ const LATE_MS = 10 * 60_000
 
 /** Limits the characters, and the values, of a payment that an MCP client sends as an object. */
 const OBJECT_MAX = { chars: 1_000_000, values: 15_000 }
-/** Matches U+0000 and single surrogates in JSON, but no text with a backslash before `u0000`. */
+/** Matches U+0000 and lone surrogates in JSON, but not an escaped backslash before `u0000`. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i
 
 /**

@@ -158,12 +158,14 @@ export function createPaywall<Answer>(
       if (result.ok) {
         return { kind: 'paid', grant: result, headers: { ...NO_STORE, ...result.headers }, sale }
       }
-      // The service may still grant a payment whose settlement is pending, and then only under the same key.
+      // The paywall keeps the key of a payment whose settlement is pending, because the service may still grant this
+      // payment, and then only under the same key.
       if (result.reason !== 'settlement_pending') dropKey?.()
       sale.unsold()
       return refusal(result, versions)
     } catch (error) {
-      // A stranger's worthless payments would otherwise fill the keys while the service refuses their calls.
+      // The paywall forgets a new key after a 429. Otherwise a stranger's worthless payments would fill the map of keys
+      // while the service refuses their calls.
       if (isNew && error instanceof RateLimitError) dropKey?.()
       sale.unsold()
       return unavailable(error)
@@ -195,8 +197,9 @@ export function createPaywall<Answer>(
       drop()
       before.sale.sold(null)
     })
-    // A payer who leaves before the end of the response may have read nearly all of it. The repeated request may have
-    // another body, and would get another response for the same payment.
+    // The request counts as sold even if the payer leaves before the end of the response, because the payer may have
+    // read nearly all of it. The repeated request may have another body, and would get another response for the same
+    // payment.
     const sale = { sold, unsold: atEnd(before.sale.unsold), left: sold }
     return redeem(payment, price, { ...OPEN_KEYS.take(request), sale, dropKey: drop })
   }

@@ -75,7 +75,8 @@ function finish(served: Response, { headers, sale }: Paid): Response {
   let timer: ReturnType<typeof setTimeout> | undefined
   const left = () => {
     sale.left()
-    // After the payer has left, the paywall is the only reader of the response, and such a response may never end.
+    // The time limit ends a response whose payer has left. The paywall is then the only reader of the response, and the
+    // response may never end.
     timer = setTimeout(() => late.abort(new Error('the payer left')), WAIT_MS)
   }
   // The paywall copies the handler's response, because fetched responses and redirects have immutable headers.

@@ -12,7 +12,7 @@ const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'self'; sandbox"
 
-/** The page of a mail needs about this many times the memory of the mail’s HTML and images. */
+/** Sets how many times the memory of the mail's HTML and images its page needs, approximately. */
 const COPIES = 3
 
 /**

@@ -102,7 +102,8 @@ async function change(
   }
   const { email, projectIds } = body
   checkProjects({ role: body.role ?? before.role, projectIds: projectIds ?? [] })
-  // The update changes only the requested fields of a person, because another update may run at the same time.
+  // The update changes only the requested fields of a person, because another update of the same person may run at the
+  // same time.
   const fields = {
     ...body,
     ...(email === undefined ? {} : { email: await personAddress(services, email) }),

@@ -11,10 +11,10 @@ const WORKING_BYTES = 128 * 1024 * 1024
  */
 const READ_MAX_MS = 10 * 60_000
 /**
- * A content loses its place if its client has read nothing for this many milliseconds, and another request needs the
- * memory. Without this rule, four projects that read nothing would leave 11 MB for all others. The
- * buffers of a connection hold several megabytes, so a client that reads at half a megabit per second can make a content
- * wait for 100 seconds.
+ * Sets after how many milliseconds without a read the process may drop a content (such as a mail), if another request
+ * needs the memory. Without this rule, four projects that read nothing would leave 11 MB for all others. The buffers of
+ * a connection hold several megabytes, so a client that reads at half a megabit per second can make a content wait for
+ * 100 seconds.
  */
 const STALLED_MS = 3 * 60_000
 /** A content of at most this many bytes is not counted. */
@@ -23,7 +23,7 @@ export const SMALL_BYTES = 256 * 1024
 const PIECE_BYTES = 64 * 1024
 const RETRY_S = 2
 
-/** Describes a content that a client is reading. */
+/** Describes a content (such as a mail) that a client is reading. */
 type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
 
 /**
@@ -86,8 +86,9 @@ export class HeldAnswers {
   }
 
   /**
-   * Takes memory for a content. If too little memory is free, contents whose clients have stopped reading lose their
-   * places, first the contents of the project that holds the most. No content loses its place in vain.
+   * Takes memory for a content. If too little memory is free, the process drops contents whose clients have stopped
+   * reading, first those of the project that holds the most. The process drops no content unless the new content then
+   * fits.
    */
   #hold(projectId: string, size: number): () => void {
     const stalled = this.#stalled()
@@ -103,7 +104,10 @@ export class HeldAnswers {
     }
   }
 
-  /** Returns the contents whose clients have stopped reading, first those of the project that holds the most. */
+  /**
+   * Returns the contents whose clients have stopped reading. The contents of the project that holds the most memory
+   * come first.
+   */
   #stalled(): Stream[] {
     const heldBy = ({ projectId }: Stream) => this.#shares.heldBy(projectId)
     return [...this.#streams]
@@ -117,7 +121,7 @@ export class HeldAnswers {
     const end = () => {
       clearTimeout(timer)
       this.#streams.delete(state)
-      // The stream may outlive the response, so it lets the content go.
+      // The stream object may outlive the response, so it drops its reference to the content.
       bytes = EMPTY
       release()
     }
@@ -138,7 +142,8 @@ export class HeldAnswers {
         pull: (controller) => {
           state.waitsSinceMs = this.#nowMs()
           if (at < bytes.length) {
-            // The connection gets a copy of each piece, because it may keep the piece after the stream has ended.
+            // The connection gets a copy of each piece, because the connection may keep the piece after the stream has
+            // ended.
             controller.enqueue(new Uint8Array(bytes.subarray(at, at + PIECE_BYTES)))
             at += PIECE_BYTES
             return

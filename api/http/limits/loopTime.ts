@@ -13,20 +13,20 @@ const JSON_MS_PER_MB = 35
  */
 const BUDGET = { burstMs: 5_000, perSecondMs: 100 }
 /**
- * A project whose wait is this long already gets no further charge. Reads that began at the same time would otherwise
- * make a project wait for many minutes.
+ * Sets the wait from which a project gets no further charge for a read. Otherwise many reads that began at the same
+ * time would make a project wait for many minutes.
  */
 const WAIT_MAX_MS = 30_000
 
 /**
- * Describes a read: the project, the platform key or the network of a stranger that reads, and the path of the route. A
- * read that several routes share has a name in place of the path.
+ * Describes a read by its reader and the path of its route. The reader is a project, a platform key, or the network of
+ * a caller without a key. If several routes share a read, a name takes the place of the path.
  */
 export type Reader = { sharer: string; route: string }
 
 /**
- * Names the people of a project as one sharer of time and memory. The owner and the agent share neither, so that an agent
- * cannot keep its owner from the review.
+ * Names all people of a project together as one sharer (party to a limit) of time and memory. The people and the agent
+ * count as separate sharers, so that an agent cannot keep its owner from the review.
  */
 export const peopleOf = (projectId: string): string => `people of ${projectId}`
 

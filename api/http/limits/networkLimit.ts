@@ -23,8 +23,9 @@ export async function isOverLimit(
   const isOver = async (name: string, most: number) =>
     (await countRequests(gatePool, subjectOf(name), 1)).used > most
   if (wide === undefined || perMinuteWide === null) return await isOver(network!, perMinute)
-  // Each count of a new /64 network adds a row. So a /48 network without a free place is refused before that count. Its
-  // own count comes last. Otherwise the refused requests of one /64 network would use up the places of the others.
+  // Each count of a new /64 network adds a row to the database. Therefore the function first refuses a /48 network that
+  // has reached its limit. The count of the /48 network comes last. Otherwise refused requests of one /64 network would
+  // use up the limit of the other networks.
   if (await hasUsed(gatePool, subjectOf(wide), perMinuteWide)) return true
   return (await isOver(network!, perMinute)) || (await isOver(wide, perMinuteWide))
 }

@@ -4,7 +4,10 @@ import type { Searches } from '../../mail/messages/searches.ts'
 import { ApiError } from '../errors.ts'
 
 const WAITING_PER_NETWORK = 5
-/** A read takes 6 s at most, and may wait 5 s for its turn among the searches of projects. */
+/**
+ * Sets the maximum wait and duration of a read in milliseconds. A read takes 6 s at most, and may wait 5 s for its turn
+ * among the searches of projects.
+ */
 const WAIT_MAX_MS = 15_000
 
 /**

@@ -5,8 +5,8 @@ import { peopleOf } from '../../http/limits/loopTime.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Counts this many times the size of a mail. Composing needs up to eight times the size for a moment, but with this
- * factor one person could keep the memory of all others.
+ * Sets how many times its size a mail counts towards the memory limit. Composing a mail needs up to eight times its
+ * size for a moment, but with a factor of eight, one person could occupy the memory of all others.
  */
 const COPIES = 3
 

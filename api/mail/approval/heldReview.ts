@@ -140,7 +140,10 @@ const isCalendar = ({ filename, contentType }: Attachment): boolean =>
   // Windows ignores dots and blanks at the end of a file name.
   /\.ics[\s.]*$/i.test(filename)
 
-/** Counts the bytes of an invitation, its text, and the text in the sections of the review. */
+/**
+ * Sets how many times its size an invitation counts towards the memory limit: for its bytes, its text, and the text in
+ * the sections of the review.
+ */
 const INVITATION_COPIES = 4
 
 /**

@@ -1,19 +1,22 @@
 import type { Review } from '../../../shared/mail/review/review.ts'
 
-/** Limits the characters of all kept reviews together. */
+/** Limits the characters of all cached reviews together. */
 const CHARS_MAX = 4_000_000
-/** A piece of a review takes about as much memory as this number of characters, also if its text is short. */
+/**
+ * Sets the number of characters that a piece of a review counts at least, because even a piece with a short text takes
+ * that much memory.
+ */
 const PIECE_CHARS = 100
 
 /**
- * Keeps the reviews of held mails that people have read last. A person reads a long mail page by page, and a review can
- * take half a second of the processor.
+ * Caches the reviews of the held mails that people have read most recently. A person reads a long mail page by page,
+ * and a review can take half a second of processor time.
  */
 export class RecentReviews {
   readonly #kept = new Map<string, { review: Review; chars: number }>()
   #chars = 0
 
-  /** Returns the kept review with this key, or makes and keeps it. */
+  /** Returns the cached review with this key, or makes and caches it. */
   async of(key: string, make: () => Promise<Review | null>): Promise<Review | null> {
     const kept = this.#kept.get(key)
     const review = kept?.review ?? (await make())

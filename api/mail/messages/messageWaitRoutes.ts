@@ -141,12 +141,13 @@ export async function waitForMessage(
       const message = there && (await findMessage(pool, projectId, there.messageId))
       if (message !== null) return await answerSingle(services, caller, message)
     }
-    // A message has up to 1,000 cut events, which follow each other, and each event would read the whole message.
+    // Remembers the message that did not match, because a message may have up to 1,000 cut events in a row, and each
+    // event would read the whole message again.
     let unfitting: string | null = null
     for (;;) {
       const arrived = await reader.next(deadlineMs)
       if (arrived.length === 0) {
-        // A revoked key ends the wait. Its caller gets 401, as it would a second later.
+        // If the key is revoked, the event reader ends early. The check here then returns 401 to the caller.
         if (!wait.signal.aborted) await stateOf(request).admitAgain?.()
         return null
       }
@@ -158,7 +159,8 @@ export async function waitForMessage(
         const message = await findMessage(pool, projectId, event.messageId)
         if (message === null) continue
         if (fits(event, filter) || fits(message, filter)) {
-          // No notification announces that an OAuth access token has expired.
+          // The key or token is checked again before the response, because no notification announces that an OAuth
+          // access token has expired.
           await stateOf(request).admitAgain?.()
           return await answerSingle(services, allowedCaller(request, has), message)
         }

@@ -20,7 +20,8 @@ export type Searches = {
   /**
    * Runs one database read, and runs the same read a second time if the first run took too long. @throws {ApiError} 400
    * for a read that takes too long in both runs, 429 for too many concurrent reads of one project.
-   * @param options.isFixed tells that the caller cannot ask for less. Such a read runs only once, and gets 503.
+   * @param options.isFixed tells that the caller cannot ask for a smaller read. If such a read takes too long, it does
+   * not run a second time, and the caller gets 503.
    */
   run<Result>(
     projectId: string,

@@ -45,8 +45,8 @@ const AddressList = (minItems: number) =>
   })
 
 /**
- * Sets the maximum number of characters of the text body, and of the HTML body, of a mail. A whole request body without
- * attachments has the same maximum size.
+ * Sets the maximum number of characters of the text body of a mail. The HTML body has the same maximum. The limit
+ * equals the maximum number of bytes of a request body without attachments.
  */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({

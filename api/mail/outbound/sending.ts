@@ -258,8 +258,8 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   await undo()
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
-  // In the meantime, a parallel call with the same idempotency key may have stored its response and used up the
-  // project's daily limit of mails.
+  // A parallel call with the same idempotency key may have stored its response in the meantime, and may have used up
+  // the project's daily limit of mails. Therefore the stored response takes precedence over the error.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
