@@ -24,14 +24,14 @@ const server = Bun.serve({
     if (pathname === '/hook') {
       const body = await request.text()
       const expected = `sha256=${createHmac('sha256', WEBHOOK_SECRET).update(body).digest('hex')}`
-      // Anybody could sign with an empty secret.
+      // An empty secret makes every signature invalid, because anybody could sign with an empty secret.
       const genuine =
         WEBHOOK_SECRET !== '' && request.headers.get('x-service-signature') === expected
       console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
       return new Response(null, { status: genuine ? 200 : 400 })
     }
-    // If the seller's server is behind a proxy, the origin in a buyer's URL differs from the origin that the server
-    // sees.
+    // The environment variable ORIGIN takes precedence. If the seller's server is behind a proxy, the origin in a
+    // buyer's URL differs from the origin that the server sees.
     const price = { resource: (ORIGIN ?? origin) + pathname, amount: '0.01' }
     // Version 2 of x402 sends the payment in `payment-signature`, and version 1 sends it in `x-payment`.
     const paymentHeader =

@@ -1,10 +1,10 @@
 import pg from 'pg'
 
 /**
- * Returns the settings of a database connection that has a name of this service. The database driver would prefer
- * `application_name` and `options` in the URL to the values of its caller. A name would then not show whether a worker
- * pool is alive, and no statement would have a time limit. The settings keep other options of the URL, such as a search
- * path.
+ * Returns the settings of a database connection, including a name of this service. The function removes
+ * `application_name` and `options` from the URL, because the database driver would prefer them to the values of its
+ * caller. A name would then not show whether a worker pool is alive, and no statement would have a time limit. The
+ * settings keep other options of the URL, such as a search path.
  * @param settings holds options of the service, such as `-c statement_timeout=1000`. The options of the service take
  * precedence over the options in the URL.
  */

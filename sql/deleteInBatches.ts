@@ -27,8 +27,8 @@ type AgedTable =
 /**
  * Deletes the rows of a table that fulfil an SQL condition, one batch after another. The function skips rows that
  * another transaction has locked. The next call of the function deletes the skipped rows.
- * @param condition takes the time from `statement_timestamp()`. The result of `clock_timestamp()` changes during a
- * statement, so that PostgreSQL would use no index.
+ * @param condition takes the time from `statement_timestamp()`. With `clock_timestamp()`, whose result changes during a
+ * statement, PostgreSQL would use no index.
  */
 export async function deleteInBatches(
   db: Queryable,

@@ -13,8 +13,8 @@ const ANSWER_TIMEOUT_MS = 5_000
 
 /**
  * Listens on a PostgreSQL channel over a separate database connection, and reconnects until the caller calls `stop`.
- * @param onConnect runs after each new connection, from which on notifications arrive again. `onConnect` should read
- * the changes that the service announced while no connection existed.
+ * @param onConnect runs after each new connection, when notifications arrive again. `onConnect` should read the changes
+ * that the service announced while no connection existed.
  */
 export function subscribe(options: {
   databaseUrl: string

@@ -31,8 +31,8 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
   const client = singleConnection(connectionTo(databaseUrl, MIGRATOR))
   await client.connect()
   try {
-    // The settings of the database or of its role may limit the time of statements, but the build of an index can take
-    // hours.
+    // The migration turns the time limit of statements off. The settings of the database or of its role may set such a
+    // limit, but the build of an index can take hours.
     await client.query('set statement_timeout = 0')
     await takeLock(client)
     await migrateQueue(databaseUrl)

@@ -35,7 +35,8 @@ export async function startProcess(
   })
   const ended = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => resolve(`${name} ended (${signal ?? `exit ${code}`})`))
-    // A process that cannot be started, for example during an update of its program, causes no event `exit`.
+    // The code also listens for `error`, because a process that cannot be started causes no event `exit`. An example is
+    // a start during an update of the program.
     child.on('error', ({ message }) => {
       if (child.pid === undefined) resolve(`${name} could not start: ${message}`)
     })

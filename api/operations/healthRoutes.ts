@@ -32,7 +32,10 @@ const RPC_REPORT_MAX_AGE_MS = 15_000
  */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 
-/** An event loop that was blocked for this many milliseconds has delayed every request and job of its process. */
+/**
+ * Sets how many milliseconds the event loop of a process must be blocked before `/readyz` names the process. Such a
+ * delay has affected every request and job of the process.
+ */
 const LOOP_DELAY_MAX_MS = 1_000
 
 /**

@@ -3,7 +3,10 @@ import { networkSharers, type Sharer } from './sharers.ts'
 
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
-  /** Holds the sharers whose limits count the connection. At first, these are the networks of the client. */
+  /**
+   * Holds the sharers (networks or inboxes) whose limits count the connection. At first, these are the networks of the
+   * client.
+   */
   sharers: readonly Sharer[]
   /** Holds the time of the last SMTP command, or of the last bytes of a message, as a value of performance.now(). */
   activeMs: number

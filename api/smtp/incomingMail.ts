@@ -47,7 +47,10 @@ export type Incoming = {
 }
 
 type Held = {
-  /** Names the sharers whose bytes these are: the narrowest network of the sender, or the receiving inboxes. */
+  /**
+   * Names the sharers to which the bytes of the message count: the narrowest network of the sender, or the receiving
+   * inboxes.
+   */
   holders: readonly string[]
   bytes: number
   startedMs: number
@@ -84,8 +87,9 @@ export class IncomingMails {
   /**
    * Begins to receive a message for the sharers of its connection.
    * @param inboxes are the inboxes to which the message is addressed.
-   * @param alwaysBytes is the size up to which the message needs no share of the bytes on disk.
-   * @param isPaced is false if a slow pace would only hold memory longer, or would slow the mail of other inboxes.
+   * @param alwaysBytes is the size up to which the message is never refused for lack of disk space.
+   * @param isPaced tells whether the limit on bytes a second applies. The limit does not apply if a slower pace would
+   * only hold memory longer, or would slow the mail of other inboxes.
    */
   begin(
     inboxes: Iterable<string>,

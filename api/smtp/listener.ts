@@ -126,7 +126,8 @@ export function createListener(
     // Therefore the service could not reply to a sender with a mail address that needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // The limit `maxClients` of the SMTP library also counts SMTP connections that are ending.
+    // The sum leaves room for connections that are ending, because the limit `maxClients` of the SMTP library also
+    // counts these connections.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: patience.closeMs,
@@ -180,7 +181,8 @@ export function createListener(
       )
     },
   })
-  // If a network error such as ECONNRESET stood in the field `err`, the log would report an outage of the database.
+  // The log line contains only the message. With a network error such as ECONNRESET in the field `err`, the log would
+  // report an outage of the database.
   server.on('error', ({ message }: Error) => {
     parts.log.warn({ reason: message }, 'smtp connection failed')
   })

@@ -37,7 +37,7 @@ export class RepeatedReads {
     }
   }
 
-  /** Waits for the running read, and leaves out all later reads. */
+  /** Waits for the running read, and drops all later reads. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.#pause.wake()

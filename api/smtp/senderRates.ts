@@ -8,11 +8,14 @@ const MINUTE_MS = 60_000
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
 /**
- * Sets the least share of each network in the limit of an inbox, as a divisor of the limit. One network that sent 1,200
- * mails at the start of each minute had closed an inbox to all other senders.
+ * Sets the part of an inbox's limit that is guaranteed to each network, as a divisor of the limit. Without this part,
+ * one network that sent 1,200 mails at the start of each minute closed an inbox to all other senders.
  */
 const LEAST_DIVISOR = 100
-/** Sets how many times its limit an inbox receives together with the least shares of all networks. */
+/**
+ * Sets the maximum number of mails that an inbox receives in a minute, as a multiple of its limit. This maximum
+ * includes the guaranteed parts of all networks.
+ */
 const INBOX_FACTOR = 2
 
 /** Measures how many mails arrive from each network and for each inbox, over all SMTP connections of this listener. */
@@ -37,7 +40,7 @@ export class SenderRates {
 
   /**
    * Tells whether an inbox may receive another message of a network in the current minute. If the inbox has reached its
-   * limit, only networks that have not used up their least share may send to the inbox.
+   * limit, only networks that have not used up their guaranteed part may send to the inbox.
    * @param address is `null` for a message over HTTP.
    */
   takesFor(inbox: string, address: string | null): boolean {

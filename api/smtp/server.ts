@@ -150,7 +150,8 @@ export async function startSmtp(
             patience: options.patience,
           },
         )
-  // The listener accepts mail even while the database is unreachable.
+  // The start waits only for a short time for the first report to the database, because the listener accepts mail even
+  // while the database is unreachable.
   await Promise.race([reporter.first, Bun.sleep(REPORT_WAIT_MS)])
   return {
     port: (server.server.address() as AddressInfo).port,

@@ -109,7 +109,8 @@ export function defineTool<Input extends TObject>(
     async call(context, given) {
       const args = withLists(tool.input, given)
       const first = schema.Errors(args).First()
-      // The top level of the arguments is strict (describeFault), but the objects within them come from the REST API.
+      // The function `describeFault` refuses unknown fields at the top level of the arguments. The objects within the
+      // arguments come from the REST API, so `refuseUnknownFields` checks them.
       if (unknownArgument(tool.input, args) === undefined) refuseUnknownFields(args, tool.input)
       if (first !== undefined) throw badRequest(describeFault(tool.input, args, first))
       refuseUnstorable(args, '')

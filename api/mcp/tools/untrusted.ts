@@ -29,7 +29,7 @@ export const UNTRUSTED_SERVER = {
  */
 export const fence = (text: string): string => `${NOTICE}\n${fenceOf('MAIL', readableText(text))}`
 
-/** Puts a stranger's text between delimiters that the stranger cannot forge. */
+/** Puts the text of a third party between delimiters that this party cannot forge. */
 export function fenceOf(kind: 'MAIL' | 'SELLER' | 'SERVER', text: string): string {
   const boundary = randomBytes(12).toString('hex')
   return `<<<BEGIN UNTRUSTED ${kind} ${boundary}>>>\n${text}\n<<<END UNTRUSTED ${kind} ${boundary}>>>`

@@ -62,7 +62,8 @@ export function startMailServer(
       const refusal = toRefusal(error) ?? unexpected(parts, error)
       parts.metrics.refused(labelOf(error, refusal))
       const response = refusalResponse(refusal)
-      // The client may still be sending a body that the service will not read.
+      // The response closes the connection, because the client may still be sending a body that the service will not
+      // read.
       if (ending.signal.aborted) response.headers.set('connection', 'close')
       return response
     } finally {

@@ -31,7 +31,8 @@ export type HttpParts = AcceptingParts & {
 export type ArrivingRequest = Pick<Request, 'url' | 'headers'> & {
   body: AsyncIterable<Uint8Array>
   /**
-   * Counts the connection of a proven HTTP request against other sharers than the network of the mail service.
+   * Counts the connection of an authentic HTTP request against the receiving inboxes instead of the network of the mail
+   * service.
    * @throws {SmtpReply} if each of the sharers has too many connections.
    */
   countAs(sharers: readonly Sharer[]): void

@@ -292,7 +292,8 @@ async function settleFace(services: Services, face: Face) {
   let outcome = await settle()
   if (outcome.kind === 'pending') {
     const payment = await waitForHash(services, outcome.payment)
-    // A payment that ended during the wait is pending no more, and its payer may have to sign again.
+    // The code settles again if the payment ended during the wait. Such a payment is not pending any more, and its
+    // payer may have to sign again.
     outcome = payment.state === 'verified' ? { kind: 'pending', payment } : await settle()
   }
   if (outcome.kind === 'granted') {

@@ -134,7 +134,7 @@ const changeStorage = (project: Project): void => {
     ),
     act: async (form) => {
       const text = String(form.get('megabytes') ?? '').trim()
-      // The shown value is rounded, and may be the default of the service.
+      // The form sends only a changed text, because the shown value is rounded and may be the default of the service.
       if (text === shown) return
       const storageBytes = text === '' ? null : Number(text) * MB
       await change(project, { limits: { storageBytes } }, 'Storage changed')

@@ -243,7 +243,7 @@ const edit = (message: Letter, { path, sha256 }: Seen): void =>
     ],
     act: async (form) => {
       const given = { subject: form.get('subject'), text: form.get('text') }
-      // The HTML text area turns every line end into a line feed.
+      // The comparison changes each line end of the mail to a line feed, as the HTML text area does.
       const shown = message.text.replace(/\r\n?/g, '\n')
       const body = {
         sha256,

@@ -183,7 +183,8 @@ function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLEleme
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
   body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
-  // While the original of the message was loading, the user may have chosen another view of the message.
+  // The user may have chosen another view of the message while its original was loading, so the original is then not
+  // shown.
   if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(

@@ -24,8 +24,9 @@ export const RATE_WINDOWS = [
 export type RateWindow = (typeof RATE_WINDOWS)[number]
 
 /**
- * Tells whether the stored window is the current window. A statement that began before the turn of a minute meets the
- * window of the next minute. A window that lies further ahead is left from a clock that was set back.
+ * Tells whether the stored window is the current window. A statement that began before the turn of a minute may find
+ * the window of the next minute, which also counts as current. A window that lies further in the future does not count,
+ * because it remains from a clock that was later set back.
  */
 const IS_CURRENT = `w.window_start between excluded.window_start and excluded.window_start + interval '1 minute'`
 

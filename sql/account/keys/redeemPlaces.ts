@@ -1,11 +1,11 @@
 /**
- * Counts the places of redeem calls. In each minute the first calls of a project hold one place each, as many as the
- * limit of payments. A call without a new payment frees its place, and a later payment takes the freed place. So a new
- * payment among the first calls needs no SQL statement of its own, and no minute has more payments than places. A burst
- * of other calls can hold all places for some milliseconds, until these calls free their places. A payment at this
- * moment gets 429. A payment that the chain refuses keeps its place. It is stored, costs a simulation, and counts
- * towards the daily limit. If it freed its place, a stranger with an empty wallet could use up the daily limit 12 times
- * as fast.
+ * Counts the redeem calls of a project against the limit of new payments. In each minute, the first calls hold one
+ * place each (one unit of this limit). A call without a new payment frees its place, and a later payment takes the
+ * freed place. So a new payment among the first calls needs no SQL statement of its own, and no minute has more
+ * payments than places. A burst of other calls can hold all places for some milliseconds, until these calls free their
+ * places. A payment at this moment gets 429. A payment that the chain refuses keeps its place, because it is stored,
+ * costs a simulation, and counts towards the daily limit. If it freed its place, a stranger with an empty wallet could
+ * use up the daily limit 12 times as fast.
  */
 import type { Queryable } from '../../db.ts'
 import { countRequests, rateWindowUpsert, type Usage } from './rateWindows.ts'

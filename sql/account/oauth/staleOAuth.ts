@@ -29,7 +29,8 @@ export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
     deleteInBatches(
       db,
       'oauth_grants',
-      // A grant that still has tokens waits for the previous step. One statement could delete too many tokens with it.
+      // This step skips a grant that still has tokens, because one statement could delete too many tokens together with
+      // the grant. The previous step deletes the tokens first.
       `${endedBefore('30 days')} and not exists (select from oauth_tokens where grant_id = oauth_grants.id)`,
     ),
   (db) =>

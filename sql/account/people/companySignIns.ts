@@ -56,7 +56,7 @@ const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answe
  * a stranger: one that has failed or expired, or else one of the network with the most sign-ins, or else the oldest.
  * @param network is the network of the caller.
  * @returns null if no sign-in can yield, because all are young and come from many networks. A person who is already
- * signed in can always begin, because strangers cannot fill this place.
+ * signed in can always begin, because the limit counts only for strangers.
  */
 export async function beginCompanySignIn(
   pool: Pool,
@@ -75,7 +75,7 @@ export async function beginCompanySignIn(
          delete from company_sign_ins where $3::text is null and (select is_full from full_up) and id = (
            ${replaceable('company_sign_ins', {
              since: 'expires_at',
-             // If too many sign-ins are in progress, only one of these makes room.
+             // If too many sign-ins are in progress, only a sign-in that is itself in progress makes room.
              where: `person_id is null and (not (select is_busy from busy) or (${UNDER_WAY}))`,
              over: `state = 'failed' or expires_at <= clock_timestamp()`,
              idle: `expires_at < clock_timestamp() + interval '${MINUTES - PROTECTED_MINUTES} minutes'`,

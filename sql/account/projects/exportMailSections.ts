@@ -97,7 +97,7 @@ export const MAIL_SECTIONS: readonly Section[] = [
     kind: 'event',
     from: 'calendar_events x',
     order: { 'x.uid_hash': 'bytea', 'x.organizer': 'text', 'x.instance': 'timestamptz' },
-    // An event can have 100 KB of text and attendees.
+    // A page holds only 50 events, because an event can have 100 KB of text and attendees.
     page: 50,
     fields: {
       invite: 'x.invite',
@@ -141,9 +141,9 @@ export const MAIL_SECTIONS: readonly Section[] = [
     kind: 'attachmentText',
     from: 'attachment_texts x join messages m on m.row = x.message_row',
     order: { 'x.message_row': 'bigint', 'x.attachment_id': 'text' },
-    // The message of an unread attachment holds the state of the attachment.
+    // The export leaves out unread attachments here, because the row of their message holds their state.
     condition: `and x.state = 'ready'`,
-    // The texts of one attachment can have a million characters.
+    // A page holds only four rows, because the texts of one attachment can have a million characters.
     page: 4,
     fields: {
       messageId: 'm.message_id',

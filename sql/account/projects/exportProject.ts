@@ -80,7 +80,8 @@ export async function openExport(
       outcome: 'ok',
     } as const
     await writeAudit(pool, entry.actor, exported)
-    // The audit log of the project is deleted with the project. The second entry stays.
+    // The function writes a second entry into the audit log of the organization. The audit log of the project is
+    // deleted with the project, but the second entry stays.
     await writeAudit(pool, { ...entry.actor, projectId: ORGANIZATION }, exported)
     return {
       project,

@@ -15,7 +15,8 @@ export const SECTIONS: readonly Section[] = [
         'placement', v.placement, 'expiresAt', v.expires_at, 'createdAt', v.created_at)
         order by v.version) as list
       from credential_versions v where v.credential_row = x.row) versions on true`,
-    // Ten versions of a credential can have half a megabyte of metadata and bounds.
+    // A page holds only 20 credentials, because ten versions of one credential can have half a megabyte of metadata and
+    // bounds.
     page: 20,
     order: byAge('created_at'),
     fields: {

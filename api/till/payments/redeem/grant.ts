@@ -134,7 +134,7 @@ export async function grant(
     result: JSON.stringify(answer),
   })
   if (taken) return answer
-  // Another call may have used the key meanwhile, for another payment.
+  // If another call has used the key meanwhile, the function looks up the grant of this call under the key.
   return key === null ? null : await findGrant(services, key)
 }
 

@@ -68,7 +68,8 @@ export async function redeem(
   try {
     return await redeemAt(places, services, projectId, request, body)
   } catch (error) {
-    // The service throws an ApiError only before it claims a payment, so the call makes no new payment.
+    // The service throws an ApiError only before it claims a payment. Therefore this call makes no new payment, and
+    // gives its place (a unit of the limit of new payments) back.
     if (error instanceof ApiError) await places.free()
     throw error
   }
@@ -94,7 +95,8 @@ async function redeemAt(
   try {
     offer = await readOffer(services, projectId, body)
   } catch (error) {
-    // The seller may have deleted the endpoint or stopped selling after the payment.
+    // A grant that the key already has counts even without a valid offer, because the seller may have deleted the
+    // endpoint or stopped selling after the payment.
     const granted = key === null ? null : await findGrant(services, key)
     if (granted !== null) {
       await places.free()

@@ -16,25 +16,32 @@ import type { Services } from '../../../http/services.ts'
 const REPEATS_MAX = 60
 
 /**
- * Decides which redeem calls use up the limit of new payments. A stranger can send any header to a seller's paywall,
- * and the paywall forwards each header. The functions throw 429 if a call exceeds its limit.
+ * Decides which redeem calls use up the limit of new payments. One unit of this limit is called a place. A stranger can
+ * send any header to a seller's paywall, and the paywall forwards each header. The functions throw 429 if a call
+ * exceeds its limit.
  */
 export type RedeemPlaces = {
   /**
-   * Tells whether earlier calls of the minute hold all places. A new payment must then take a place that an earlier
-   * call frees.
+   * Tells whether earlier calls of the minute hold all places (units of the limit of new payments). A new payment must
+   * then take a place that an earlier call frees.
    */
   isLate: boolean
   /**
-   * Frees the place of a call that makes no new payment, also a place from `take`. A second use of the function changes
-   * nothing.
+   * Frees the place (a unit of the limit of new payments) of a call that makes no new payment, even a place from
+   * `take`. A second call of the function changes nothing.
    */
   free(): Promise<void>
-  /** Takes for the new payment of a late call a place that an earlier call has freed. */
+  /**
+   * Takes a place (a unit of the limit of new payments) that an earlier call has freed, for the new payment of a late
+   * call.
+   */
   take(): Promise<void>
   /** Counts a call for a payment that already exists. */
   repeat(paymentId: string): Promise<void>
-  /** Counts a call whose signature only the chain can check. Anyone can make such a signature, so it holds no place. */
+  /**
+   * Counts a call whose signature only the chain can check. Anyone can make such a signature, so the call holds no
+   * place (no unit of the limit of new payments).
+   */
   check(): Promise<void>
 }
 
@@ -62,13 +69,13 @@ export function redeemPlaces(
   const limit = config.limits.requestsPerMinute
   const isLate = usage.used > limit
   const { budget } = state
-  /** Holds the end of the minute whose place the call holds. */
+  /** Holds the end of the minute in which the call holds a place (a unit of the limit of new payments). */
   let heldUntil = isLate ? null : usage.resetsAt
   const free = async () => {
     if (heldUntil === null) return
     const resetsAt = heldUntil
     heldUntil = null
-    // A late call shows the limit of payments only if it makes a payment.
+    // The rate-limit headers of a late call show the limit of new payments only if the call makes a payment.
     state.budget = budget
     await freePlace(pool, projectId, resetsAt)
   }
@@ -96,8 +103,9 @@ export function redeemPlaces(
 }
 
 /**
- * Frees the place of a redeem call that reached no handler, because its body is too large or has a wrong form. A
- * stranger can cause such a call at the paywall of an MCP tool, where a payment is an object of any form.
+ * Frees the place (a unit of the limit of new payments) of a redeem call that reached no handler, because its body is
+ * too large or has a wrong form. A stranger can cause such a call at the paywall of an MCP tool, where a payment is an
+ * object of any form.
  */
 export async function freeUnread(
   { pool, config }: Pick<Services, 'pool' | 'config'>,

@@ -201,7 +201,8 @@ async function claimAndWait(
     return waitForEnd(services, existing.id, deadlineMs)
   }
   if (places.isLate) {
-    // The service first looks for an existing payment, because an existing payment needs no place.
+    // The service first looks for an existing payment, because an existing payment needs no place (no unit of the limit
+    // of new payments).
     const existing = await findClaim(services.pool, claim)
     if (existing !== null) return waitForOther(existing)
     await places.take()
