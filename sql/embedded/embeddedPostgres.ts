@@ -287,16 +287,16 @@ async function stopOrphan(cluster: string): Promise<void> {
     await Bun.sleep(100)
     holder = holderOf(pid, cluster)
   }
-  // PostgreSQL refuses to start while a program of its user has the process id in the lock file. The lock file stays
-  // without a proof, because two servers would destroy the cluster. PostgreSQL of the same machine
-  // or container still finds the shared memory of a server without its lock file.
+  // PostgreSQL refuses to start while a program of its user has the process id in the lock file. The function keeps the
+  // lock file without a proof that the server has ended, because two servers would destroy the cluster. PostgreSQL of
+  // the same machine or container still finds the shared memory of a server without its lock file.
   if (holder === 'stranger') rmSync(file, { force: true })
 }
 
 /**
- * Tells who has the process id of an earlier PostgreSQL server, whose folder was its working directory. After a crash
- * of the machine, another program can have the same process id. The program with the same process id can even be
- * another PostgreSQL server.
+ * Tells whether the process with the id of an earlier PostgreSQL server is this server. The server worked in its
+ * cluster's folder. After a crash of the machine, another program can have the same process id, and this program can
+ * even be another PostgreSQL server.
  * @returns `stranger` only if the working directory proves that the process is not the server of this cluster, and
  * `unknown` if the process has ended or hides its working directory.
  */

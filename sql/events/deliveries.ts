@@ -190,8 +190,8 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 
 /**
  * Moves the next attempt of a webhook delivery to another time and replaces the queued job. If the given attempt is not
- * the delivery's next attempt, the function changes nothing. An outdated job run must not replace the job of a later
- * attempt.
+ * the delivery's next attempt, the function changes nothing, because an outdated job run must not replace the job of a
+ * later attempt.
  */
 export async function postponeAttempt(
   db: Queryable,

@@ -120,7 +120,8 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
         await copyFile(join(from, path), join(to, path), constants.COPYFILE_FICLONE)
       } catch (error) {
         if (errorCode(error) !== 'ENOENT') throw error
-        // A backup without its folder would lack this file without notice.
+        // The backup fails if the folder of the missing file is missing too. Otherwise the backup would lack this file
+        // without notice.
         if (!existsSync(dirname(join(to, path)))) throw error
         continue
       }

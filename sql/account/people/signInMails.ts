@@ -75,7 +75,10 @@ const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Queues the mail with a sign-in link again, because its lane has no free place. */
+/**
+ * Queues the mail with a sign-in link again, because too many mails to the same mail host or smarthost are already in
+ * progress.
+ */
 export const queueSignInMail = (db: Queryable, requestId: string, inMs: number): Promise<void> =>
   addMailJob(db, requestId, new Date(Date.now() + inMs))
 

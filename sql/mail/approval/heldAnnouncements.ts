@@ -128,7 +128,10 @@ export async function recordNotice(
   })
 }
 
-/** Queues the announcement of an approval request again, because its lane has no free place. */
+/**
+ * Queues the announcement of an approval request again, because too many notices of the same project or to the
+ * smarthost are already in progress.
+ */
 export const queueAnnouncement = (db: Queryable, approvalId: string, inMs: number): Promise<void> =>
   addAnnouncement(db, approvalId, new Date(Date.now() + inMs))
 

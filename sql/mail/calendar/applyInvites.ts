@@ -115,8 +115,8 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
     case 'CANCEL':
       return revise(db, place)
     default:
-      // An attendee, or the attendee's mail program, can only propose a change of a calendar event. A calendar event
-      // changes only through a mail of its organizer.
+      // An attendee, or the attendee's mail program, can only propose a change of a calendar event, because a calendar
+      // event changes only through a mail of its organizer.
       return Promise.resolve('proposal')
   }
 }
@@ -367,7 +367,8 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // The attendee answers an earlier version of the calendar event, which may have had another time.
+  // An attendee may answer an earlier version of the calendar event. Such an answer counts only if the earlier version
+  // had the same start.
   const isAboutTime = isTimed && isSameStart(event.invite, invite)
   if (invite.sequence < event.sequence && !isAboutTime) return 'outdated'
   const { rowCount } = await db.query({

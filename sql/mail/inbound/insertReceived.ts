@@ -219,7 +219,8 @@ const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: Recei
     content_hash: hex(mail.contentHash),
     identifiers: [links.messageId, ...ancestors(links)].map(messageIdHash).map(hex),
     subject_key: key === null ? null : hex(key),
-    // A page of messages also holds the addresses and the identifiers of its messages.
+    // The size of a message in a list includes its addresses and identifiers, because a page of messages also holds
+    // them.
     list_bytes: [mail.from, mail.to, mail.cc, mail.replyTo, links.inReplyTo, links.references]
       .flat()
       .reduce((sum, text) => sum + Buffer.byteLength(text), 0),

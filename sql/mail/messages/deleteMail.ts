@@ -42,7 +42,8 @@ export async function deleteThread(
 ): Promise<boolean> {
   let end = await deleteSeen(pool, projectId, threadId)
   const wasFound = end !== 'no thread'
-  // A reply can join the thread until the deletion has locked the thread. The next round deletes such a reply.
+  // A reply can join the thread until the deletion has locked the thread. The next call of `deleteSeen` deletes such a
+  // reply.
   while (end === 'rest') end = await deleteSeen(pool, projectId, threadId)
   return wasFound
 }
@@ -141,7 +142,7 @@ export async function deleteRows(
     [rows],
   )
   // A batch of new mail locks the threads, and then counts the storage of the project. The deletion of a message also
-  // counts the storage, so it locks the threads before.
+  // counts the storage, so it locks the threads first. Otherwise the two transactions could deadlock.
   await db.query(
     `select from threads where row in (select thread_row from messages where row = any ($1::bigint[]))
      order by row for update`,

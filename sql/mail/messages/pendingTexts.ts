@@ -55,9 +55,10 @@ export type PendingText = {
 const SMALL_BYTES = 4096
 
 /**
- * Takes a project's oldest pending attachment that no other run of the reading job has taken. The function also takes
- * up to `limit - 1` further small attachments of the same message. An attachment that an earlier run took is taken
- * alone, because the attachment may have killed that run. A second kill would count as a try of all taken attachments.
+ * Takes a project's oldest pending attachment that no run of the reading job currently holds. The function also takes
+ * up to `limit - 1` further small attachments of the same message. If an earlier run took an attachment without
+ * finishing, the function takes this attachment alone, because it may have killed that run. Otherwise a second kill
+ * would count as a try of all attachments that were taken together.
  * @param claim identifies the run of the reading job. A run that asks twice with the same claim gets the same
  * attachments both times.
  */
@@ -148,9 +149,9 @@ export async function findNextSender(
 }
 
 /**
- * Gives back the try of a run that could not begin to read its attachment, because the object store was unreachable or
- * no child process started. Only runs that read the attachment count, because an outage says nothing about the
- * attachment.
+ * Takes back the counted try of a run that could not begin to read its attachment, because the object store was
+ * unreachable or no child process started. Only runs that read the attachment count, because an outage says nothing
+ * about the attachment.
  */
 export async function returnTry(db: Queryable, projectId: string, claim: string): Promise<void> {
   await db.query({

@@ -190,7 +190,7 @@ export async function listRefunds(db: Queryable, paymentId: string): Promise<Ref
     txHash: row.tx_hash,
     isFinal: row.final_at !== null,
     reason: row.reason,
-    // If a reorganisation removes the transfer of a refund from the chain, the refund does not show its receipt.
+    // A refund whose transfer a reorganisation removed from the chain does not show its receipt.
     receipt: row.state === 'spent' ? row.receipt : null,
   }))
 }

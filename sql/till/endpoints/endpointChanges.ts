@@ -196,7 +196,7 @@ async function changeEndpoint(
       change.openApiUrl ?? null,
     ],
   )
-  // The check of the endpoint reads the OpenAPI document, and reads again the data that the SQL has deleted.
+  // The check of the endpoint reads the OpenAPI document again, and so restores the metadata that the SQL has deleted.
   if (typeof change.openApiUrl === 'string' || (clearsSeen && before.has_seen)) {
     await queueEndpointCheck(db, id)
   }

@@ -128,8 +128,8 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // The caught error means that a concurrent claim has used up the project's daily limit on claims. If a batch of
-    // several claims fails with this error, the batcher tries each claim separately.
+    // If the caught error means that a concurrent claim has used up the project's daily limit, a batch of several
+    // claims throws the error. The batcher then tries each claim separately.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
