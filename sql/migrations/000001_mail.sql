@@ -8,7 +8,7 @@
 --   message        one received or sent message in an inbox
 --   outbound mail  the sending of one sent message, with one recipient row per address
 
--- One row per project; it also holds the project's inbox address.
+-- Holds one row for each project, with the inbox address of the project.
 create table projects (
   id text primary key,
   name text not null,
@@ -20,19 +20,20 @@ create table projects (
   created_at timestamptz(3) not null default clock_timestamp(),
   deleted_at timestamptz(3)
 );
--- A deleted project keeps its address: mail for its owner must never reach a new owner.
+-- A deleted project keeps its address, because mail for its owner must never reach a new owner.
 create unique index projects_email_address on projects (email_address);
 create index projects_address_bytes on projects (email_address collate "C") where deleted_at is null;
 create index projects_listing on projects (created_at desc, row desc) where deleted_at is null;
 
--- Request counters, apart from projects: they change with every request and must not lock the project's row.
+-- Holds the request counters of projects. They are in a separate table, because they change with every request and must
+-- not lock the project's row.
 create table project_usage (
   project_id text primary key references projects on delete cascade,
   request_count bigint not null default 0,
   last_used_at timestamptz(3)
 );
 
--- Platform and project keys; only the hash of a key is stored. A project has one live key.
+-- Holds the platform keys and the project keys, but only the hash of each key. A project has at most one live key.
 create table api_keys (
   id bigint generated always as identity primary key,
   kind text not null check (kind in ('project', 'platform')),
@@ -48,25 +49,28 @@ create unique index api_keys_hash on api_keys (key_hash);
 create index api_keys_lookup on api_keys (lookup_prefix) where revoked_at is null;
 create unique index api_keys_live_project on api_keys (project_id) where revoked_at is null;
 
--- Request counters of the current minute. They are worthless after a crash and need no write-ahead log.
+-- Holds the request counters of the current minute. The table is unlogged, because the counters are worthless after a
+-- crash and need no write-ahead log.
 create unlogged table rate_windows (
   subject text primary key,
   window_start timestamptz not null,
   used integer not null
 );
 
--- The bytes of received and composed mail; several inboxes can share one row.
+-- Holds the bytes of received and composed mail. Several inboxes can share one row.
 create table raw_mails (
   id bigint generated always as identity primary key,
-  -- The key of the spooled mail or sent message: storing it twice changes nothing.
+  -- Identifies the spooled mail or the sent message. Because of this unique key, a second storage of the same mail
+  -- changes nothing.
   source_key uuid not null unique,
   bytes bytea not null,
   created_at timestamptz(3) not null default clock_timestamp()
 );
--- Mail is mostly encoded text: compressing tens of megabytes at the insert would only add latency.
+-- PostgreSQL does not compress the bytes, because mail is mostly encoded text. The compression of tens of megabytes at
+-- the insert would only add latency.
 alter table raw_mails alter column bytes set storage external;
 
--- Conversations of one inbox.
+-- Holds the conversations of one inbox.
 create table threads (
   row bigint generated always as identity primary key,
   id text not null unique,
@@ -78,7 +82,7 @@ create table threads (
 );
 create index threads_listing on threads (project_id, updated_at desc, row desc);
 
--- The received and sent messages of all inboxes.
+-- Holds the received and sent messages of all inboxes.
 create table messages (
   row bigint generated always as identity primary key,
   project_id text not null references projects on delete cascade,
@@ -87,7 +91,8 @@ create table messages (
   direction text not null check (direction in ('received', 'sent')),
   message_id text not null,
   message_id_hash bytea not null,
-  -- The Message-ID on the wire; null: equal to message_id. It differs when another message had taken it.
+  -- Holds the Message-ID in the header of the mail. Null means that it equals message_id. The two differ if another
+  -- message of the inbox already had this Message-ID.
   header_message_id text,
   content_hash bytea,
   in_reply_to text[] not null default '{}',
@@ -106,7 +111,8 @@ create table messages (
   labels text[] not null default '{}',
   delivery_status text check (delivery_status in ('queued', 'sent', 'deferred', 'bounced', 'failed')),
   delivery_error text,
-  -- created_at: arrival or sending. added_at: storing, later for received mail; it orders the threads.
+  -- The column created_at holds the time of arrival or sending. The column added_at holds the time of storing, which is
+  -- later for received mail. The column added_at orders the threads.
   created_at timestamptz(3) not null,
   added_at timestamptz(3) not null default clock_timestamp(),
   unique (project_id, message_id_hash)
@@ -119,8 +125,9 @@ create index messages_raw on messages (raw_id);
 create unique index messages_retransmission on messages (project_id, content_hash)
   where direction = 'received';
 
--- The Message-IDs of each thread: of its messages, and of unseen messages that they refer to. A parent that arrives
--- after its reply finds its thread here. By hash: a Message-ID can have 998 characters.
+-- Holds the Message-IDs of each thread: those of its messages, and those of unseen messages to which its messages
+-- refer. Therefore a parent that arrives after its reply finds its thread here. The table holds hashes, because a
+-- Message-ID can have 998 characters.
 create table thread_identifiers (
   project_id text not null references projects on delete cascade,
   message_id_hash bytea not null,
@@ -129,7 +136,8 @@ create table thread_identifiers (
 );
 create index thread_identifiers_thread on thread_identifiers (thread_row);
 
--- One row per raw mail and inbox. state: accepted waits to be parsed; the others are ends.
+-- Holds one row for each raw mail and inbox. In the column state, `accepted` means that the mail waits to be parsed.
+-- All other states are final.
 create table inbound_mails (
   id bigint generated always as identity primary key,
   raw_id bigint not null references raw_mails,
@@ -147,7 +155,7 @@ create table inbound_mails (
 create index inbound_mails_project on inbound_mails (project_id);
 create index inbound_mails_message on inbound_mails (message_row);
 
--- The sending of one sent message. attempt counts its attempts.
+-- Describes the sending of one sent message. The column attempt counts the delivery attempts.
 create table outbound_mails (
   message_row bigint primary key references messages on delete cascade,
   project_id text not null references projects on delete cascade,
@@ -158,7 +166,7 @@ create table outbound_mails (
 );
 create index outbound_mails_due on outbound_mails (next_attempt_at) where state <> 'done';
 
--- The outcome of each recipient of an outbound mail.
+-- Holds the outcome for each recipient of an outbound mail.
 create table outbound_recipients (
   message_row bigint not null references outbound_mails on delete cascade,
   address text not null,
@@ -168,12 +176,13 @@ create table outbound_recipients (
   primary key (message_row, address)
 );
 
--- One row per running worker pool. Its process holds the advisory lock (WORKER_LOCK_CLASS, id).
+-- Holds one row for each running worker pool. The process of the pool holds the advisory lock (WORKER_LOCK_CLASS, id).
 create table worker_pools (
   id integer generated always as identity primary key,
   graphile_pool_id text not null,
   pool_name text not null,
   registered_at timestamptz(3) not null default clock_timestamp(),
-  -- Start of the time in which the lock was free. Jobs are released after a grace: the pool may reconnect.
+  -- Holds the time since which the advisory lock has been free. The service releases the pool's jobs only after a
+  -- waiting time, because the pool may reconnect.
   suspect_since timestamptz(3)
 );

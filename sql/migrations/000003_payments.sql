@@ -5,10 +5,11 @@
 --   check        the on-chain judgement of an authorization before its claim
 --   transaction  one signed transaction of a gas wallet; several may compete for one nonce
 
--- The chain head as the payment workers last saw it. The API has no RPC connection and reads this row.
+-- Holds the newest block of the chain that the payment workers have seen. The API reads this row, because it has no RPC
+-- connection.
 create table chain_status (
   singleton boolean primary key default true check (singleton),
-  -- Null: the RPC has never answered.
+  -- Null means that the RPC node has never responded.
   chain_id bigint,
   network text,
   head_number bigint,
@@ -17,11 +18,11 @@ create table chain_status (
   checked_at timestamptz(3) not null
 );
 
--- The payments of all projects.
+-- Holds the payments of all projects.
 create table payments (
   id text primary key,
   row bigint generated always as identity unique,
-  -- No cascade: payments outlive their project, for audit.
+  -- The foreign key does not cascade, because payments outlive their project for audit.
   project_id text not null references projects,
   endpoint_id text references seller_endpoints on delete set null,
   match_key text,
@@ -36,15 +37,16 @@ create table payments (
   valid_after numeric(78) not null,
   valid_before numeric(78) not null,
   authorization_nonce text not null,
-  -- The broadcast form.
+  -- Holds the signature in the form in which the service sends it to the chain.
   signature text not null,
-  -- The chain head at the claim. An authorization used before this block paid for another resource.
+  -- Holds the newest block at the time of the claim. If the authorization was used before this block, it paid for
+  -- another resource.
   claim_head bigint,
   state text not null default 'verified' check (state in ('verified', 'settled', 'failed')),
   failure_stage text check (failure_stage in ('verify', 'settle')),
   failure_reason text,
   failure_detail text,
-  -- The last trouble on our side (RPC, gas); no verdict on the payment.
+  -- Holds the last problem of the service (RPC or gas) with this payment. Such a problem is no verdict on the payment.
   trouble text,
   trouble_count integer not null default 0,
   revert_count integer not null default 0,
@@ -65,13 +67,15 @@ create index payments_listing on payments (project_id, created_at desc, row desc
 create index payments_verified on payments (created_at) where state = 'verified';
 create index payments_unfinalized on payments (block_number) where state = 'settled' and finalized_at is null;
 
--- Checks of authorizations by the payment workers.
+-- Holds the checks of authorizations that the payment workers make.
 create table payment_checks (
   id text primary key,
   project_id text not null references projects,
-  -- The claim to make if the authorization passes (ClaimRecord in sql/till/settle/claims.ts).
+  -- Holds the claim that the worker makes if the authorization passes the check (ClaimRecord in
+  -- sql/till/settle/claims.ts).
   claim jsonb not null,
-  -- True: claim a passing authorization. False: the facilitator's verify.
+  -- The value true means that the worker claims an authorization that passes. The value false belongs to a verify call
+  -- of the facilitator, which claims nothing.
   claims boolean not null,
   erc6492 boolean not null,
   reason_without_code text,
@@ -82,7 +86,7 @@ create table payment_checks (
 );
 create index payment_checks_age on payment_checks (created_at);
 
--- The next nonce of each gas wallet.
+-- Holds the next nonce of each gas wallet.
 create table gas_wallets (
   chain_id bigint not null,
   address text not null,
@@ -90,18 +94,19 @@ create table gas_wallets (
   primary key (chain_id, address)
 );
 
--- The signed transactions of the gas wallets, stored before their broadcast.
+-- Holds the signed transactions of the gas wallets. The service stores a transaction before it broadcasts the
+-- transaction.
 create table chain_transactions (
   hash text primary key,
   chain_id bigint not null,
   wallet text not null,
   nonce bigint not null,
-  -- Null: the transaction only fills a nonce.
+  -- Null means that the transaction only fills a gap in the nonces.
   payment_id text references payments,
   raw text not null,
   max_fee_wei numeric(78) not null,
   tip_wei numeric(78) not null,
-  -- void: another transaction used its nonce.
+  -- The state `void` means that another transaction has used the nonce.
   state text not null default 'open' check (state in ('open', 'mined', 'void')),
   succeeded boolean,
   block_number bigint,
@@ -109,7 +114,7 @@ create table chain_transactions (
   signed_at timestamptz(3) not null default clock_timestamp(),
   sent_at timestamptz(3),
   send_count integer not null default 0,
-  -- The chain head at the first broadcast: later blocks have passed the transaction by.
+  -- Holds the newest block at the first broadcast. Only later blocks can contain the transaction.
   sent_head bigint,
   send_error text,
   foreign key (chain_id, wallet) references gas_wallets
@@ -118,7 +123,8 @@ create index chain_transactions_open on chain_transactions (chain_id, wallet, no
 create index chain_transactions_slot on chain_transactions (chain_id, wallet, nonce);
 create index chain_transactions_payment on chain_transactions (payment_id);
 
--- The public keys of all receipt signing keys, retired ones included: receipts outlive keys.
+-- Holds the public keys of all receipt signing keys. Retired keys stay here, because receipts are valid longer than
+-- their keys sign.
 create table receipt_keys (
   kid text primary key,
   did text not null,
@@ -127,13 +133,13 @@ create table receipt_keys (
   signs_since timestamptz(3)
 );
 
--- The idempotency keys of requests, with the stored answers.
+-- Holds the idempotency keys of requests with the stored responses.
 create table idempotency_keys (
   project_id text not null references projects on delete cascade,
   operation text not null,
   key text not null,
   request_hash bytea not null,
-  -- The stored answer; null: none yet.
+  -- Holds the stored response. Null means that the request has no response yet.
   result text,
   created_at timestamptz(3) not null default clock_timestamp(),
   primary key (project_id, operation, key)

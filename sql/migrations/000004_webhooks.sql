@@ -1,5 +1,6 @@
--- A replay restarts the schedule and keeps counting attempts: `attempt - attempts_before` is the number within the
--- current schedule. `error`: why a delivery was given up without an attempt.
+-- A replay restarts the retry schedule, but the count of attempts continues. The difference `attempt - attempts_before`
+-- is the number of the attempt in the current schedule. The column `error` tells why the service gave up a delivery
+-- without an attempt.
 alter table webhook_deliveries
   add column attempts_before integer not null default 0,
   add column error text;

@@ -1,14 +1,15 @@
--- Decoded bytes of attachments; messages.attachments describes them.
+-- Holds the decoded bytes of attachments. The column messages.attachments describes the attachments.
 create table message_attachments (
   message_row bigint not null references messages on delete cascade,
   attachment_id text not null,
   bytes bytea not null,
   primary key (message_row, attachment_id)
 );
--- Most attachments are already compressed.
+-- PostgreSQL does not compress the bytes, because most attachments are already compressed.
 alter table message_attachments alter column bytes set storage external;
 
--- Hashes of deleted received messages: a retransmission after a lost answer must not restore them.
+-- Holds the hashes of deleted received messages. If a sender lost the response and sends such a message again, the
+-- service must not restore it.
 create table deleted_messages (
   project_id text not null references projects on delete cascade,
   content_hash bytea not null,
@@ -17,8 +18,9 @@ create table deleted_messages (
 );
 create index deleted_messages_age on deleted_messages (deleted_at);
 
--- The search vector (shared/mail/search/searchTerms.ts); null: an older message that no worker has indexed yet.
+-- Holds the search vector (shared/mail/search/searchTerms.ts). Null means that the message is old and no worker has
+-- indexed it yet.
 alter table messages add column search tsvector;
--- A small pending list: every search reads all of it.
+-- The pending list of the index is small, because every search reads the whole list.
 create index messages_search on messages using gin (search) with (gin_pending_list_limit = 256);
 create index messages_unindexed on messages (row) where search is null;

@@ -4,14 +4,15 @@
 --   data key     the random key of one version, wrapped by the master key key_id
 --   audit entry  actor, action, subject, time and outcome
 
--- Registered master keys: the id and a derived check value, which reveals a different key under the same id.
+-- Holds the id of each registered master key with a check value that is derived from the key. The check value reveals a
+-- different key with the same id.
 create table master_keys (
   id text primary key,
   check_value bytea not null check (octet_length(check_value) = 32),
   registered_at timestamptz(3) not null default clock_timestamp()
 );
 
--- The credentials of all projects, without their contents.
+-- Holds the credentials of all projects, without their contents.
 create table credentials (
   row bigint generated always as identity primary key,
   id text not null unique,
@@ -25,17 +26,18 @@ create table credentials (
 ) with (fillfactor = 80);
 create index credentials_listing on credentials (project_id, created_at desc, row desc);
 
--- The stored versions of credentials.
+-- Holds the stored versions of credentials.
 create table credential_versions (
   credential_row bigint not null references credentials on delete cascade,
   version integer not null check (version > 0),
   type text not null,
-  -- json, not jsonb: the text is returned unchanged.
+  -- The type is json and not jsonb, so that the service returns the text unchanged.
   metadata json not null,
   metadata_bytes integer not null,
   expires_at timestamptz(3),
   has_totp boolean not null,
-  -- An id of master_keys. No foreign key: every write would lock that one row; the processes check it.
+  -- Holds an id of the table master_keys. The column has no foreign key, because every write would lock the same row of
+  -- master_keys. The processes themselves check the id.
   key_id text not null,
   wrapped_key bytea not null,
   ciphertext bytea not null,
@@ -43,10 +45,11 @@ create table credential_versions (
   primary key (credential_row, version)
 );
 create index credential_versions_key on credential_versions (key_id);
--- Ciphertext does not compress.
+-- PostgreSQL does not compress the ciphertext, because a ciphertext cannot become smaller.
 alter table credential_versions alter column ciphertext set storage external;
 
--- The audit log. No foreign key to projects: reading a secret writes an entry and must not wait for the project's lock.
+-- Holds the audit log. The table has no foreign key to projects, because the reading of a secret writes an entry and
+-- must not wait for the lock on the project.
 create table audit_log (
   row bigint generated always as identity primary key,
   project_id text not null,
@@ -54,7 +57,7 @@ create table audit_log (
   action text not null,
   subject text,
   detail text,
-  -- The prefix of the acting key, never the key.
+  -- Holds the prefix of the acting key, and never the key itself.
   actor text not null,
   request_id text not null,
   outcome text not null
@@ -62,7 +65,7 @@ create table audit_log (
 create index audit_log_listing on audit_log (project_id, at desc, row desc);
 create index audit_log_subject on audit_log (project_id, subject, at desc, row desc) where subject is not null;
 
--- webhook_secret holds plain secrets of older versions until a process with the master keys encrypts them.
+-- The column webhook_secret holds plain secrets of older versions until a process with the master keys encrypts them.
 alter table seller_endpoints
   add column webhook_key_id text,
   add column webhook_wrapped_key bytea,

@@ -1,7 +1,9 @@
--- The sender authentication of a received message (RFC 8601); null: received by a version without the check.
+-- Holds the results of the sender authentication of a received message (RFC 8601). Null means that a version without
+-- this check received the message.
 alter table messages add column authentication jsonb;
 
--- Email rules: allowed and blocked senders and recipients. `value` is an address or `*@domain`, in lower case.
+-- Holds the email rules, which allow or block senders and recipients. The column `value` holds an address or
+-- `*@domain`, in lower case.
 create table email_rules (
   id text primary key,
   project_id text not null references projects on delete cascade,

@@ -3,7 +3,7 @@
 --   session        an operator's sign-in to the console; only the hash of the browser's secret is stored
 --   minute         the counts of one minute, stored once after its end
 
--- Sign-in links.
+-- Holds the sign-in links of the console.
 create table console_links (
   token_hash bytea primary key check (octet_length(token_hash) = 32),
   created_at timestamptz(3) not null default clock_timestamp(),
@@ -11,9 +11,9 @@ create table console_links (
   used_at timestamptz(3)
 );
 
--- Sessions of the console.
+-- Holds the sessions of the console.
 create table console_sessions (
-  -- The public identifier; the audit log shows it.
+  -- Holds the public identifier of the session, which the audit log shows.
   id text primary key,
   secret_hash bytea not null unique check (octet_length(secret_hash) = 32),
   created_at timestamptz(3) not null default clock_timestamp(),
@@ -21,10 +21,10 @@ create table console_sessions (
   expires_at timestamptz(3) not null
 );
 
--- The owner's name for a platform key.
+-- Holds the name that the owner gave to a platform key.
 alter table api_keys add column name text;
 
--- The counts of the service per minute.
+-- Holds the counts of the service for each minute.
 create table statistics_minutes (
   minute timestamptz primary key,
   mail_in integer not null,
@@ -33,11 +33,12 @@ create table statistics_minutes (
   paid_atomic numeric not null,
   webhooks_ok integer not null,
   webhooks_failed integer not null,
-  -- Waiting and running jobs at the count, by worker pool.
+  -- Holds the number of waiting and running jobs of each worker pool at the time of the count.
   jobs jsonb not null
 );
 
--- The indexes of a count. Rows lie almost in the order of their times: BRIN is enough and costs writes almost nothing.
+-- The following BRIN indexes serve the counts of a minute. BRIN is enough, because the rows lie almost in the order of
+-- their times. A BRIN index costs a write almost nothing.
 create index messages_added_range on messages using brin (added_at) with (pages_per_range = 16, autosummarize = on);
 create index payments_settled_range on payments using brin (settled_at) with (pages_per_range = 16, autosummarize = on);
 create index webhook_attempts_ended_range on webhook_attempts using brin (ended_at)

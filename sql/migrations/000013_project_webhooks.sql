@@ -1,4 +1,4 @@
--- The webhooks of projects. The columns of the secret are those of seller_endpoints.
+-- Holds the webhooks of projects. The columns for the secret are the same as in seller_endpoints.
 create table project_webhooks (
   id text primary key,
   project_id text not null references projects on delete cascade,

@@ -1,5 +1,5 @@
--- The messages of each label, newest first; a trigger maintains it. A GIN index over the arrays would read the messages
--- of every tenant with the same label, all of them before the first page.
+-- Holds the messages of each label, newest first. A trigger maintains the table. A GIN index over the label arrays
+-- would be slow: before the first page, it would read all messages of every tenant with the label.
 create table message_labels (
   project_id text not null,
   label text not null,

@@ -1,11 +1,11 @@
--- The DKIM keys of mail domains. DNS holds the public key under the selector.
+-- Holds the DKIM keys of mail domains. DNS holds the public key under the name of the selector.
 create table dkim_keys (
   row bigint generated always as identity primary key,
   domain text not null,
   selector text not null,
-  -- The DNS record: v=DKIM1; k=rsa; p=…
+  -- Holds the text of the DNS record: v=DKIM1; k=rsa; p=…
   record text not null,
-  -- The private key, sealed by shared/vault/envelope.ts.
+  -- These columns hold the private key, which shared/vault/envelope.ts has encrypted.
   key_id text not null,
   wrapped_key bytea not null,
   ciphertext bytea not null,

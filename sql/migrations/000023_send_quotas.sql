@@ -1,5 +1,6 @@
--- Recipients a project has written to on a UTC day. The check holds the limit against two concurrent statements: the
--- second one fails as a whole, and its intents run again one by one.
+-- Counts the recipients to whom a project has sent mail on a UTC day. The check constraint enforces the limit even for
+-- two concurrent statements. The second statement then fails as a whole, and the service runs its send intents again
+-- one by one.
 create table send_quotas (
   project_id text primary key references projects on delete cascade,
   day date not null,

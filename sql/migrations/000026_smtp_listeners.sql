@@ -1,7 +1,8 @@
--- The last report of each SMTP listener. /readyz shows it: the API cannot see the listener's disk.
+-- Holds the last report of each SMTP listener. The route /readyz reads these reports, because the API cannot see the
+-- listener's disk.
 create table smtp_listeners (
   id uuid primary key,
   reported_at timestamptz(3) not null default clock_timestamp(),
-  -- Why the listener accepts no mail; null: it accepts mail.
+  -- Tells why the listener accepts no mail. Null means that it accepts mail.
   trouble text
 );

@@ -1,20 +1,22 @@
--- The size of a message in bytes, for the quota of its project: as received, or text and attachments as sent. Messages of
--- an earlier version count nothing.
+-- Holds the size of a message in bytes, which counts towards the storage quota of its project. The size is that of the
+-- received bytes, or of the text and attachments of a sent message. Messages of an earlier version count nothing.
 alter table messages add column stored_bytes bigint not null default 0;
 
--- Bytes of mail of each project; triggers on messages maintain it, so no path can forget it.
+-- Holds the number of bytes of each project's mail. Triggers on messages maintain it, so that no code can forget to
+-- update it.
 create table project_storage (
   project_id text primary key references projects on delete cascade,
   bytes bigint not null
 ) with (fillfactor = 50);
 
--- Limits of a project that differ from those of the service; null: the service's.
+-- Holds the limits of a project that differ from those of the service. Null means that the service's limit applies.
 create table project_limits (
   project_id text primary key references projects on delete cascade,
   storage_bytes bigint check (storage_bytes >= 0)
 );
 
--- Rows are locked in the order of projects: two statements for several projects never lock each other out.
+-- The function locks the rows in the order of the projects, so that two statements for several projects cannot
+-- deadlock.
 create function count_storage() returns trigger language plpgsql as $$
 begin
   if tg_op = 'INSERT' then

@@ -1,6 +1,6 @@
--- When a check of the endpoint was queued; null: none is due.
+-- Holds the time at which a check of the endpoint was queued. Null means that no check is due.
 alter table seller_endpoints add column check_queued_at timestamptz(3);
--- When a worker began to ask the URL; null: none is asking.
+-- Holds the time at which a worker began to request the URL. Null means that no worker is requesting it.
 alter table seller_endpoints add column check_started_at timestamptz(3);
--- When a refused challenge last had it checked.
+-- Holds the time of the last check of the endpoint that a refused challenge caused.
 alter table seller_endpoints add column check_provoked_at timestamptz(3);

@@ -1,10 +1,12 @@
--- The signed gas limit, and the hash of the payer's code at the signing. Null: an older row, or a payer without code.
+-- These columns hold the signed gas limit, and the hash of the contract code at the payer's address at the time of the
+-- signature. Null means that the row is old, or that the payer's address has no code.
 alter table chain_transactions add column gas_limit bigint, add column payer_code text;
 
--- Contract wallets whose transaction passed the simulation and reverted on chain. They wait before they may pay again.
+-- Holds contract wallets whose transaction passed the simulation but reverted on the chain. These wallets must wait
+-- before they may pay again.
 create table wallet_suspensions (
   chain_id bigint not null,
-  -- In lower case.
+  -- Holds the payer's address in lower case.
   payer text not null,
   payer_code text not null,
   payment_id text not null references payments,
@@ -13,11 +15,12 @@ create table wallet_suspensions (
 );
 create index wallet_suspensions_code on wallet_suspensions (chain_id, payer_code);
 
--- The code of contract wallets that have paid. Shared: wallets at two addresses have, as with the proxies of one product.
+-- Holds the code hashes of contract wallets that have paid. A code counts as shared if wallets at two addresses have
+-- paid with it, as with the proxies of one product.
 create table wallet_codes (
   chain_id bigint not null,
   code text not null,
-  -- The first payer, in lower case.
+  -- Holds the address of the first payer with this code, in lower case.
   payer text not null,
   is_shared boolean not null default false,
   primary key (chain_id, code)

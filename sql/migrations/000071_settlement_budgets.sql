@@ -1,21 +1,22 @@
--- What the settlements of a project cost the operator on a UTC day. The check holds the limit against two concurrent
--- statements. The second one fails as a whole. Its claims then run again one by one.
+-- Holds what the settlements of a project cost the operator on a UTC day. The check constraint enforces the limit even
+-- for two concurrent statements. The second statement then fails as a whole, and the service runs its claims again one
+-- by one.
 create table settlement_budgets (
   project_id text primary key references projects on delete cascade,
   day date not null,
-  -- Claims made on the day.
+  -- Counts the claims that were made on the day.
   settlements bigint not null default 0,
-  -- The limit at the last claim; null: none.
+  -- Holds the limit that applied at the last claim. Null means no limit.
   allowed bigint,
-  -- Gas of the transactions in a block, reverted ones included, by their receipts.
+  -- Holds the gas of the transactions in a block, by their receipts. The gas of reverted transactions counts too.
   gas bigint not null default 0,
   constraint settlement_budgets_within check (settlements <= allowed)
 ) with (fillfactor = 50);
 
--- Null: the service's limit.
+-- Null means that the service's limit applies.
 alter table project_limits
   add column daily_settlements bigint check (daily_settlements >= 0),
   add column daily_gas bigint check (daily_gas >= 0);
 
--- The gas of the receipt; null: no block has the transaction yet.
+-- Holds the gas that the transaction receipt states. Null means that no block contains the transaction yet.
 alter table chain_transactions add column gas_used bigint;

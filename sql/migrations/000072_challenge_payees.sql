@@ -1,2 +1,3 @@
--- The payTo addresses, in lower case, in the challenge that the last verification saw: they tell who sells at the URL.
+-- Holds the payTo addresses, in lower case, in the challenge that the last verification found. These addresses tell who
+-- sells at the URL.
 alter table seller_endpoints add column challenge_pay_to text[] not null default '{}';

@@ -1,7 +1,7 @@
 -- Terminology
 --   group  one transaction that settles several payments; each succeeds or fails by itself
 
--- The payments of each group. A transaction of one payment names it in its own row.
+-- Holds the payments of each group transaction. A transaction of a single payment names the payment in its own row.
 create table chain_transaction_payments (
   hash text not null references chain_transactions on delete cascade,
   payment_id text not null references payments,
@@ -9,24 +9,27 @@ create table chain_transaction_payments (
 );
 create index chain_transaction_payments_payment on chain_transaction_payments (payment_id);
 
--- Every transaction with each of its payments. A transaction that only fills a nonce has none.
+-- Lists every transaction with each of its payments. The view leaves out a transaction that only fills a nonce.
 create view transaction_payments as
   select hash, payment_id from chain_transactions where payment_id is not null
   union all
   select hash, payment_id from chain_transaction_payments;
 
 alter table payments
-  -- Before this time no settler takes the payment: one has it in hand, or it waits after trouble. Null: take it.
+  -- Holds the time before which no settler may take the payment, because a settler is working on it, or because it
+  -- waits after a problem. Null means that a settler may take the payment now.
   add column settle_after timestamptz(3),
-  -- A group has reverted with it, or has not transferred it.
+  -- The value true means that a group transaction with this payment has reverted, or did not transfer its money. The
+  -- payment then needs its own transaction.
   add column goes_alone boolean not null default false,
-  -- The index of its Transfer event in its block.
+  -- Holds the index of the payment's Transfer event in its block.
   add column log_index integer;
 
--- Payers without code at the signing whose group then reverted as a whole. Until then their payments go alone.
+-- Holds payers whose address had no contract code at the signature, but whose group transaction then reverted as a
+-- whole. Until the time in the row, each payment of such a payer gets its own transaction.
 create table lone_payers (
   chain_id bigint not null,
-  -- In lower case.
+  -- Holds the payer's address in lower case.
   payer text not null,
   until timestamptz(3) not null,
   primary key (chain_id, payer)

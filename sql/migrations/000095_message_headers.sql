@@ -1,2 +1,3 @@
--- Header fields that the caller adds, by name (X-*, List-*, Auto-Submitted); null: none.
+-- Holds the header fields that the caller adds, by their names (X-*, List-*, Auto-Submitted). Null means that the
+-- caller adds none.
 alter table outbound_mails add column headers jsonb;

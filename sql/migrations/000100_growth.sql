@@ -1,7 +1,9 @@
--- The expiry of a credential's current version. `expiringWithin` reads those of one project, however many it has.
+-- Holds the expiry of a credential's current version. With this column, `expiringWithin` reads only the expiring
+-- credentials of a project, even if the project has many credentials.
 alter table credentials add column expires_at timestamptz(3);
 
--- A trigger, not the statements that store: a process of the version before stores too, during an update.
+-- A trigger maintains the expiry, and not the statements that store a version. During an update, a process of the
+-- previous release also stores versions.
 create function keep_expiry() returns trigger language plpgsql as $$
 begin
   update credentials set expires_at = new.expires_at

@@ -4,34 +4,36 @@
 
 alter table credentials add column reveal text not null default 'agent' check (reveal in ('agent', 'owner'));
 
--- The hosts that a use of this version may reach; null: the host of metadata.uri. A restore takes the hosts of its
--- version along: new hosts never meet an old secret.
+-- Holds the hosts to which a use of this version may send the secret. Null means the host of metadata.uri. If an old
+-- version is restored, its hosts are restored too, so that new hosts never get an old secret.
 alter table credential_versions add column allowed_hosts text[];
 
--- Requests with a secret, from their acceptance until ten minutes after their end. Nothing here holds the secret.
+-- Holds the requests with a secret, from their acceptance until ten minutes after their end. No column holds the secret
+-- itself.
 create table vault_uses (
   id text primary key,
   project_id text not null references projects on delete cascade,
   credential_name text not null,
-  -- sending: a worker may have sent it. It is never sent again.
+  -- The state `sending` means that a worker may have sent the request. The service never sends such a request again.
   state text not null default 'queued' check (state in ('queued', 'sending', 'answered', 'failed', 'unknown')),
-  -- Why there is no answer. It names no address and holds no word of the server.
+  -- Tells why the use has no response. The text contains no address and no text of the server.
   error text,
   method text not null,
   host text not null,
-  -- The caller's path. It keeps its placeholders and loses its query.
+  -- Holds the URL path as the caller gave it, with its placeholders but without the query.
   path text not null,
   status integer,
-  -- The entry that was written before the request was accepted.
+  -- Holds the row of the audit entry that was written before the service accepted the request.
   audit_row bigint not null,
-  -- The encrypted request; from the end on, the encrypted answer. content_version tells them apart: 1, 2.
+  -- Tells what the encrypted content is. Before the end of the use, it is the request (version 1). After the end, it is
+  -- the response (version 2).
   content_version integer not null default 1 check (content_version in (1, 2)),
   key_id text,
   wrapped_key bytea,
   ciphertext bytea,
   created_at timestamptz(3) not null default clock_timestamp(),
   ended_at timestamptz(3),
-  -- A request that is not sent by then is given up. An answer is deleted then.
+  -- At this time, the service gives up a request that it has not sent, and deletes the stored response.
   expires_at timestamptz(3) not null,
   check ((key_id is null) = (ciphertext is null) and (key_id is null) = (wrapped_key is null))
 );

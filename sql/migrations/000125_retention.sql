@@ -2,7 +2,8 @@
 --   retention  the days that the rows of a class are kept; null: the default (shared/retention.ts)
 --   erasure    the purge of a deleted project, from its request to the last row
 
--- The settings RETENTION_*_DAYS. The workers write them at their start, so that every process reads the same.
+-- Holds the settings RETENTION_*_DAYS. The workers write them at their start, so that every process reads the same
+-- values.
 create table service_retention (
   singleton boolean primary key default true check (singleton),
   mail_days integer,
@@ -13,7 +14,8 @@ create table service_retention (
   payment_details_days integer
 );
 
--- The retention of projects that differ from the service; null: the service's.
+-- Holds the retention settings of projects that differ from those of the service. Null means that the service's setting
+-- applies.
 create table project_retention (
   project_id text primary key references projects on delete cascade,
   mail_days integer,
@@ -24,9 +26,11 @@ create table project_retention (
   payment_details_days integer
 );
 
--- True: the original was removed by age. Without it a sent message would be composed again.
+-- The value true means that the original was removed because of its age. Without this column, the service would compose
+-- a sent message again.
 alter table messages add column raw_expired boolean not null default false;
--- When the details of a final payment were removed by age; null: they are there.
+-- Holds the time at which the details of a final payment were removed because of their age. Null means that the details
+-- still exist.
 alter table payments add column details_removed_at timestamptz(3);
--- When nothing of a deleted project was left; null: not yet.
+-- Holds the time from which no data of the deleted project was left. Null means that data is still left.
 alter table projects add column erased_at timestamptz(3);

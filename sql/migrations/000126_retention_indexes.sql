@@ -1,5 +1,6 @@
 -- online: each statement runs alone, outside a transaction, and may run twice
--- Each holds the rows that age may remove, by project and age. The others have such an index for their lists.
+-- Each of these indexes holds the rows that the service may remove by age, ordered by project and age. The other
+-- retention classes already have such an index for their lists.
 drop index concurrently if exists messages_raw_age;
 create index concurrently messages_raw_age on messages (project_id, created_at) where raw_id is not null;
 drop index concurrently if exists inbound_mails_ended;
@@ -7,7 +8,8 @@ create index concurrently inbound_mails_ended on inbound_mails (project_id, rece
   where state in ('retransmission', 'discarded');
 drop index concurrently if exists idempotency_keys_project_age;
 create index concurrently idempotency_keys_project_age on idempotency_keys (project_id, created_at);
--- A planner that finds most keys in one project would read this one for every project.
+-- The old index must go. If most keys belong to one project, the planner of PostgreSQL would read this index for every
+-- project.
 drop index concurrently if exists idempotency_keys_age;
 drop index concurrently if exists payments_detailed;
 create index concurrently payments_detailed on payments (project_id, created_at) where details_removed_at is null;

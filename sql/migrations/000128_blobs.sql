@@ -1,31 +1,33 @@
--- Contents of mail in an object store. The object of a row is named by `hash`, the SHA-256 of the encrypted bytes.
--- Without `key`, which stands here alone, the object cannot be read.
+-- Holds the keys of mail contents in an object store. The column `hash` is the name of the object: the SHA-256 of the
+-- encrypted bytes. Without the column `key`, which no other place holds, nobody can read the object.
 create table blobs (
   hash bytea primary key check (octet_length(hash) = 32),
   key bytea not null check (octet_length(key) = 32),
-  -- Of the content: its bytes and its SHA-256.
+  -- These columns describe the content before its encryption: its number of bytes and its SHA-256.
   size integer not null,
   content_hash bytea not null check (octet_length(content_hash) = 32),
   created_at timestamptz(3) not null default clock_timestamp(),
-  -- Since when no row names it; null: one does. It begins so: the row stands before the object, and both before the name.
+  -- Holds the time since which no row has named the object. Null means that a row names it. A new row is idle first,
+  -- because the service stores it before the object, and the object before the row that names it.
   idle_since timestamptz(3) default clock_timestamp()
 );
 create index blobs_idle on blobs (idle_since) where idle_since is not null;
 
--- Objects to be removed. No row can name them any more.
+-- Holds the objects that the service must remove from the store. No row can name them any more.
 create table dead_blobs (
   hash bytea primary key,
   died_at timestamptz(3) not null default clock_timestamp()
 );
 create index dead_blobs_age on dead_blobs (died_at);
 
--- Instead of `bytes`, which are then empty.
+-- Holds the hash of the object that has the content in place of the column `bytes`, which is then empty.
 alter table raw_mails add column blob bytea;
 alter table raw_mails add constraint raw_mails_blob foreign key (blob) references blobs not valid;
 alter table message_attachments add column blob bytea;
 alter table message_attachments add constraint message_attachments_blob foreign key (blob) references blobs not valid;
 
--- By trigger: a row of a message goes by many ways, and none may forget its object.
+-- A trigger records when an object is no longer named. Rows of a message are deleted in many ways, and none of these
+-- ways may forget the object.
 create function follow_blob() returns trigger language plpgsql as $$
 begin
   if tg_op <> 'INSERT' and old.blob is not null then

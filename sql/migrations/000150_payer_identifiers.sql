@@ -1,5 +1,6 @@
 -- online: built while payments are claimed
--- One name, one payment of a payer. Across payers a stranger could take the names that another payer is about to use.
+-- The index allows a name for only one payment of a payer. If a name were unique across payers, a stranger could take
+-- the names that another payer is about to use.
 drop index concurrently if exists payments_payer_identifier;
 create unique index concurrently payments_payer_identifier on payments (project_id, payment_identifier, lower(payer))
   where payment_identifier is not null and state <> 'failed';

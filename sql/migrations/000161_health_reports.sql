@@ -1,4 +1,4 @@
--- The doctor's reports, and the backups that it tells the age of.
+-- Holds the reports of the doctor (the service's self-check), and the backups whose age the doctor reports.
 
 create table health_reports (
   id text primary key check (id ~ '^hlr_[0-9a-f]{24}$'),

@@ -1,7 +1,8 @@
--- MTA-STS policies of domains that we send to (RFC 8461 §3.3): they hold until they expire, whatever DNS and web say meanwhile.
+-- Holds the MTA-STS policies of domains to which the service sends mail (RFC 8461 §3.3). A policy applies until it
+-- expires, even if DNS or the web server of the domain says something else meanwhile.
 create table mta_sts_policies (
   domain text primary key,
-  -- The id of the TXT record that the policy was fetched for.
+  -- Holds the id in the TXT record for which the service fetched the policy.
   policy_id text not null,
   mode text not null check (mode in ('enforce', 'testing', 'none')),
   mx text[] not null,

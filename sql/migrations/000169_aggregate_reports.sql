@@ -1,15 +1,16 @@
--- Aggregate reports of other mail hosts about our domains (RFC 7489 §7.2, RFC 8460): who sends as us, and what passes.
+-- Holds the aggregate reports of other mail hosts about the domains of the service (RFC 7489 §7.2, RFC 8460). The
+-- reports tell who sends mail with these domains, and which mail passes the checks.
 
 create table aggregate_reports (
   id bigint generated always as identity primary key,
   kind text not null check (kind in ('dmarc', 'tls')),
   domain text not null check (length(domain) <= 255),
-  -- The domain that the report's mail came from.
+  -- Holds the domain from which the mail with the report came.
   reporter text not null check (length(reporter) <= 255),
   report_id text not null check (length(report_id) <= 255),
   begins_at timestamptz(3) not null,
   ends_at timestamptz(3) not null,
-  -- Whether DMARC vouches for the reporter. Anybody can write a report in a large host's name.
+  -- Tells whether DMARC proves the reporter, because anybody can write a report in the name of a large mail host.
   is_proven boolean not null,
   received_at timestamptz(3) not null default clock_timestamp(),
   unique (kind, domain, reporter, report_id)

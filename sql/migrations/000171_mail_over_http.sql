@@ -1,13 +1,15 @@
--- Mail that a mail service hands over by HTTP, and the secrets of single domains for it.
+-- This migration adds the mail that a mail service delivers over HTTP, and the secrets of single domains for this
+-- delivery.
 
--- Null: it came by SMTP. Else `{"name": …, "spf": …}`: who handed it over, and what that service says about SPF.
+-- Describes the mail service that delivered the mail over HTTP as `{"name": …, "spf": …}`, with its SPF result. Null
+-- means that the mail came by SMTP.
 alter table inbound_mails add column provider jsonb;
 
 create table inbound_secrets (
   domain text not null check (length(domain) <= 253),
   version int not null check (version > 0),
   created_at timestamptz(3) not null default clock_timestamp(),
-  -- Null: it is valid until it is revoked.
+  -- Null means that the secret is valid until it is revoked.
   expires_at timestamptz(3),
   primary key (domain, version)
 );

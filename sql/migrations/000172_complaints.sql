@@ -1,4 +1,4 @@
--- Complaints of recipients, and the ids that relays give to copies.
+-- This migration adds the complaints of recipients, and the ids that relays give to sent copies.
 
 alter table outbound_recipients add column relay_id text;
 comment on column outbound_recipients.relay_id is 'The id of the copy in the 250 answer of the relay: its reports name it.';

@@ -1,4 +1,4 @@
--- OAuth 2.1 for the MCP endpoint: clients, what owners granted to them, and their tokens.
+-- This migration adds OAuth 2.1 for the MCP endpoint: the clients, the grants of owners, and the tokens.
 
 create table oauth_clients (
   id text primary key,
@@ -12,13 +12,14 @@ comment on table oauth_clients is 'OAuth clients that registered themselves (RFC
 
 create table oauth_requests (
   id text primary key,
-  -- Of the cookie of the browser that asked: a forwarded link is of no use.
+  -- Holds the hash of the cookie of the browser that opened the request. Because of this hash, another browser cannot
+  -- use a forwarded link.
   browser_hash bytea not null,
   client_id text not null check (length(client_id) <= 500),
   client_name text not null check (length(client_name) <= 100),
   client_host text check (length(client_host) <= 255),
   redirect_uri text not null check (length(redirect_uri) <= 500),
-  -- Null: the client sent none.
+  -- Null means that the client sent no state.
   state text check (length(state) <= 2000),
   challenge text not null,
   scopes text[] not null,
@@ -34,14 +35,14 @@ create table oauth_grants (
   project_id text not null references projects (id) on delete cascade,
   client_id text not null check (length(client_id) <= 500),
   client_name text not null check (length(client_name) <= 100),
-  -- The host of a client with a metadata document; null: the client registered itself.
+  -- Holds the host of a client with a metadata document. Null means that the client registered itself.
   client_host text check (length(client_host) <= 255),
   redirect_host text not null check (length(redirect_host) <= 255),
   scopes text[] not null,
   resource text not null check (length(resource) <= 500),
-  -- Mail of the app waits for the owner.
+  -- Tells whether the mail of the app waits for the owner's approval.
   holds_mail boolean not null default false,
-  -- Who granted it.
+  -- Names the person who granted the access.
   actor text not null,
   created_at timestamptz(3) not null default clock_timestamp(),
   expires_at timestamptz(3) not null,
@@ -72,7 +73,7 @@ create table oauth_tokens (
   grant_id text not null references oauth_grants (id) on delete cascade,
   scopes text[] not null,
   expires_at timestamptz(3) not null,
-  -- When a refresh token was exchanged for its successor.
+  -- Holds the time at which the client exchanged a refresh token for a new one.
   rotated_at timestamptz(3)
 );
 create index oauth_tokens_grant on oauth_tokens (grant_id);

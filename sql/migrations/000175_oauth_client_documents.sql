@@ -1,4 +1,4 @@
--- Client-id metadata documents of OAuth clients. Workers fetch them.
+-- Holds the client-id metadata documents of OAuth clients, which workers fetch.
 
 create table oauth_client_documents (
   id text primary key,
@@ -6,7 +6,7 @@ create table oauth_client_documents (
   state text not null check (state in ('wanted', 'ready', 'failed')),
   name text check (length(name) <= 100),
   redirect_uris text[],
-  -- Why the last fetch failed.
+  -- Tells why the last fetch of the document failed.
   fault text check (length(fault) <= 300),
   wanted_at timestamptz(3) not null default clock_timestamp(),
   fresh_until timestamptz(3),

@@ -1,14 +1,15 @@
--- People who sign in to the console, with a role each.
+-- Holds the people who sign in to the console. Each person has one role.
 
 create table people (
   id text primary key,
-  -- In lower case. Null: the first operator has not set one.
+  -- Holds the email address in lower case. Null means that the first operator has not set an address.
   email text unique check (email = lower(email) and length(email) <= 320),
   name text not null check (length(name) between 1 and 100),
   role text not null check (role in ('operator', 'owner', 'viewer')),
   created_at timestamptz(3) not null default clock_timestamp(),
   signed_in_at timestamptz(3),
-  -- Their account at the company's identity provider: issuer and subject, never the e-mail alone.
+  -- These columns identify the person's account at the company's identity provider by issuer and subject, and never by
+  -- the email address alone.
   oidc_issuer text check (length(oidc_issuer) <= 500),
   oidc_subject text check (length(oidc_subject) <= 255),
   unique (oidc_issuer, oidc_subject),
@@ -16,7 +17,7 @@ create table people (
 );
 comment on table people is 'People who sign in to the console. Each has one role.';
 
--- Whoever can run commands on the machine of the service is this operator.
+-- The first operator is whoever can run commands on the machine of the service.
 insert into people (id, name, role) values ('per_000000000000000000000000', 'First operator', 'operator');
 
 create table person_projects (
@@ -27,10 +28,11 @@ create table person_projects (
 create index person_projects_project on person_projects (project_id);
 comment on table person_projects is 'The projects that an owner or a viewer sees.';
 
--- An earlier release that still runs signs in the first operator.
+-- The default is the first operator, because an earlier release that still runs signs in only this person.
 alter table console_links
   add column person_id text not null default 'per_000000000000000000000000',
-  -- Of the browser that asked for the link; null: the link was printed on the machine of the service.
+  -- Holds the hash of the secret of the browser that requested the link. Null means that the link was printed on the
+  -- machine of the service.
   add column browser_hash bytea;
 alter table console_links add constraint console_links_person
   foreign key (person_id) references people (id) on delete cascade not valid;
@@ -54,21 +56,21 @@ create table sign_in_mails (
   browser_hash bytea not null,
   created_at timestamptz(3) not null default clock_timestamp(),
   expires_at timestamptz(3) not null,
-  -- When the mail was handed over or given up, or nobody has the address.
+  -- Holds the time at which the mail was sent or given up, or at which the service found that nobody has the address.
   done_at timestamptz(3)
 );
 create index sign_in_mails_age on sign_in_mails (created_at);
 create index sign_in_mails_email on sign_in_mails (email, created_at);
 comment on table sign_in_mails is 'Addresses that asked for a sign-in link. Most rows may name nobody: the worker alone looks.';
 
--- When a notification reached this person, or was given up.
+-- Holds the time at which a notification was sent to this person, or was given up.
 alter table approval_links add column notified_at timestamptz(3);
 
 create table passkeys (
-  -- Base64url, as the authenticator named it (WebAuthn §5.8.3: at most 1,023 bytes).
+  -- Holds the credential id of the authenticator in base64url (WebAuthn §5.8.3: at most 1,023 bytes).
   credential_id text primary key check (length(credential_id) <= 1364),
   person_id text not null references people (id) on delete cascade,
-  -- COSE_Key.
+  -- Holds the public key as a COSE_Key.
   public_key bytea not null check (length(public_key) <= 4096),
   counter bigint not null,
   transports text[] not null default '{}',
@@ -82,7 +84,7 @@ comment on table passkeys is 'Public keys of passkeys (WebAuthn) that sign a per
 create table passkey_challenges (
   challenge_hash bytea primary key,
   browser_hash bytea not null,
-  -- Who adds a passkey; null: somebody signs in.
+  -- Names the person who adds a passkey. Null means that somebody signs in.
   person_id text references people (id) on delete cascade,
   expires_at timestamptz(3) not null
 );
@@ -93,16 +95,18 @@ comment on table passkey_challenges is 'Challenges that wait for a passkey, five
 create table company_sign_ins (
   id text primary key,
   browser_hash bytea not null,
-  -- Who connects their account; null: somebody signs in.
+  -- Names the person who connects an account. Null means that somebody signs in.
   person_id text references people (id) on delete cascade,
-  -- asked: a worker reads the provider. open: the browser is there. answered: a worker exchanges the code.
+  -- In the state `asked`, a worker reads the settings of the identity provider. In the state `open`, the browser is at
+  -- the provider. In the state `answered`, a worker exchanges the authorization code.
   state text not null default 'asked' check (state in ('asked', 'open', 'answered', 'done', 'failed')),
-  -- The provider's page.
+  -- Holds the URL of the identity provider's sign-in page.
   url text check (length(url) <= 4000),
-  -- OpenID Connect Core §3.1.2.1, RFC 7636. The answer's state is the hash of the id.
+  -- Holds the nonce (OpenID Connect Core §3.1.2.1) and the verifier (RFC 7636). The state in the provider's response is
+  -- the hash of the id.
   nonce text,
   verifier text,
-  -- The query of the provider's answer.
+  -- Holds the query of the identity provider's response.
   answer text check (length(answer) <= 8000),
   fault text check (length(fault) <= 300),
   issuer text check (length(issuer) <= 500),

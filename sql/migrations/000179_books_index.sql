@@ -1,4 +1,4 @@
 -- online: each statement runs alone, outside a transaction, and may run twice
--- The books of a project, oldest first.
+-- The index lists the account book of a project, oldest entry first.
 drop index concurrently if exists payments_books;
 create index concurrently payments_books on payments (project_id, settled_at, row) where state = 'settled';

@@ -6,13 +6,13 @@
 
 create table purses (
   project_id text primary key references projects (id) on delete cascade,
-  -- Of the key that signs now: 0x and 40 hexadecimal digits in lower case.
+  -- Holds the address of the key that signs now: 0x and 40 hexadecimal digits in lower case.
   address text not null,
   created_at timestamptz(3) not null default clock_timestamp(),
-  -- Nothing is signed while it is set.
+  -- While this time is set, the purse signs nothing.
   frozen_at timestamptz(3),
   frozen_by text,
-  -- An event tells the owner when the balance falls below.
+  -- If the balance falls below this amount, an event tells the owner.
   low_atomic numeric(20, 0),
   low_told_at timestamptz(3),
   balance_atomic numeric(20, 0),
@@ -39,14 +39,14 @@ create table mandates (
   id text not null unique,
   project_id text not null references projects (id) on delete cascade,
   name text not null check (length(name) between 1 and 100),
-  -- The name of a task, for the owner's books.
+  -- Holds the name of a task, which the owner sees in the account book.
   task text check (length(task) <= 100),
   network text not null,
-  -- Exact hosts and `*.host`, as URL.host writes them.
+  -- Holds exact hosts and `*.host`, as URL.host writes them.
   hosts text[] not null,
-  -- URLs without query: each allows itself alone.
+  -- Holds URLs without query. Each entry allows only this one URL.
   resources text[] not null,
-  -- Addresses in lower case; null: any payee.
+  -- Holds addresses in lower case. Null means that the mandate allows any payee.
   payees text[],
   per_payment_atomic numeric(20, 0) not null,
   per_hour_atomic numeric(20, 0),
@@ -54,9 +54,11 @@ create table mandates (
   per_month_atomic numeric(20, 0),
   total_atomic numeric(20, 0),
   payments_per_minute integer not null,
-  -- A price above it asks the owner; null: no price does.
+  -- A price above this amount needs the owner's approval. Null means that no price needs an approval because of its
+  -- amount.
   ask_above_atomic numeric(20, 0),
-  -- A price that is higher than the last one of the resource by more asks the owner.
+  -- If a price exceeds the base price of the resource by more than this percentage, the payment needs the owner's
+  -- approval.
   rise_percent integer not null,
   valid_from timestamptz(3) not null,
   valid_until timestamptz(3),
@@ -64,7 +66,7 @@ create table mandates (
   created_by text not null,
   created_at timestamptz(3) not null default clock_timestamp(),
   changed_at timestamptz(3) not null default clock_timestamp(),
-  -- Sums of all its payments: open = reserved - spent - released.
+  -- These columns hold sums over all payments of the mandate. The open amount is reserved - spent - released.
   reserved_atomic numeric(30, 0) not null default 0,
   spent_atomic numeric(30, 0) not null default 0,
   released_atomic numeric(30, 0) not null default 0,
@@ -77,9 +79,9 @@ comment on table mandates is 'What an owner allows a project to pay.';
 
 create table mandate_hours (
   mandate_row bigint not null references mandates (row) on delete cascade,
-  -- The beginning of the hour, in UTC.
+  -- Holds the beginning of the hour, in UTC.
   hour timestamptz(3) not null,
-  -- Open and spent. What is released leaves the hour of its reservation.
+  -- Holds the open and spent amount. A released amount is subtracted from the hour in which it was reserved.
   amount_atomic numeric(30, 0) not null,
   primary key (mandate_row, hour)
 );
@@ -90,38 +92,40 @@ create table purchases (
   id text not null unique,
   project_id text not null references projects (id) on delete cascade,
   kind text not null check (kind in ('payment', 'quote')),
-  -- The Idempotency-Key. It is never given up, because a repeated request must never pay again.
+  -- Holds the Idempotency-Key. The service never frees the key, because a repeated request must never pay again.
   idempotency_key text check (length(idempotency_key) <= 255),
   request_hash bytea not null,
-  -- queued, asking: nothing is signed. waiting: the owner decides. signed: it may be sent, always with the same bytes.
+  -- In the states `queued` and `asking`, nothing is signed. In the state `waiting`, the owner decides. In the state
+  -- `signed`, the service may send the request, and always with the same bytes.
   state text not null default 'queued'
     check (state in ('queued', 'asking', 'waiting', 'signed', 'answered', 'quoted', 'refused', 'failed', 'unknown')),
-  -- A word for the reason of a refusal or failure, and a sentence.
+  -- Holds a code for the reason of a refusal or failure. The next column holds a sentence about it.
   reason text,
   detail text check (length(detail) <= 500),
   method text not null,
   host text not null,
-  -- Without query.
+  -- Holds the path of the URL without the query.
   path text not null,
   max_atomic numeric(20, 0) not null,
-  -- SHA-256 of the terms that the owner approved.
+  -- Holds the SHA-256 of the payment terms that the owner approved.
   approved_hash bytea,
-  -- The agent's own words.
+  -- Holds the reason for the purchase in the agent's own words.
   why text check (length(why) <= 500),
-  -- The prefix of the key that asked.
+  -- Holds the prefix of the key that requested the purchase.
   asked_by text not null,
   created_at timestamptz(3) not null default clock_timestamp(),
   ended_at timestamptz(3),
-  -- The sealed request with its header, then the sealed answer. content_version tells them apart.
+  -- Tells which encrypted content the row holds: the request, the request with its payment header, or later the
+  -- seller's response.
   content_version integer not null default 1 check (content_version in (1, 2, 3)),
   key_id text,
   wrapped_key bytea,
   ciphertext bytea,
   content_until timestamptz(3),
-  -- The HTTP status of the last answer.
+  -- Holds the HTTP status of the last response of the seller.
   status integer,
   sends integer not null default 0,
-  -- The terms of the 402 that was chosen, and the seller's words about it.
+  -- These columns hold the terms of the chosen offer in the 402 response, and the seller's texts about it.
   x402_version integer,
   network text,
   asset text,
@@ -129,26 +133,27 @@ create table purchases (
   amount_atomic numeric(20, 0),
   resource text check (length(resource) <= 2048),
   description text check (length(description) <= 2048),
-  -- The authorization (EIP-3009). open, spent, released: see above.
+  -- These columns describe the authorization (EIP-3009). The terminology above explains `open`.
   money text check (money in ('open', 'spent', 'released')),
   payer text,
   nonce text,
   valid_before bigint,
-  -- The head when it was signed: its Transfer is in no earlier block.
+  -- Holds the newest block at the time of the signature. No earlier block can contain the Transfer event.
   signed_block bigint,
   reserved_at timestamptz(3),
-  -- The price that a rise is measured from, and since when: small rises add up to a large one.
+  -- These columns hold the base price from which a rise is measured, and the time since which it applies. Without a
+  -- base price, many small rises could add up to a large rise without an approval.
   base_atomic numeric(20, 0),
   base_at timestamptz(3),
-  -- The transaction that took it, and whether its block is final.
+  -- These columns hold the transaction that settled the payment, and tell whether its block is final.
   tx_hash text,
   block_number bigint,
   block_hash text,
   spent_at timestamptz(3),
   final_at timestamptz(3),
-  -- The transaction that the seller names.
+  -- Holds the hash of the transaction that the seller names.
   claimed_tx text check (length(claimed_tx) <= 66),
-  -- A receipt or offer that the seller signed, as it came.
+  -- Holds a receipt or an offer that the seller signed, exactly as the service received it.
   seller_receipt text check (length(seller_receipt) <= 8192),
   told_at timestamptz(3),
   unique (project_id, idempotency_key),

@@ -1,5 +1,6 @@
 -- online: each statement runs alone, outside a transaction, and may run twice
--- Transfers to send, purchases that have not ended, and the refunds of a payment.
+-- These indexes find the transfers that the service must send, the purchases that have not ended, and the refunds of a
+-- payment.
 drop index concurrently if exists purchases_to_send;
 create index concurrently purchases_to_send on purchases (transfer_sent_at nulls first)
   where money = 'open' and transfer_signature is not null;

@@ -1,4 +1,4 @@
--- Refunds that a seller makes by hand, because the payee is no purse of the service.
+-- Holds the refunds that a seller makes by hand, because the payee is no purse of the service.
 create table hand_refunds (
   row bigint generated always as identity primary key,
   id text not null unique,
@@ -10,15 +10,16 @@ create table hand_refunds (
   created_at timestamptz(3) not null default clock_timestamp(),
   network text not null,
   asset text not null,
-  -- The seller's address and the buyer's, in lower case.
+  -- These columns hold the addresses of the seller and of the buyer, in lower case.
   payer text not null,
   pay_to text not null,
   amount_atomic numeric(20, 0) not null,
-  -- expected: the seller is to send it. claimed: the chain is to prove tx_hash. spent: the chain shows the transfer.
+  -- In the state `expected`, the seller must send the refund. In the state `claimed`, the service checks tx_hash on the
+  -- chain. In the state `spent`, the chain shows the transfer.
   state text not null default 'expected' check (state in ('expected', 'claimed', 'spent', 'withdrawn')),
   tx_hash text,
   claimed_at timestamptz(3),
-  -- Why the last claimed transaction does not count.
+  -- Tells why the last claimed transaction does not count as the refund.
   reason text check (length(reason) <= 200),
   log_index integer,
   block_number bigint,
@@ -28,7 +29,7 @@ create table hand_refunds (
   receipt text,
   told_at timestamptz(3),
   unique (project_id, idempotency_key),
-  -- One transfer pays back one refund.
+  -- The constraint lets one transfer count for only one refund.
   unique (tx_hash, log_index),
   check ((state = 'spent') = (log_index is not null))
 );
@@ -37,5 +38,5 @@ create index hand_refunds_claimed on hand_refunds (claimed_at) where state = 'cl
 create index hand_refunds_unfinal on hand_refunds (block_number) where state = 'spent' and final_at is null;
 comment on table hand_refunds is 'Refunds that sellers make by hand, each proved by one transfer on the chain.';
 
--- The signed receipt of a refund from a purse.
+-- Holds the signed receipt of a refund from a purse.
 alter table purchases add column receipt text;

@@ -1,19 +1,21 @@
--- The text of attachments. A worker reads each after its message is stored; messages.attachments repeats state and length.
+-- Holds the texts of attachments. A worker reads each attachment after its message is stored. The column
+-- messages.attachments repeats the state and the length.
 create table attachment_texts (
   message_row bigint not null references messages on delete cascade,
   attachment_id text not null check (length(attachment_id) <= 64),
   project_id text not null,
   state text not null default 'pending' check (state in ('pending', 'ready', 'none', 'failed')),
-  -- What the file is, e.g. pdf; null: unknown.
+  -- Names the kind of the file, such as pdf. Null means that the kind is unknown.
   kind text check (length(kind) <= 20),
-  -- Why it failed.
+  -- Tells why the reading of the file failed.
   reason text check (length(reason) <= 40),
   content text,
-  -- Characters of the content: code points.
+  -- Counts the characters (code points) of the content.
   chars int not null default 0 check (chars >= 0),
-  -- What was left out.
+  -- Lists the kinds of words that the extracted text leaves out.
   omitted text[] not null default '{}',
-  -- A run reads a row for two minutes, then another run may. After three runs the file counts as unreadable.
+  -- Counts the runs that took the row. A run may read the file for two minutes, and then another run may take the row.
+  -- After three runs, the file counts as unreadable.
   tries smallint not null default 0,
   claimed_at timestamptz(3),
   read_at timestamptz(3),

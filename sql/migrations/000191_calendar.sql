@@ -1,35 +1,39 @@
--- Invitations by mail, and the events that a project takes part in.
+-- This migration adds the invitations in mail, and the events in which a project takes part.
 alter table messages add column invites jsonb;
 
--- The run that reads an attachment. After a lost answer it finds its own claim again.
+-- Identifies the run that reads an attachment. If the run loses the response of the database, it finds its own claim
+-- again by this id.
 alter table attachment_texts add column claim uuid;
 
 create table calendar_events (
   row bigint generated always as identity primary key,
   project_id text not null references projects,
   uid_hash bytea not null check (octet_length(uid_hash) = 32),
-  -- The organizer's address in lower case; empty: the event names none. Another organizer's event is another event.
+  -- Holds the organizer's address in lower case. An empty text means that the event names no organizer. Events with
+  -- different organizers are different events.
   organizer text not null check (length(organizer) <= 320),
-  -- The first start of one instance of a series (RECURRENCE-ID); -infinity: the event itself.
+  -- Holds the original start of one instance of a series (RECURRENCE-ID). The value -infinity stands for the event
+  -- itself.
   instance timestamptz not null default '-infinity',
   sequence int not null check (sequence >= 0),
   stamp timestamptz not null,
-  -- The mail was authenticated as the organizer's.
+  -- Tells whether the mail about the event is proven to come from the organizer.
   is_proven boolean not null,
-  -- The project is the organizer.
+  -- Tells whether the project is the organizer.
   is_own boolean not null,
   status text not null check (status in ('confirmed', 'tentative', 'cancelled')),
-  -- The project's own answer.
+  -- Holds the project's own answer to the invitation.
   answer text not null default 'needs-action' check (answer in ('needs-action', 'accepted', 'declined', 'tentative')),
   invite jsonb not null,
-  -- The rule with its zones, as a calendar file; null: it does not recur.
+  -- Holds the recurrence rule with its time zones as a calendar file. Null means that the event does not recur.
   source text check (length(source) <= 100000),
-  -- When its instances are to be made; null: they are there.
+  -- Holds the time from which a job must compute the instances. Null means that the instances are computed.
   expand_at timestamptz,
   expand_tries smallint not null default 0,
-  -- The run that makes them. After a lost answer it finds its own claim again.
+  -- Identifies the run that computes the instances. If the run loses the response of the database, it finds its own
+  -- claim again by this id.
   expand_claim uuid,
-  -- The message that says so; null: it is deleted.
+  -- Names the message that announced the event. Null means that this message is deleted.
   message_row bigint references messages on delete set null,
   updated_at timestamptz(3) not null default clock_timestamp(),
   unique (project_id, uid_hash, organizer, instance)
@@ -44,7 +48,7 @@ create table calendar_instances (
   project_id text not null,
   starts_at timestamptz not null,
   ends_at timestamptz not null,
-  -- The start as the event's people see it: a date, or a time without its zone.
+  -- Holds the start as the participants of the event see it: a date, or a local time without its zone.
   local text not null check (length(local) <= 30),
   primary key (event_row, starts_at)
 );
@@ -53,7 +57,7 @@ create index calendar_instances_project on calendar_instances (project_id, ends_
 
 create table calendar_answers (
   event_row bigint not null references calendar_events on delete cascade,
-  -- As in calendar_events.
+  -- Holds the same value as the column of this name in calendar_events.
   instance timestamptz not null default '-infinity',
   address text not null check (length(address) <= 320),
   state text not null check (state in ('needs-action', 'accepted', 'declined', 'tentative', 'delegated')),
@@ -67,7 +71,7 @@ create table own_events (
   project_id text not null,
   uid_hash bytea not null check (octet_length(uid_hash) = 32),
   sequence int not null default 0 check (sequence >= 0),
-  -- As it was last announced.
+  -- Holds the event as the project last announced it.
   event jsonb not null,
   primary key (project_id, uid_hash)
 );

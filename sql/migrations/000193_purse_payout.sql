@@ -1,13 +1,13 @@
--- What a purse keeps at most, and where the rest goes.
+-- These columns hold the maximum balance of a purse, and the address to which the rest goes.
 alter table purses
   add column max_atomic numeric(20, 0),
-  -- The owner's address, in lower case; null: nothing leaves by itself.
+  -- Holds the owner's address in lower case. Null means that no money leaves the purse automatically.
   add column payout_address text,
-  -- A new address waits, so that whoever took over a session gains nothing at once.
+  -- A new address becomes valid only after a waiting time, so that a thief of a session gains nothing at once.
   add column payout_next text,
   add column payout_next_at timestamptz(3);
 
--- Retired keys: what comes to their address later goes to the new one.
+-- These columns belong to retired keys. Money that later comes to the address of a retired key goes to the new address.
 alter table purse_keys
   add column retired_at timestamptz(3),
   add column balance_atomic numeric(20, 0),

@@ -1,4 +1,5 @@
 -- online: each statement runs alone, outside a transaction, and may run twice
--- What an address has paid since its last balance, final or not.
+-- The index finds the payments that an address has made since its last known balance, even in blocks that are not
+-- final.
 drop index concurrently if exists purchases_spent_block;
 create index concurrently purchases_spent_block on purchases (payer, block_number) where money = 'spent';

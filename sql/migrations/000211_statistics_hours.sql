@@ -1,4 +1,4 @@
--- The minutes are kept for two days; a week and a month are read from these.
+-- The service keeps the counts of minutes for two days. Statistics of a week or a month use these hourly counts.
 create table statistics_hours (
   hour timestamptz primary key,
   mail_in int not null,

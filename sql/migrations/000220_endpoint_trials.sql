@@ -1,14 +1,14 @@
 create table endpoint_trials (
   endpoint_id text primary key references seller_endpoints on delete cascade,
-  -- A new trial replaces the one before; a late job of that one then finds nothing.
+  -- A new trial replaces the previous trial and its id. A late job of the previous trial then finds no row.
   id text not null unique,
   project_id text not null references projects,
   buy boolean not null,
   state text not null default 'asking' check (state in ('asking', 'asked', 'paying', 'paid', 'failed')),
-  -- The method that the endpoint answered.
+  -- Holds the HTTP method to which the endpoint responded.
   method text,
   challenge json check (length(challenge::text) <= 40000),
-  -- Stored before it is sent: a second run sends the same bytes.
+  -- The service stores the payment header before it sends the header, so that a second run sends the same bytes.
   header_name text,
   header_value text,
   status integer,

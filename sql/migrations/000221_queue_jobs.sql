@@ -1,5 +1,5 @@
--- graphile_worker.add_jobs drops a job without an error when a worker locks the job of the same key during the call. The
--- next call sees that lock, and adds a new job.
+-- The function graphile_worker.add_jobs drops a job without an error if a worker locks the job with the same key during
+-- the call. Therefore this function calls it again. The second call sees the lock, and adds a new job.
 create function queue_jobs(specs graphile_worker.job_spec[], keeps_time boolean default false) returns int
 language plpgsql as $$
 declare

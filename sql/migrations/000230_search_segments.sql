@@ -1,5 +1,6 @@
--- An index of words in place of messages_search, whose every word of every mail was a key of its own: 79 % of the WAL of a
--- mail. Here a job takes the words of 240 mails of a project at once (docs/decisions/search-segments.md).
+-- The tables hold an index of words in place of messages_search. In messages_search, every word of every mail was a
+-- separate key, which made 79 % of the WAL of a mail. Here a job indexes the words of 240 mails of a project at once
+-- (docs/decisions/search-segments.md).
 create table search_pending (
   project_id text not null,
   created_at timestamptz(3) not null,
@@ -12,10 +13,10 @@ comment on table search_pending is 'Messages whose words no segment holds yet. A
 create table search_leaves (
   project_id text not null,
   leaf int not null,
-  -- The oldest and the newest time of a message of the leaf.
+  -- These columns hold the times of the oldest and the newest message of the leaf (a group of messages).
   since timestamptz(3) not null,
   until timestamptz(3) not null,
-  -- By place, oldest first. A deleted message keeps its place.
+  -- Lists the messages by their position in the leaf, oldest first. A deleted message keeps its position.
   message_rows bigint[] not null check (cardinality(message_rows) between 1 and 240),
   primary key (project_id, leaf)
 ) with (toast_tuple_target = 4080);
@@ -26,12 +27,12 @@ create table search_segments (
   project_id text not null,
   first_leaf int not null,
   last_leaf int not null check (last_leaf >= first_leaf),
-  -- The oldest and the newest time of a message of its leaves.
+  -- These columns hold the times of the oldest and the newest message of the segment's leaves (groups of messages).
   since timestamptz(3) not null,
   until timestamptz(3) not null,
-  -- When its deleted messages were last looked for.
+  -- Holds the time at which the service last searched for deleted messages of the segment.
   checked_at timestamptz(3) not null default clock_timestamp(),
-  -- A larger segment is written before the smaller ones are deleted.
+  -- The constraint is deferred, because the service writes a larger segment before it deletes the smaller ones.
   unique (project_id, first_leaf) deferrable initially deferred
 );
 comment on table search_segments is 'The sorted words of 1, 16 or 256 neighbouring leaves. Sixteen become one.';
@@ -40,13 +41,14 @@ create index search_segments_checked on search_segments (checked_at);
 create table search_blocks (
   segment_id bigint not null references search_segments on delete cascade,
   first_term bytea not null,
-  -- shared/mail/search/termBlocks.ts
+  -- Holds the words and their messages in the form of shared/mail/search/termBlocks.ts.
   terms bytea not null,
   primary key (segment_id, first_term)
 );
 comment on table search_blocks is 'A piece of the sorted words of a segment, each with the messages that hold it.';
 
--- Once in some 32 messages it is looked whether a project has a leaf to build: to look each time would cost more.
+-- The trigger checks only about once in 32 messages whether a project has a leaf (a group of messages) to build,
+-- because a check for each message would cost more.
 create function keep_search_pending() returns trigger language plpgsql as $$
 begin
   insert into search_pending (project_id, created_at, message_row, text_bytes)
@@ -67,7 +69,8 @@ end $$;
 create trigger messages_search_added after insert on messages
   referencing new table as added for each statement execute function keep_search_pending();
 
--- The update waits for a job that builds a leaf of the old words, and then adds the row again.
+-- The update waits for a job that is building a leaf (a group of messages) with the old words, and then adds the row
+-- again.
 create function keep_search_changed() returns trigger language plpgsql as $$
 begin
   insert into search_pending (project_id, created_at, message_row, text_bytes)

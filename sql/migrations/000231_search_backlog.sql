@@ -1,4 +1,4 @@
 -- online: messages are written meanwhile, and their trigger adds them.
--- Messages that were stored before the segments. A job takes their words.
+-- Adds the messages that were stored before the search segments existed. A job then indexes their words.
 insert into search_pending (project_id, created_at, message_row, text_bytes)
 select project_id, created_at, row, text_bytes from messages on conflict do nothing;
