@@ -154,9 +154,9 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 }
 
 /**
- * Tells whether the caller of a read must still be allowed to read when its response is ready. A read may wait for a
- * minute, for example for the end of a purchase, and the owner may revoke the key meanwhile. A call of MCP checks its
- * caller itself, because its response is an error of the tool.
+ * Tells whether the service checks the caller of a read again when the response is ready. A read may wait for a minute,
+ * for example for the end of a purchase, and the owner may revoke the key meanwhile. A call of MCP checks its caller
+ * itself, because its response is an error of the tool.
  */
 const mustCheckAgain = (request: Request, startedMs: number): boolean =>
   isLate(startedMs) && !mayWrite(request) && stateOf(request).route?.path !== MCP_PATH

@@ -1,9 +1,9 @@
 /**
  * Describes the position of the last row on a page of a list. A page token writes this position as one ISO 8601 time.
  * The fraction of the time holds the milliseconds of createdAt (or updatedAt) in 3 digits and the row number in 19
- * digits. In a list with a changing order, the page token also holds the time of the first page in 13 digits. Clients
- * can parse the page token as a time, because ISO 8601 §5.3.1.4 allows any number of fraction digits. Two rows of the
- * same millisecond have distinct page tokens.
+ * digits. If the order of a list may change between two pages, the page token also holds the time of the first page in
+ * 13 digits. Clients can parse the page token as a time, because ISO 8601 §5.3.1.4 allows any number of fraction
+ * digits. Two rows of the same millisecond have distinct page tokens.
  */
 export type Cursor = {
   /** Holds the time of the last row on the page, in milliseconds since the epoch. */

@@ -15,8 +15,8 @@ export function progressBar(
 ): (done: number) => void {
   let shown = -1
   return (done) => {
-    // Another process may store new secrets during this run. Therefore the number of finished secrets may exceed the
-    // number of secrets at the start.
+    // The larger of the two numbers counts as the total. Another process may store new secrets during this run, so the
+    // number of finished secrets may exceed the number of secrets at the start.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

@@ -62,9 +62,7 @@ const SEVERITY: Record<Outcome, Severity> = {
   failed: 'error',
 }
 
-/**
- * Names the kind of object that an action in the audit log changes, if the kind differs from the action's category.
- */
+/** Names the kind of object that an action in the audit log changes, if the kind differs from the action's category. */
 const TARGET_TYPES: Readonly<Record<string, string>> = { vault: 'credential' }
 
 const Nullable = t.Union([t.String(), t.Null()])
@@ -253,8 +251,8 @@ function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'project
 }
 
 /**
- * Returns the filters for which the audit log has no index. The index of the subjects finds the few entries of one
- * subject.
+ * Returns the filters for which the audit log has no index. A filter by subject does not count, because an index finds
+ * the few entries of one subject.
  */
 const unindexed = (query: Static<typeof LogFilter>): unknown[] => {
   const { subject, action, category, actor, requestId, outcome, status, q } = query

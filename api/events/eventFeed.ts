@@ -69,8 +69,8 @@ const READERS_MAX = 1_000
 const RECENT_MAX = { limit: 500, chars: 1024 * 1024 }
 
 /**
- * Limits how many milliseconds a new reader waits for the first connection of the event listener. This connection ends
- * all readers that are already open.
+ * Limits how many milliseconds a new reader waits for the first connection of the event listener. Without this wait,
+ * the first connection would end the new reader, because a connection ends all readers that are already open.
  */
 const CONNECT_WAIT_MS = 5_000
 
@@ -80,9 +80,7 @@ type Reader = { position: bigint; ended: boolean; pause: Pause }
 type Channel = {
   projectId: string
   readers: Set<Reader>
-  /**
-   * Holds the newest events of the project without a gap. The last of these events has the sequence number `head`.
-   */
+  /** Holds the newest events of the project without a gap. The last of these events has the sequence number `head`. */
   recent: StoredEvent[]
   head: bigint
   /** Tells whether the database may hold events with a sequence number above `head`. */

@@ -90,8 +90,8 @@ export function readPrices(json: string): Prices {
     of: (path) => {
       const price = prices.find(({ glob }) => glob.match(path))?.price ?? null
       const loose = loosely(path)
-      // The first price whose glob matches another spelling of the path is the price that the seller wants for the
-      // content.
+      // The wanted price is the first price whose glob matches any spelling of the path. If the wanted price is higher
+      // than the price of the exact spelling, the function refuses the path.
       const wanted = prices.find(
         ({ glob, looseGlob }) => glob.match(path) || looseGlob.match(loose),
       )

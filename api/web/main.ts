@@ -209,7 +209,9 @@ function startConsole(session: Session): () => void {
 
 const showSignIn = async () => document.body.replaceChildren(await signInChoices())
 
-/** Lists the HTTP status of the response to an ended session, and the HTTP status after many of these responses. */
+/**
+ * Lists two HTTP statuses: the status of the response to an ended session, and the status after many such responses.
+ */
 const SIGNED_OUT = [401, 429]
 
 /** Returns the session of the browser. Returns `null` if the person must sign in. */

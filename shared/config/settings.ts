@@ -157,9 +157,9 @@ export type Config = {
     /** Holds the maximum number of bytes of mail that a project may store. Null means no limit. */
     storageBytes: number | null
     /**
-     * Limits the number of payments that a project may claim in a UTC day. The field `dailyGas` limits the gas that the
-     * transactions of these payments use in a UTC day. The calls of the project's purse have their own count of gas with
-     * the same limit. Null means no limit.
+     * Limits the number of payments that the service may accept for settlement for one project in a UTC day. The field
+     * `dailyGas` limits the gas that the transactions of these payments use in a UTC day. The calls of the project's
+     * purse have their own count of gas with the same limit. Null means no limit.
      */
     dailySettlements: number | null
     dailyGas: number | null

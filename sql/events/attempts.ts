@@ -5,9 +5,10 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Holds the number of the delivery attempt, counted across replays. The result is recorded if the webhook delivery has
-   * had exactly `attempt - 1` attempts before. A replay during an open attempt makes a second request with the same
-   * number. So a later `delivered` is recorded too, if the attempt came after the last replay of an ended delivery.
+   * Holds the number of the delivery attempt, which continues to grow after replays. The result is recorded if the
+   * webhook delivery has had exactly `attempt - 1` attempts before. A replay during an open attempt makes a second
+   * request with the same number. Therefore a `delivered` of the second request is recorded too, if the attempt came
+   * after the last replay of an ended delivery.
    */
   attempt: number
   /**

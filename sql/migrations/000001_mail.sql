@@ -4,7 +4,7 @@
 -- Terminology
 --   project        a tenant: one agent with its inbox, vault and till (the API's `identityId`)
 --   raw mail       the bytes of a message, as received or as composed, stored once
---   inbound mail   a raw mail for one inbox; it waits to be parsed, then keeps its end
+--   inbound mail   a raw mail for one inbox, which waits to be parsed and then keeps its final state
 --   message        one received or sent message in an inbox
 --   outbound mail  the sending of one sent message, with one recipient row per address
 

@@ -1,8 +1,8 @@
 -- Terminology
 --   payment      one claimed authorization of one payer, from its claim to its end
---   claim        takes an authorization, once: unique by chain, asset, payer and nonce
---   grant        the one answer `ok: true` of a payment
---   check        the on-chain judgement of an authorization before its claim
+--   claim        the storing of an authorization as a payment; unique by chain, asset, payer and nonce
+--   grant        the only response `ok: true` to a payment, which lets the seller deliver
+--   check        the simulation of an authorization on the chain before its claim
 --   transaction  one signed transaction of a gas wallet; several may compete for one nonce
 
 -- Holds the newest block of the chain that the payment workers have seen. The API reads this row, because it has no RPC

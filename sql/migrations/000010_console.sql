@@ -1,7 +1,7 @@
 -- Terminology
 --   sign-in link   a one-time token that starts a session of the console; only its hash is stored
 --   session        an operator's sign-in to the console; only the hash of the browser's secret is stored
---   minute         the counts of one minute, stored once after its end
+--   minute         the statistics of one minute, which are stored once after its end
 
 -- Holds the sign-in links of the console.
 create table console_links (

@@ -1,7 +1,7 @@
 -- Terminology
---   draft          a mail that is being written; no message yet
+--   draft          a mail that somebody is still writing; it is no message yet
 --   scheduled mail a sent message that waits for its time
---   approval       a request of a project that its owner decides; the mail behind it is held until then
+--   approval       a request of a project about which its owner decides; its mail is held until then
 
 -- Holds the time at which the service must send a message. Null means that the service sends it at once.
 alter table messages

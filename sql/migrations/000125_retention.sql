@@ -1,5 +1,5 @@
 -- Terminology
---   retention  the days that the rows of a class are kept; null: the default (shared/retention.ts)
+--   retention  the number of days for which the rows of a class are kept; null means the default (shared/retention.ts)
 --   erasure    the purge of a deleted project, from its request to the last row
 
 -- Holds the settings RETENTION_*_DAYS. The workers write them at their start, so that every process reads the same

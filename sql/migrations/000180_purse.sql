@@ -1,8 +1,8 @@
 -- Terminology
 --   purse      a project's own address on the chain; the service alone holds its key
---   mandate    what an owner allows the project to pay: hosts, payees, and sums
+--   mandate    an owner's permission for payments of the project, with limits on hosts, payees and sums
 --   purchase   one request that is paid at most once, by one EIP-3009 authorization
---   open       signed, and neither seen in a Transfer nor dead: it may still be taken
+--   open       signed, but neither settled on the chain nor expired: a seller may still settle it
 
 create table purses (
   project_id text primary key references projects (id) on delete cascade,

@@ -12,9 +12,9 @@ const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
 /**
- * Sets how long the service waits between two readings of the balance of a retired address. On the first day, and while
- * a payment of the retired address is open, the service reads the balance more often. After the deletion of the project,
- * IDLE_AGE applies, because the purge waits for these readings.
+ * Sets how long the service waits between two readings of the balance of a retired address (the address of an earlier
+ * purse key). On the first day, and while a payment of the retired address is open, the service reads the balance more
+ * often. After the deletion of the project, IDLE_AGE applies, because the purge waits for these readings.
  */
 const RETIRED_AGE = '1 hour'
 
@@ -52,9 +52,10 @@ const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance
   or ${row}.balance_at < clock_timestamp() - interval '1 minute')`
 
 /**
- * Writes an SQL expression for the money that is on the way from the retired addresses of a purse to the present address.
- * A purse that got a new key is empty until this money arrives, but it is not low. The SQL parameter $3 is the block of
- * the balance. Each sum uses an index, because a busy purse has a million purchases and is read twice a second.
+ * Writes an SQL expression for the money that is on the way from the retired addresses of a purse (the addresses of its
+ * earlier keys) to the present address. A purse that got a new key is empty until this money arrives, but it does not
+ * count as low. The SQL parameter $3 is the block of the balance. Each sum uses an index, because a busy purse has a
+ * million purchases and is read twice a second.
  */
 const arriving = (purse: string): string => {
   const sumOf = (condition: string) => `(

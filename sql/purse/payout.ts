@@ -1,6 +1,6 @@
 /**
  * Requests the automatic transfers out of a purse (a project's wallet). Money above the purse's maximum balance goes to
- * the owner's payout address. Money at a retired address goes to the purse's present address.
+ * the owner's payout address. Money at a retired address (of an earlier key) goes to the purse's present address.
  */
 import { randomBytes } from 'node:crypto'
 import { type Address, getAddress } from 'viem'
@@ -182,8 +182,8 @@ async function move(
 const FREE = (alias: string) => `(coalesce(${alias}.balance_atomic, 0) - ${openSum(alias)})`
 
 /**
- * Queues payout jobs for projects with money at a retired address, and for projects with a purse above its maximum
- * balance.
+ * Queues payout jobs for projects with money at a retired address (of an earlier purse key), and for projects with a
+ * purse above its maximum balance.
  */
 export async function queuePayouts(db: Queryable, addresses: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ project_id: string }>({

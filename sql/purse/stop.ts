@@ -61,7 +61,7 @@ const IS_CANCELLED: Record<Cancelled['kind'], string> = {
   mandate: `exists (
     select from purchase_mandates pm join mandates m on m.row = pm.mandate_row
     where pm.purchase_row = u.row and m.id = $2)`,
-  // A transfer from a retired address to the purse itself is no payout.
+  // A transfer from a retired address (of an earlier key) to the purse itself does not count as a payout.
   payouts: `$2::text is null and u.kind = 'sweep' and u.asked_by = '${PAYS_OUT}' and not exists (
     select from purse_keys k where k.project_id = u.project_id and k.address = lower(u.pay_to))`,
 }

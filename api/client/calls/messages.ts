@@ -29,8 +29,8 @@ type WaitQuery = Omit<
 }
 
 /**
- * Sets the maximum number of milliseconds for which the client waits for a message. The client waits longer for a
- * message than the maximum wait of the service (60 s).
+ * Sets the time limit of the client for a waiting call, in milliseconds. The limit exceeds the maximum wait of the
+ * service (60 s), so that the response can still arrive.
  */
 const WAIT_TIMEOUT_MS = 75_000
 /** Repeats the default of the service: the number of seconds that the service waits if the query has no `timeout`. */

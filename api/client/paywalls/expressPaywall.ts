@@ -96,7 +96,8 @@ export function requirePayment(
  * Sets payment headers just before the response head is sent, so that the payment headers override headers of the
  * route.
  * @returns a function that returns the headers of the response, but not the headers that an outer middleware sets
- * later. An outer middleware that compresses responses sees the stored response again, and compresses it again.
+ * later. If the paywall stored those headers, a middleware that compresses responses would see its own headers in a
+ * stored response.
  */
 function setLate(
   response: ExpressResponse,

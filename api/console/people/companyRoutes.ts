@@ -130,7 +130,8 @@ async function finish(
   // another browser is never accepted.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
-  // A browser may repeat its request after a 503. The repeated request waits for the result of the first response.
+  // A browser may repeat its request after a 503. The service stores only the first response of the identity provider,
+  // and the repeated request waits for the result of this response.
   await answerSignIn(pool, id, answer)
   return await reach(services, { id, browser, state: 'done' })
 }

@@ -283,7 +283,7 @@ const OFFSET_PROPERTIES = ['dtstart', 'tzoffsetfrom', 'tzoffsetto', 'rrule', 'rd
 /**
  * Writes the recurrence rule of an event with its exceptions and zones as a separate calendar file. @returns null if
  * the event does not recur, if the event recurs too often, or if the calendar file is too long.
- * @param maxChars limits the characters of the written calendar file further.
+ * @param maxChars sets a further limit on the characters of the written calendar file.
  */
 export function sourceOf(
   event: ICAL.Component,

@@ -10,8 +10,9 @@ const LIST_MIN = 3
 const LIST_MAX = 20
 
 /**
- * Returns the code in a line of a list of long backup codes. All lines of the list have the same length. The last name
- * of a number in the line above the list must be a name for a code. Returns null if the line is no part of such a list.
+ * Returns the code in a line of a list of long backup codes. All lines of the list have the same length. In the line
+ * above the list, the last word that names a number must be a word for a code. Returns null if the line is no part of
+ * such a list.
  */
 export function listedCode(
   lines: readonly CodeLine[],

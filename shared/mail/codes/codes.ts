@@ -57,8 +57,8 @@ const SHOWN_LINE_CHARS = 160
  */
 const LIKELY = 0.5
 /**
- * Sets the lowest confidence of a probable one-time code in a mail of several lines without a purpose. A purpose is a
- * sign-in, for example. A mail from a shop or a machine has no purpose, and contains codes of products and errors.
+ * Sets the lowest confidence of a probable one-time code in a mail of several lines that names no purpose of a code,
+ * such as a sign-in. Such a mail often comes from a shop or a machine, and contains codes of products and errors.
  */
 const LIKELY_IN_NOTICE = 0.9
 

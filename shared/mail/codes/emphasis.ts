@@ -100,9 +100,7 @@ class Lines {
 /** Matches the size and the weight in the CSS shorthand `font: bold 24px Georgia`. */
 const FONT_SIZE = /(?:^| )([\d.]{1,10}(?:px|pt|r?em|%))/
 const FONT_WEIGHT = /(?:^| )(bold|[6-9]00)(?: |$)/
-/**
- * Matches a CSS letter spacing that is usual in running text. A wider letter spacing emphasises a one-time code.
- */
+/** Matches a CSS letter spacing that is usual in running text. A wider letter spacing emphasises a one-time code. */
 const USUAL_SPACING = /^(?:0?\.\d|1)(?:\.\d+)?px/
 
 function lookOf(

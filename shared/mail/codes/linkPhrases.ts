@@ -1,7 +1,7 @@
 /**
- * Recognises the purpose of a link by pairs of ideas in the link's text. The pairs of ideas are mail and settings, mail
- * and its end, a registration and its completion, and a password and its absence. Each list contains the word stems for
- * one idea in some fifty languages, in lower case.
+ * Recognises the purpose of a link by pairs of ideas in the link's text. One pair is mail and settings, and another is
+ * mail and the end of mail. The others are a registration and its completion, and a sign-in without a password. Each
+ * list contains the word stems for one idea in some fifty languages, in lower case.
  */
 import { PASSWORD, VERIFY } from './linkStems.ts'
 
@@ -147,9 +147,7 @@ const EVENT_OR_GIFT = anyOf(
   `certifi[ck]at|zertifikat|certifikát|certyfikat|sertifika|сертиф|証明書|证书|證書|인증서|সনদ|شهادة`,
 )
 
-/**
- * Tells whether a text is about an event, a gift card or a certificate. @param text is in lower case.
- */
+/** Tells whether a text is about an event, a gift card or a certificate. @param text is in lower case. */
 export const isEventOrGift = (text: string): boolean => EVENT_OR_GIFT.test(text)
 
 /** Matches a word for regular mail or for the subscription of it. In many languages, one verb signs in and subscribes. */

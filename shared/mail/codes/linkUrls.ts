@@ -7,7 +7,7 @@
 const TOKEN = /(?:^|[/=?&#+:])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
   !/\.(?:html?|php|aspx?|jsp|pdf)$/i.test(text) &&
-  // A name of four or more words is the name of a page.
+  // A name of four or more words names a page, so it does not count as unique to a recipient.
   !/^[a-z]+(?:[._-][a-z]+){3,}$/.test(text) &&
   // A mail address in a URL only fills in a field of a sign-in page, and proves nothing about the recipient.
   !/%40/i.test(text) &&

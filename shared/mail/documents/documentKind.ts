@@ -45,7 +45,8 @@ export function kindOf(
   if (text.startsWith('%PDF-')) return 'pdf'
   if (text.startsWith('PK\x03\x04') || text.startsWith('PK\x05\x06')) return 'zip'
   if (text.startsWith('{\\rtf')) return 'rtf'
-  // An OLE container contains an old Office file, or a newer Office document with a password.
+  // Only the ending of the name tells the kind of a file in an OLE container. Such a file is an old Office file, or a
+  // newer Office document with a password.
   if (text.startsWith('\xd0\xcf\x11\xe0')) {
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }

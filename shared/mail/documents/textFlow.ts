@@ -62,8 +62,8 @@ export class TextFlow {
   }
 
   /**
-   * Ends a table cell. @param span is the number of table columns that the cell covers. The parameter `repeats` means
-   * that each covered column shows the cell's text.
+   * Ends a table cell. @param span is the number of table columns that the cell covers. The parameter `repeats` tells
+   * whether each covered column shows the cell's text.
    */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)

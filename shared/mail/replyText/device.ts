@@ -157,9 +157,10 @@ function bare(view: string): string {
 }
 
 /**
- * Recognises a device line with a device or program that is not in the list of device words.
- * @param alone is true if the line begins a paragraph. A line inside a paragraph counts as a device line only if it
- * contains a word such as `my`.
+ * Recognises a device line (such as `Sent from my Foo`) with a device or program that is not in the list of device
+ * words.
+ * @param alone is true if the line begins a paragraph. A line inside a paragraph counts as a device line (`Sent from my
+ * …`) only if it contains a word such as `my`.
  */
 function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (view.length > 120) return false
@@ -168,7 +169,8 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (alone && text.length <= 80) {
     if (NAMED_PROGRAM.test(text) || VERB_LAST.test(text)) return true
   }
-  // A person ends a sentence with a punctuation mark. Therefore a line with such a mark at its end is no device line.
+  // A person ends a sentence with a punctuation mark. Therefore a line with such a mark at its end does not count as a
+  // device line (`Sent from my …`).
   const isOpen = alone && text.length <= 80 && !/[.!?。…]$/u.test(view) && !FINITE.test(lower)
   if (isOpen && VIA_NAME.test(view)) return true
   const starts = STARTS_SENT.test(lower)

@@ -89,8 +89,8 @@ function isOneLineHeader(view: string): boolean {
 }
 
 /**
- * Finds the headers of a quoted message that begin on the same line as the new text. The other headers of the quoted
- * message stand on the same line or on the lines below.
+ * Finds the headers of a quoted message that begin on the same line as the new text. Further headers may stand on the
+ * same line or on the lines below.
  * @param line is the line to search. The caller has already cut the line to 4,000 characters.
  * @param below holds the following lines, without quote marks and decoration.
  * @returns the index of the first header in the line, or undefined if no headers begin there.

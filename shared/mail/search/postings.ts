@@ -87,7 +87,10 @@ function eachLeaf(
   }
 }
 
-/** Returns postings that contain only the messages for which `isKept` returns true. */
+/**
+ * Returns the postings of a term (the list of messages with this term) without the messages for which `isKept` returns
+ * false.
+ */
 export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
   const byLeaf = new Map<number, number[]>()
   eachPosting(bytes, (leaf, place) => {

@@ -88,8 +88,8 @@ export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
 }
 
 /**
- * Tells whether a search segment holds the query's whole words, so that a message of the segment may match the query.
- * The function does not check the prefixes of the query.
+ * Tells whether a segment (part) of the search index holds the query's whole words, so that a message of the segment
+ * may match the query. The function does not check the prefixes of the query.
  */
 export function mayMatch(
   queries: readonly SearchQuery[],

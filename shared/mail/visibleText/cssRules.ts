@@ -85,7 +85,7 @@ export class StyleSheet {
   #count = 0
   #steps = 0
   readonly #known = new Map<string, Declarations>()
-  /** Tells whether the reader dropped CSS rules, because the style sheet exceeds a limit. */
+  /** Tells whether the style sheet exceeds a limit, so that the reader has dropped CSS rules. */
   isCut = false
 
   constructor(css: string) {

@@ -8,7 +8,8 @@ import type { Declarations } from './cssRules.ts'
 type Colour = readonly [number, number, number] | 'unknown'
 
 /**
- * Describes how a person can see an HTML element. A child element inherits this description from its parent element.
+ * Describes whether and how a person sees an HTML element, for example its colours. A child element inherits this
+ * description from its parent element.
  */
 export type Sight = {
   /** Tells whether the element and all elements inside it are invisible. */

@@ -8,7 +8,7 @@ const ATTRIBUTE_MAX_CHARS = 8_000
 
 /**
  * Describes an object that receives the tokens of HTML in their order. The names of elements and attributes are in
- * lower case. The sink does not receive the comments of the HTML.
+ * lower case. The object does not receive the comments of the HTML.
  */
 export type HtmlSink = {
   /**
@@ -36,7 +36,7 @@ export type HtmlSink = {
   isDone?(): boolean
 }
 
-/** Reads HTML, and calls the sink with each token. */
+/** Reads HTML, and passes each token to the receiving object. */
 export function readHtml(input: string, sink: HtmlSink): void {
   let name = ''
   let value = ''

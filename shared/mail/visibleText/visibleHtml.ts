@@ -9,9 +9,9 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Sets the maximum number of open HTML elements for which the function records a state. The function only counts more
- * deeply nested HTML elements. If one of these elements is hidden, all text counts as hidden until all of these
- * elements have ended.
+ * Sets the maximum number of open HTML elements for which the function records a state. The function only counts
+ * elements that are nested more deeply. If one of the deeper elements is hidden, all text counts as hidden until all
+ * deeper elements have ended.
  */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
@@ -82,7 +82,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     } else open.close(name)
   }
   readHtml(input, {
-    // The function decodes an HTML entity in the text to judge the text, and writes the entity again.
+    // The function decodes an HTML entity to judge the text, but writes the entity to the output unchanged.
     text: (shown, isEntity) => text(isEntity ? escaped(shown) : shown),
     begin,
     end,

@@ -51,16 +51,16 @@ export type Project = {
   /** Holds the project's own limit of stored bytes. Null means that the service's limit on stored bytes applies. */
   storageLimitBytes: number | null
   /**
-   * Counts the payments that the project has claimed in the present UTC day. The field `gasToday` counts the gas that
-   * the transactions of these payments used. The field `purseGasToday` counts the gas of the calls that the purse of
-   * the project has signed.
+   * Counts the payments that the service has accepted for settlement for the project in the present UTC day. The field
+   * `gasToday` counts the gas that the transactions of these payments used. The field `purseGasToday` counts the gas of
+   * the calls that the purse of the project has signed.
    */
   settlementsToday: number
   gasToday: number
   purseGasToday: number
   /**
-   * Holds the project's own limit on claimed payments in a UTC day. The field `dailyGas` holds the project's own limit
-   * on gas in a UTC day. Null means that the service's limit applies.
+   * Holds the project's own limit on the payments that the service accepts for settlement in a UTC day. The field
+   * `dailyGas` holds the project's own limit on gas in a UTC day. Null means that the service's limit applies.
    */
   dailySettlements: number | null
   dailyGas: number | null

@@ -85,7 +85,8 @@ export function refundPayment(
       refundOf: paymentId,
     }
     const all = await listRefunds(db, paymentId)
-    // The lock of the payment's row does not stop a refund of another payment with the same Idempotency-Key.
+    // The advisory lock makes refunds with the same Idempotency-Key wait for each other. The lock of the payment's row
+    // does not stop a refund of another payment with the same key.
     await db.query(
       `select pg_advisory_xact_lock(hashtextextended('refund ' || $1 || ' ' || $2, 0))`,
       [projectId, key],

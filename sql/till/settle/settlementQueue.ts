@@ -19,10 +19,10 @@ export type WaitingCursor = { createdAt: Date; id: string }
 
 /**
  * Holds the SQL condition under which a verified payment, with the table alias `p`, must be settled in its own
- * transaction. A payment needs its own transaction if it reverted, or if its payer made a group transaction revert. A
- * payment also needs its own transaction if a contract wallet signed it, or if the settler must deploy the wallet. A
- * signature of 65 bytes comes from an ordinary account, unless the payer's address has contract code. The settler asks
- * the chain whether the payer's address has contract code.
+ * transaction. A payment needs its own transaction if it reverted, or if its payer made a group transaction (for
+ * several payments) revert. A payment also needs its own transaction if a contract wallet signed it, or if the settler
+ * must deploy the wallet. A signature of 65 bytes comes from an ordinary account, unless the payer's address has
+ * contract code. The settler asks the chain whether the payer's address has contract code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -136,7 +136,10 @@ export async function takeWaiting(
  */
 export const REORGANISATION_SECONDS = 30
 
-/** Describes a verified payment that the settler did not take when the job of the payment ran. */
+/**
+ * Describes a verified payment that the settler (a worker process that settles payments) did not take when the job of
+ * the payment ran.
+ */
 export type Untaken = {
   id: string
   /**
@@ -147,7 +150,10 @@ export type Untaken = {
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
-  /** Holds the time from which a settler may take the payment. Null means that a settler may take the payment now. */
+  /**
+   * Holds the time from which a settler (a worker process that settles payments) may take the payment. Null means that
+   * a settler may take the payment now.
+   */
   settleAfter: Date | null
 }
 
@@ -212,8 +218,8 @@ export async function queueSettlement(
 }
 
 /**
- * Queues settlement jobs for payments that a group transaction should have settled but did not transfer. From now on,
- * each of these payments gets its own transaction.
+ * Queues settlement jobs for payments that a group transaction (for several payments) should have settled but did not
+ * transfer. From now on, each of these payments gets its own transaction.
  */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return

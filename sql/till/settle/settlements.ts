@@ -88,10 +88,11 @@ const paymentEvent = (row: EventRow): NewEvent => ({
  * payment again after a reorganisation.
  * @param mined lists the transactions that settled the payments. Other transactions with the nonces of the mined
  * transactions can no longer be mined, and the function marks them as void.
- * @param apart lists the payments that a group transaction should have settled but whose money the transaction did not
- * transfer. The service then examines each of these payments, and sends each payment in its own transaction.
- * @param spoilers lists payers who made a group transaction revert. For a day, the service sends each payment of these
- * payers in a separate transaction.
+ * @param apart lists the payments that a group transaction (for several payments) should have settled but whose money
+ * the transaction did not transfer. The service then examines each of these payments, and sends each payment in its own
+ * transaction.
+ * @param spoilers lists payers who made a group transaction (for several payments) revert. For a day, the service sends
+ * each payment of these payers in a separate transaction.
  */
 export async function recordSettlements(
   pool: Pool,

@@ -5,8 +5,8 @@ import { lockTransactions, type MinedTransaction, markMined } from '../settle/se
 
 /**
  * Records transactions that reverted and transactions that were displaced, and queues the payments of these
- * transactions again. If a group transaction reverted, each of its payments gets its own transaction. The revert of a
- * group transaction does not count as a revert of its payments.
+ * transactions again. If a group transaction (for several payments) reverted, each of its payments gets its own
+ * transaction. The revert of a group transaction does not count as a revert of its payments.
  * @param displaced lists the hashes of transactions that can never be mined, because other transactions used their
  * nonces.
  */

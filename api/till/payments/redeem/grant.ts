@@ -61,8 +61,8 @@ export function readRedeemKey(
 }
 
 /**
- * Returns the grant that an earlier equal redeem request with the same idempotency key got. Returns `null` if there is
- * no such grant.
+ * Returns the grant (the response `ok: true`) that an earlier equal redeem request with the same idempotency key got.
+ * Returns `null` if there is no such grant.
  */
 export async function findGrant(
   { pool }: Pick<Services, 'pool'>,
@@ -78,7 +78,7 @@ const grantIn = (result: string | null): Grant | null =>
 /**
  * Ties an idempotency key to a redeem request.
  * @param options.reserves stores the key, so that no other request can use the key at the same time.
- * @returns the grant that an earlier request with the same key got, or `null`.
+ * @returns the grant (the response `ok: true`) that an earlier request with the same key got, or `null`.
  * @throws {ApiError} 409 for a key that belongs to another request.
  */
 export async function takeRedeemKey(

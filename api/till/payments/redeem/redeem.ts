@@ -130,7 +130,8 @@ async function redeemAt(
     throw error
   })
   if (!('kind' in outcome)) return outcome
-  // The header of a payment that already got its grant can be repeated with any number of keys, too.
+  // A refused call frees its key. A payer can repeat the header of a payment that already got its grant with any number
+  // of keys, so such calls must not fill the table of keys.
   if (outcome.kind === 'refused') await freeKey()
   return refusal(services, offer, decoded, outcome)
 }

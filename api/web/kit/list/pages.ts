@@ -207,8 +207,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
   signal.addEventListener('abort', () => observer.disconnect(), { once: true })
 
   /**
-   * Returns only the visible pages, because new entries at the top of the list must not move the rows that the user is
-   * reading.
+   * Returns the pages that the user sees now. Only these pages are loaded again, because new entries at the top of the
+   * list must not move the rows that the user is reading.
    */
   const inSight = () =>
     pages.filter(({ element: shown }) => {

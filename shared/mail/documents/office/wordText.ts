@@ -174,7 +174,8 @@ function wordVisitor(
       if (inShapeProperties && name === 'noFill') shape.isClear = true
       const isStyled =
         name === 'fillRef' && attributeOf(attributes, 'idx') !== '0' && !shape.isClear
-      // The reader does not know the colours of a theme, so the background of the words in such a shape is unknown.
+      // The reader does not know the colours of a theme. Therefore the background of words in a shape with a theme
+      // colour is unknown.
       if (isStyled || (inShapeProperties && FILLS.has(name))) {
         setGround(shape.grounds, { ground: null })
       }
