@@ -23,8 +23,8 @@ const UNRELEASED = '## Unreleased\n'
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
 /**
- * Runs a program in the folder of the repository. @returns the output of the program @throws {ConfigError} with the
- * errors of the program
+ * Runs a program in the folder of the repository. @returns the output of the program. @throws {ConfigError} with the
+ * errors of the program.
  */
 function run(...command: string[]): string {
   const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd: FOLDER })
@@ -43,7 +43,7 @@ export function isLater(a: string, b: string): boolean {
 
 /**
  * Returns the changelog with its unreleased entries under the heading of the new version. @throws {ConfigError} if the
- * changelog has no unreleased entries to release
+ * changelog has no unreleased entries.
  */
 export function dateChangelog(changelog: string, version: string, date: string): string {
   const [head, rest] = changelog.split(UNRELEASED)

@@ -89,7 +89,8 @@ export function createExports(
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // The method `return` of the export's generator waits until the running SQL statement has ended.
+        // The call of `return` waits until the running SQL statement of the export has ended, so that the database
+        // connection is free.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }

@@ -140,7 +140,7 @@ function responseOf(bought: Purchase): Response {
   if (response === null || response.status < 200 || response.status > 599)
     throw new PurchaseError(bought)
   const { body: text, bodyBase64, bodyOmitted } = response
-  // A service of an older version returns no `bodyBase64`.
+  // The field `bodyBase64` is absent if a service of an older version responds.
   const bytes =
     bodyBase64 == null ? null : Uint8Array.from(atob(bodyBase64), (char) => char.charCodeAt(0))
   if (bytes === null && bodyOmitted !== null) throw new PurchaseError(bought)

@@ -75,7 +75,7 @@ async function isSignedBy(
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const key = await crypto.subtle.importKey('raw', raw, algorithm, false, ['verify'])
-  // WebCrypto's HMAC verify compares the webhook signatures in constant time.
+  // The code uses WebCrypto's verify, because it compares the signatures in constant time.
   return crypto.subtle.verify('HMAC', key, signature, bytes as Uint8Array<ArrayBuffer>)
 }
 

@@ -175,8 +175,8 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // During an outage of the event listener, the database query of a new reader can find new events before the
-    // listener does.
+    // A newer event here means that the listener is behind. During an outage of the event listener, the database query
+    // of a new reader can find new events before the listener does.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq
@@ -283,7 +283,7 @@ async function findBegin(
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
   // If a restored backup lacks the last event that the client knows, the client continues with the events after the
-  // time of this event. The client has not seen any event that is newer than its last known event.
+  // time of this event, because the client has seen no newer event.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

@@ -154,8 +154,8 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // The event stream begins with an event id. A client that disconnects before its first event can reconnect with
-        // this id, and misses no event.
+        // The event stream begins with an event id, so that a client that disconnects before its first event can
+        // reconnect with this id and misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },

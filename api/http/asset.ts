@@ -83,7 +83,8 @@ export async function assetResponse(
   const head: Record<string, string> = {
     'cache-control': REVALIDATED,
     ...headers,
-    // Each content encoding of a file has a different entity tag (RFC 9110 §8.8.3).
+    // The entity tag contains the encoding, because each content encoding of a file must have a different entity tag
+    // (RFC 9110 §8.8.3).
     etag: `"${asset.hash}${encoding === null ? '' : `-${encoding}`}"`,
     ...(isPackable ? { vary: 'accept-encoding' } : {}),
   }

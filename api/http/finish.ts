@@ -49,12 +49,13 @@ export function finish(
   const { headers } = response
   headers.set('x-request-id', state.requestId)
   headers.set('x-content-type-options', 'nosniff')
-  // An error of a public route must not reach other clients from a shared cache.
+  // Caches may not store an error of a public route, because the error must not reach other clients from a shared
+  // cache.
   if (state.route?.access !== 'public' || response.status >= 400) {
     headers.set('cache-control', 'no-store')
   }
   if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
-  // Requests from the console count towards no rate limit.
+  // The response to a console request shows no rate limit, because such a request counts towards none.
   const ofConsole = state.route?.path.startsWith('/console') === true
   const budget =
     state.budget ?? (ofConsole ? null : untouchedBudget(config.limits.requestsPerMinute))

@@ -38,8 +38,8 @@ export const REDEEM_PATH = '/v0/payments/redeem'
 
 /**
  * Maps paths to their separate rate windows. A paywall calls these paths for each request that a stranger sends to the
- * seller. Without separate rate windows, a stranger's requests without a payment would use up the requests that the
- * seller needs to redeem payments and to read mail.
+ * seller. With a shared rate window, such requests would use up the calls that the seller needs to redeem payments and
+ * to read mail.
  */
 const PAYWALL_WINDOWS: Partial<Record<string, RateWindow>> = {
   '/v0/payments/challenge': ':challenge',

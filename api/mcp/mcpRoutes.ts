@@ -97,7 +97,8 @@ async function answer(
     projectId,
     inboxAddress,
     caller: callerOf(request),
-    // An MCP host with OAuth refuses a tool name that contains a dot.
+    // A caller with OAuth gets names with underscores, because an MCP host with OAuth refuses a tool name that contains
+    // a dot.
     naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
     request,
   })

@@ -45,7 +45,7 @@ const { fetch: serve } = createMcpHandler(
     })
     return mcp
   },
-  // A separate MCP server (server.ts) handles all other revisions of MCP.
+  // This handler rejects all other revisions of MCP, because a separate MCP server (server.ts) handles them.
   { legacy: 'reject' },
 )
 

@@ -30,7 +30,7 @@ export class AddressBook {
   readonly #aliases: ReadonlyMap<string, readonly string[]>
   /**
    * Applies changes to the local copy of the inbox addresses one at a time. If changes overlapped, the listener could
-   * read a page of addresses, and then write back an address that was deleted in the meantime.
+   * read a page of addresses, and then write back an address that was deleted after this read.
    */
   readonly #reads: RepeatedReads
   readonly #subscription: Subscription

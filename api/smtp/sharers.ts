@@ -12,13 +12,17 @@ export type Sharer = {
   readonly factor: number
 }
 
-/** Returns the networks that contain a client's IP address as sharers of the listener, the narrowest first. */
+/**
+ * Returns the networks that contain a client's IP address as sharers (parties to the limits) of the listener, the
+ * narrowest first.
+ */
 export const networkSharers = (address: string): Sharer[] =>
   networksOf(address).map((name, n) => ({ name, factor: n === 0 ? 1 : WIDE_FACTOR }))
 
 /**
- * Returns a receiving inbox as a sharer of the listener. A mail service delivers everybody's mail from one address.
- * Therefore the inboxes count in place of the network, so that a stranger's mail to one inbox delays no other inbox.
+ * Returns a receiving inbox as a sharer (a party to the limits) of the listener. A mail service delivers everybody's
+ * mail from one address. Therefore the inboxes count in place of the network, so that a stranger's mail to one inbox
+ * delays no other inbox.
  */
 export const inboxSharer = (inbox: string): Sharer => ({
   name: `mail service to ${inbox}`,

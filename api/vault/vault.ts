@@ -98,7 +98,8 @@ export async function storeCredential(
   try {
     const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
     if (stored === 'withheld') throw ownersAlone()
-    // The project was deleted after the gate (the check of the API key) had accepted the request.
+    // A null result means that the project was deleted after the gate (the check of the API key) had accepted the
+    // request.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return config.answers === 'full' ? toItem(stored) : toStored(stored)
   } catch (error) {

@@ -93,7 +93,7 @@ export function judgeTlsReports(
 }
 
 /**
- * Maps each organisation that issues certificates to the names in CAA records that allow the organisation. The doctor
+ * Maps each organisation that issues certificates to the names by which CAA records allow this organisation. The doctor
  * (the service's self-check) suggests the first of these names.
  */
 const AUTHORITIES: readonly [organisation: RegExp, names: readonly string[]][] = [

@@ -63,7 +63,8 @@ function parseV6(text: string): bigint | undefined {
   if (!zoneless.includes(':') || !/^[0-9a-fA-F:.]+$/.test(zoneless)) return undefined
   const host = `http://[${zoneless}]`
   if (!URL.canParse(host)) return undefined
-  // The URL parser has reduced the IPv6 address to hex groups and at most one `::`.
+  // The URL parser has already reduced the IPv6 address to hexadecimal groups and at most one `::`, so a split at `::`
+  // is enough.
   const [head = '', tail] = new URL(host).hostname.slice(1, -1).split('::')
   const front = head === '' ? [] : head.split(':')
   const back = tail === undefined || tail === '' ? [] : tail.split(':')

@@ -32,8 +32,8 @@ export class EventLoopDelay {
     const ms = this.#histogram.max / 1e6 || 0
     const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
     if (windows === 0) return Math.max(ms, this.#beforeMs)
-    // The histogram may cover more than one time window. In that case nobody read the metric for a while, or the event
-    // loop was blocked.
+    // If more than one time window has passed, nobody read the metric for a while, or the event loop was blocked. The
+    // histogram then covers all of these windows.
     const longest = Math.max(ms, windows === 1 ? this.#beforeMs : 0)
     this.#beforeMs = ms
     this.#beganMs = this.#nowMs()

@@ -56,7 +56,7 @@ const eip712 = {
 const signedSchema = z.union([
   z.object({
     format: z.literal('jws').optional(),
-    // PostgreSQL stores no null character.
+    // The check `isStorable` refuses null characters, because PostgreSQL cannot store them.
     signature: z.string().max(PROOF_CHARS_MAX).refine(isStorable),
   }),
   z.object({

@@ -66,8 +66,8 @@ const OWN_HEADERS = new Set([
   // §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. The service checks the bounds
-  // (limits on use) of a credential only against the real method and path of the request.
+  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. A caller must not set these
+  // headers, because the service checks the bounds (limits on use) only against the real method and path.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])

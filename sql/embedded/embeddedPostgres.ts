@@ -309,7 +309,7 @@ function holderOf(pid: number, cluster: string): 'server' | 'stranger' | 'unknow
     if (folder === null) {
       return /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ? 'server' : 'unknown'
     }
-    // The path of a folder can change while a process works in it, but its inode stays.
+    // The comparison uses the inode of the folder, because the path can change while a process works in the folder.
     const own = statSync(cluster)
     return folder.dev === own.dev && folder.ino === own.ino ? 'server' : 'stranger'
   } catch {

@@ -160,7 +160,8 @@ export async function deleteProjectWebhook(
 
 /** Deletes the rows of webhooks that were deleted a day ago and whose deliveries are no longer in the log. */
 export async function deleteForgottenWebhooks(db: Queryable): Promise<void> {
-  // A process of an older version does not remove the secret of a webhook that it deletes.
+  // This update removes the secrets of webhooks that a process of an older version has deleted, because such a process
+  // leaves the secrets in place.
   await db.query(
     `update project_webhooks set ${WITHOUT_SECRETS} where deleted_at is not null and webhook_key_id is not null`,
   )

@@ -139,7 +139,7 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // Statistics that an earlier release stored lack the worker pools of later releases.
+    // The zeros of `NO_JOBS` fill the worker pools that are missing in statistics of an earlier release.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }

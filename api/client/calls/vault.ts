@@ -11,7 +11,7 @@ type ListQuery = NonNullable<Operations['getVault']['input']['query']>
 
 /**
  * Makes the path parameters and the query parameters with which a call names a credential. A path segment of a URL
- * cannot be "." or "..", so a credential with such a name is named in the query.
+ * cannot be "." or "..", so the query names a credential with such a name.
  */
 const named = <More extends object>(name: string, more?: More) => {
   const isStep = name === '.' || name === '..'

@@ -52,7 +52,7 @@ export function webhooks(http: Http) {
         (page) => page.deliveries,
         query.pageToken,
       ),
-    /** Counts the webhook deliveries of a project, and returns the share of failed deliveries. */
+    /** Counts the webhook deliveries of a project, and returns the fraction of failed deliveries. */
     stats: (
       query: NonNullable<Operations['getWebhooksDeliveriesStats']['input']['query']> = {},
       options?: CallOptions,

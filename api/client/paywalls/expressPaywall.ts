@@ -163,7 +163,7 @@ function store(
   response.end = (...args) => {
     add(args)
     const ended = end.apply(response, args)
-    // When the handler has called `end`, the status and headers of the response are complete.
+    // The code reads the status and the headers only after `end`, because they are complete only then.
     const { statusCode } = response
     if (!isSold(statusCode)) sale.unsold()
     else sale.sold(bytes > ANSWER_MAX_BYTES ? null : httpAnswer(statusCode, ownHeaders(), pieces))

@@ -18,7 +18,8 @@ export class OpenKeys {
   take(request: string): { idempotencyKey: string; isNew: boolean } {
     const known = this.#keys.get(request)
     if (known !== undefined) {
-      // A used key becomes the newest key. A full map drops the keys of requests that nobody repeats first.
+      // The code inserts a used key again as the newest key, so that a full map first drops the keys of requests that
+      // nobody repeats.
       this.#keys.delete(request)
       this.#keys.set(request, known)
       return { idempotencyKey: known, isNew: false }

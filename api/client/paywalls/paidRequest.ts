@@ -73,7 +73,8 @@ const NO_CREDENTIAL = new Set([
   'payment-authorization',
   'idempotency-key',
   'x-idempotency-key',
-  // MCP gives each connection another session id, and forbids that the id proves who the caller is.
+  // The list contains the session id, because MCP gives each connection another session id and forbids its use as proof
+  // of the caller.
   'mcp-session-id',
   'sec-websocket-key',
   'sec-fetch-user',
@@ -81,7 +82,7 @@ const NO_CREDENTIAL = new Set([
   'x-amz-user-agent',
   'x-csrf-token',
   'x-xsrf-token',
-  // Vercel adds a new token of the seller to each request.
+  // The list contains this header, because Vercel adds a new token of the seller to each request.
   'x-vercel-oidc-token',
 ])
 

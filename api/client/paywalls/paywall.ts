@@ -88,8 +88,9 @@ const RETRY_AFTER_S = 5
  */
 const OFFER_WAIT_MS = 10_000
 /**
- * Sets the longest Retry-After of the service, in milliseconds, that a paid request waits out. A waiting request keeps
- * its body of up to 1 MB in memory. With waits of up to a minute, 600 junk payments held 697 MB for half a minute.
+ * Sets the longest Retry-After of the service, in milliseconds, for which a paid request waits. The limit is short,
+ * because a waiting request keeps its body of up to 1 MB in memory. With waits of up to a minute, 600 worthless
+ * payments held 697 MB for half a minute.
  */
 const REDEEM_WAIT_MS = 2_000
 /**

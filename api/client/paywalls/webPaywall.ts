@@ -57,7 +57,7 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
   }
   if (verdict.kind === 'answered') {
     const { status, headers, body } = verdict.answer
-    // Responses with status 204 or 304 must have no body.
+    // An empty body becomes null, because responses with status 204 or 304 must have no body.
     return new Response(body.length === 0 ? null : body, { status, headers })
   }
   const { status, body, page } = verdict
@@ -67,8 +67,8 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
 
 /** Adds the payment headers to the response of a paid request, and stores the response while the server sends it. */
 function finish(served: Response, { headers, sale }: Paid): Response {
-  // Bun sets the content type of a file, blob or form only when code reads the headers, and loses it with the first read
-  // of `body`.
+  // The code reads the headers before the body. Bun sets the content type of a file, blob or form only at this read,
+  // and loses it with the first read of `body`.
   served.headers.get('content-type')
   const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
   const late = new AbortController()
@@ -106,7 +106,8 @@ function telling(stream: ReadableStream<Uint8Array>, left: () => void): Readable
       },
       cancel(reason) {
         left()
-        // The promise that this `cancel` returns resolves only after the other stream of the `tee` has ended too.
+        // The code does not wait for this promise, because it resolves only after the other stream of the `tee` has
+        // ended too.
         reader.cancel(reason).catch(() => {})
       },
     },

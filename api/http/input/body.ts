@@ -90,11 +90,12 @@ const VALUES_MAX = 20_000
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
 
 /**
- * Counts the values of a JSON text without parsing the text. The count finds the end of each JSON string with a fast
- * search, which need not look at each character of the string.
+ * Counts the values of a JSON text without parsing the text. A fast search finds the end of each JSON string, so the
+ * function does not look at each character.
  */
 function hasFewValues(text: string): boolean {
-  // In JSON, every value except the first follows a comma, a colon, `[` or `{`.
+  // The loop counts the characters before values, because every JSON value except the first follows a comma, a colon,
+  // `[` or `{`.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {

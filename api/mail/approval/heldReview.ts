@@ -137,7 +137,7 @@ async function readHead(
 const isCalendar = ({ filename, contentType }: Attachment): boolean =>
   /^(?:text\/calendar|application\/ics)[ \t]*(?:;|$)/i.test(contentType) ||
   /\.ics["\s.]*(?:;|$)/i.test(contentType) ||
-  // Windows ignores dots and blanks at the end of a file name.
+  // The pattern allows dots and blanks at the end of the file name, because Windows ignores them.
   /\.ics[\s.]*$/i.test(filename)
 
 /**

@@ -65,8 +65,8 @@ export function createSearches(pool: Pool, size: number): Searches {
       try {
         return await read(pool).catch((error: unknown) => {
           if (!isTooSlow(error) || isFixed) throw error
-          // A search also exceeds its time limit if the whole database hangs for seconds. A second run of the search
-          // tells whether the search itself is slow.
+          // The read runs a second time, because a search also exceeds its time limit if the whole database hangs for
+          // seconds. The second run tells whether the search itself is slow.
           return read(pool)
         })
       } catch (error) {

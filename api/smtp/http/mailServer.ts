@@ -197,8 +197,8 @@ async function read(
 }
 
 /**
- * Returns the label under which a metric counts a refused mail. The metric label is a reply text of this service, and
- * never a stranger's text.
+ * Returns the label under which a metric counts a refused mail. The metric label is always a reply text of this
+ * service, and never a text from outside.
  */
 const labelOf = (error: unknown, { status }: HttpRefusal) =>
   error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : `HTTP ${status}`

@@ -159,8 +159,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     try {
       const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
-      // Amazon SES writes the S3 object of a mail before it sends the notification. Nevertheless, an S3 object that is
-      // missing now may still appear later.
+      // The reply 451 makes Amazon SNS try again, because an S3 object that is missing now may still appear later.
+      // Normally, Amazon SES writes the object before it sends the notification.
       if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
       return bytes
     } catch (error) {

@@ -177,8 +177,8 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
           mailDomain: key.domain ?? parts.mailDomain,
           network: null,
         },
-        // Unknown recipients of a mail over HTTP are not counted against its sender. The mail service delivers
-        // everybody's mail, and a stranger who guesses addresses must not get the mail service blocked.
+        // The empty function counts no unknown recipient of a mail over HTTP. The mail service delivers everybody's
+        // mail, so a stranger who guesses addresses must not get the mail service blocked.
         () => {},
       )
       byInbox.set(inbox, address)

@@ -138,8 +138,8 @@ export class Spool {
   }
 
   /**
-   * Adds a column to the spool's table if an earlier release created the table without this column. Two listeners may
-   * try to add the column to the spool's table at the same time.
+   * Adds a column to the spool's table if an earlier release created the table without this column. Another listener
+   * may add the column at the same time, which causes no error.
    */
   #addColumn(name: 'traceparent' | 'provider'): void {
     const hasColumn = () =>
@@ -159,7 +159,8 @@ export class Spool {
       const { bavail, bsize } = statfsSync(this.#dataDir)
       this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
     }
-    // Each message takes twice its size on disk, once in the write-ahead log and once in the spool's table.
+    // The check requires twice the size of the messages, because each message is on disk twice: in the write-ahead log
+    // and in the spool's table.
     return this.#room.bytes > bytes * 2
   }
 

@@ -70,7 +70,7 @@ export class SpoolTurns {
       if (batch.length > 0) {
         return batch.map((mail) => ({ ...mail, priority: this.#priorityOf(mail.id) }))
       }
-      // Another SMTP listener has already moved all mails of this batch out of the spool.
+      // The empty result means that another SMTP listener has already moved all mails of this batch out of the spool.
       this.moved(ids)
     }
   }
@@ -96,9 +96,7 @@ export class SpoolTurns {
     }
   }
 
-  /**
-   * Leaves refused mails out of the next batches for ten minutes, so that all other mails still move to PostgreSQL.
-   */
+  /** Leaves refused mails out of the next batches for ten minutes, so that all other mails still move to PostgreSQL. */
   setAside(ids: readonly number[]): void {
     for (const id of ids) {
       const key = this.#keys.get(id)
@@ -119,7 +117,9 @@ export class SpoolTurns {
     this.#keys.set(mail.id, key)
   }
 
-  /** Reads mails that have newly arrived in the spool, and takes back refused mails after their ten minutes. */
+  /**
+   * Reads mails that have newly arrived in the spool, and puts refused mails back into the queues after ten minutes.
+   */
   #look(): void {
     while (this.#aside.length > 0 && this.#aside[0]!.untilMs <= this.#nowMs()) {
       const { sharers, mail } = this.#aside.shift()!

@@ -23,7 +23,7 @@ export const paidHeaderRoutes = ({ pool }: Services) =>
       if (payment === null || payment.projectId !== params.projectId) {
         throw notFound('Payment not found')
       }
-      // When the retention time of payment details is over, the service deletes the payer's signature.
+      // An empty signature means that the service has deleted it after the retention time of payment details.
       if ((payment.signature as string) === '') {
         throw new ApiError(410, 'expired', 'The signature of this payment is no longer kept')
       }

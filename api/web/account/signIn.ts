@@ -25,7 +25,7 @@ const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
  */
 export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
-  // The page removes the token of the sign-in link from the browser history.
+  // The page replaces its address, so that the token of the sign-in link disappears from the browser history.
   history.replaceState(null, '', '/console/login')
   if (token === '') return signInChoices('Sign in')
   const trouble = h('div', {})

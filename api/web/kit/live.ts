@@ -35,7 +35,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   let looks = 0
   const look = async (watching: boolean) => {
     const turn = ++looks
-    // The response of an earlier load may arrive after the response of a later load, and is then out of date.
+    // The page ignores the response of an earlier load, because this response may arrive after the response of a later
+    // load, and is then out of date.
     const isOver = () => signal.aborted || turn !== looks
     try {
       const value = await load(watching)

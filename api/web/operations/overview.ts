@@ -31,7 +31,8 @@ const RANGES: readonly (readonly [range: string, label: string, parts: string])[
 /** Shows the figures of the whole service for one period, which the address of the page names. */
 export const overview: Screen = ({ signal, query }) => {
   const [range, label, parts] = RANGES.find(([name]) => name === query.get('range')) ?? RANGES[0]!
-  // The service counts a time zone in minutes east of UTC, but browsers count in minutes west of UTC.
+  // The sign is reversed, because the service counts a time zone in minutes east of UTC, but browsers count in minutes
+  // west of UTC.
   const zoneMinutes = String(-new Date().getTimezoneOffset())
   const wanted = new URLSearchParams({ range, zoneMinutes })
   return [
@@ -59,8 +60,8 @@ function history({ at, history: shown }: Overview, value: (part: Part) => number
   const values = Array<number>(length).fill(0)
   const last = parts.at(-1)
   if (last === undefined) return values
-  // The current part is the last part of the period. Each part that has counts begins a whole number of part widths
-  // before the last part.
+  // The end of the period is the start of the current part. It lies a whole number of part widths after the last part
+  // that has counts.
   const endMs =
     Date.parse(last.at) + Math.floor((Date.parse(at) - Date.parse(last.at)) / widthMs) * widthMs
   for (const part of parts) {

@@ -195,9 +195,9 @@ const picked = (times: readonly ICAL.Time[], positions: readonly number[]): ICAL
   times.filter((_, n) => positions.includes(n + 1) || positions.includes(n - times.length))
 
 /**
- * Returns a function that tells whether the start time of an instance fits the months and days of a recurrence rule. In
- * a year without 29 February, the calendar library moves this day to 1 March. RFC 5545 §3.3.10 ignores a start time on
- * such a day, and does not count this start time.
+ * Returns a function that tells whether the start time of an instance fits the months and days of a recurrence rule.
+ * The function is necessary because the calendar library moves 29 February to 1 March in a year without this day. RFC
+ * 5545 §3.3.10 ignores such a start time and does not count it.
  */
 function dayTest({ freq, parts }: ICAL.Recur, start: PlacedTime): (next: ICAL.Time) => boolean {
   const isOnDayOfStart =

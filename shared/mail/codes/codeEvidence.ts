@@ -99,7 +99,8 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   if (some(saysNotAsked)) evidence.push('mail:notAsked')
   if (some(saysNobodyAsks)) evidence.push('mail:nobodyAsks')
   if (!lines.some((line) => line.namesCode)) evidence.push('mail:namesNoCode')
-  // A mail with a one-time code tells its purpose: a sign-in or a confirmation.
+  // If no line names a purpose, this counts as evidence against a code. A mail with a one-time code tells its purpose,
+  // such as a sign-in or a confirmation.
   if (![subject, ...lines].some((line) => line.has('certain') || namesPurpose(line.text))) {
     evidence.push(NO_PURPOSE)
   }

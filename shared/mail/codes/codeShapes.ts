@@ -191,7 +191,7 @@ function readGroups(shown: string): Shape | undefined {
   const isEven =
     parts.every((part) => part.length === parts[0]!.length) ||
     (parts.length === 2 && parts.every((part) => part.length >= 3))
-  // Setup codes of Apple HomeKit have the form 384-19-226.
+  // The second shape is that of an Apple HomeKit setup code: 384-19-226.
   const isSetup = /^\d{3}-\d\d-\d{3}$/.test(shown)
   const isCut = parts
     .slice(0, -1)
@@ -256,7 +256,7 @@ function letters(value: string): Shape | undefined {
     const isKey = KEY.test(value)
     return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false, isKey }
   }
-  // Letters that a program has drawn at random contain fewer vowels than a word.
+  // A group of capital letters with many vowels is probably a word, because random letters contain fewer vowels.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
   if (!isUpper || bare.length < 6 || vowels > bare.length / 2) return undefined

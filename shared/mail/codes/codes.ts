@@ -265,7 +265,7 @@ function withCompany(
   carried: ReadonlySet<string>,
 ): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
-  // A postal code in a footer does not count as another candidate beside a one-time code.
+  // A postal code in a footer does not count as a rival of the one-time code.
   const rivals = new Set(
     judged.filter(({ candidate }) => !candidate.isPlace).map(({ candidate }) => candidate.value),
   ).size

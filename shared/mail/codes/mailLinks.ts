@@ -304,8 +304,8 @@ function linksOfText(text: string): Found[] {
   let free = 0
   for (const match of input.matchAll(/https?:\/\/[^\s<>"`，。、；：！？）」』】》]{1,4100}/gi)) {
     if (match.index < free) continue
-    // Programs that turn HTML into text write `Reset [https://…]`, sometimes with the next word directly after the
-    // bracket.
+    // The URL ends at the closing bracket. Programs that turn HTML into text write `Reset [https://…]`, sometimes with
+    // the next word directly after the bracket.
     const bracketEnd = input[match.index - 1] === '[' ? match[0].indexOf(']') : -1
     const url = bracketEnd === -1 ? match[0] : match[0].slice(0, bracketEnd)
     const end = match.index + url.length

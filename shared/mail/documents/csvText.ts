@@ -31,7 +31,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
       if (letter !== '"') continue
       cell += text.slice(start, at)
       start = at + 1
-      // A doubled quote inside a quoted cell stands for one quote.
+      // A doubled quote inside a quoted cell stands for one quote, so the cell continues after it.
       if (text[at + 1] === '"') start = ++at
       else isQuoted = false
     } else if (letter === '"' && isBlank && cell === '') {

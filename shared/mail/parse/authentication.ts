@@ -24,9 +24,9 @@ export type Authentication = {
    */
   internal: boolean
   /**
-   * Holds the SPF result of the mail provider that delivered the message over HTTP. The service only shows the SPF
-   * result of the mail provider, and does not decide anything by this result. For mail over HTTP, `spf` is `none`,
-   * because this service does not know the IP address of the sending host.
+   * Holds the SPF result of the mail provider that delivered the message over HTTP. The service only shows this result,
+   * and decides nothing by it. The service's own result `spf` is then `none`, because the service does not know the IP
+   * address of the sending host.
    */
   providerSpf?: AuthenticationWord
   /**

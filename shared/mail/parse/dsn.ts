@@ -141,9 +141,10 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A person whose address is postmaster may also write about errors and name addresses. But a person's mail contains
-  // no error code and does not return a message. A person's automatic reply may have an empty Return-Path, and may hold
-  // a telephone number that looks like a plain reply code.
+  // A postmaster's mail counts as a bounce only with an error code, or with a returned message and words for a failure.
+  // A person whose address is postmaster may also write about errors and name addresses, but without these signs. For
+  // other senders, a plain reply code is not enough, because it may be part of a telephone number in an automatic
+  // reply.
   const code = isNamedPostmaster(email) ? statusOf(report) : STATUS_CODE.exec(report)
   const isSure = code !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []

@@ -62,7 +62,8 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
   const tokens = lower.split(/[^\p{L}]+/u).filter(Boolean)
   const index = tokens.findLastIndex((token) => WROTE_WORDS.has(token))
   if (index < 0) return 'none'
-  // The verb "wrote" may have a gendered ending of at most two letters: napisał(a), написал(а), כתב/ה.
+  // Only one short rest may follow the verb. It is a gendered ending of at most two letters, as in napisał(a),
+  // написал(а) and כתב/ה.
   const rest = tokens.slice(index + 1)
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }

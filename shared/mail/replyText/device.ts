@@ -181,7 +181,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
   if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
     return true
-  // A sentence of excuse may follow the name of the device: `Sent from my Foo 12. Please excuse typos.`
+  // The code tests the part before a sentence of excuse, as in `Sent from my Foo 12. Please excuse typos.`
   const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
   const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
   if (starts && excuse && SENT_FROM_MY.test(head)) return true
@@ -205,8 +205,8 @@ export function isDeviceLine(view: string): boolean {
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
   if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
-  // In a device line, the word for the device stands near the beginning. The writer's own sentence may name a device
-  // near its end: "Sent from my desk, easier than a phone".
+  // The code tests only the first words, because the word for the device stands near the beginning of a device line.
+  // The writer's own sentence may name a device near its end: "Sent from my desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
   if (STARTS_SENT.test(lower)) {
     return NAMES_DEVICE.test(opening)

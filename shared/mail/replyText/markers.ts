@@ -75,7 +75,8 @@ export function lineView(line: string): string {
       .replace(/\s|=E2=80=AF/g, ' ')
       .replaceAll('&lt;', '<')
       .replaceAll('&gt;', '>')
-      // People with Japanese keyboards often write quote marks, dates and times in full-width characters.
+      // The function converts full-width characters, because people with Japanese keyboards often write quote marks,
+      // dates and times in them.
       .replace(/^＞/, '>')
       .replace(/[０-９](?:[０-９：／．]{0,3}[０-９])?/g, (wide) => wide.normalize('NFKC'))
       .trim()

@@ -216,7 +216,8 @@ function backgroundOf(
 
 /** Returns the colour that a person sees if a background of the given opacity lies on another background. */
 function mixed(colour: Colour, alpha: number, below: Colour): Colour {
-  // On an almost opaque white background, white text stays invisible, even if a picture lies below the background.
+  // An almost opaque background hides everything below. Therefore white text on a white background stays invisible,
+  // even if a picture lies below.
   if (colour === 'unknown' || (1 - alpha) * 255 <= COLOUR_STEP) return colour
   if (below === 'unknown') return 'unknown'
   const [red, green, blue] = colour.map((part, n) => part * alpha + below[n]! * (1 - alpha))

@@ -1,7 +1,7 @@
 /**
  * Implements a small part of JSON Schema 2020-12, without references and without patterns. The time to check each
  * keyword is proportional to the size of the checked value. The service does not use a library that compiles whole
- * schemas, because such a library would run a stranger's code and regular expressions.
+ * schemas, because such a library would run code and regular expressions from an untrusted seller.
  */
 
 /** Describes a fault in a JSON value by the path to the faulty part and by the rule that the part breaks. */

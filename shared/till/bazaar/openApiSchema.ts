@@ -35,8 +35,7 @@ export function readSchema(root: Json, schema: unknown): Json {
       if (value === undefined || (Array.isArray(value) && value.length > LIST_MAX)) continue
       if (schemaFault({ [keyword]: value }) === null) kept[keyword] = value
     }
-    // OpenAPI 3.0 marks a value that may be null with the flag `nullable`. OpenAPI 3.1 uses a list of types instead of
-    // the flag `nullable`.
+    // The function turns the flag `nullable` of OpenAPI 3.0 into a list of types, as in OpenAPI 3.1.
     if (found.nullable === true && typeof kept.type === 'string') kept.type = [kept.type, 'null']
     const properties = entriesOf(asObject(found.properties))
     if (properties.length > 0) {

@@ -9,8 +9,8 @@ export type Usage = { used: number; resetsAt: Date }
 
 /**
  * Lists the separate counts of a project's requests in a minute. The count '' is for all requests without a separate
- * count. A subject in the table `rate_windows` is the id of the project and then one of these names. The names that
- * begin with `:redeem-` belong to the places of redeem calls (sql/account/keys/redeemPlaces.ts).
+ * count. A subject in the table `rate_windows` consists of the id of the project and one of these names. The names that
+ * begin with `:redeem-` count the places (units of the limit) of redeem calls (sql/account/keys/redeemPlaces.ts).
  */
 export const RATE_WINDOWS = [
   '',

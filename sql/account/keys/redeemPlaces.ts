@@ -10,7 +10,10 @@
 import type { Queryable } from '../../db.ts'
 import { countRequests, rateWindowUpsert, type Usage } from './rateWindows.ts'
 
-/** Frees the place of a redeem call, unless its minute is over. The minute of the call ends at `resetsAt`. */
+/**
+ * Frees the place of a redeem call (its unit of the limit of new payments), unless its minute is over. The minute of
+ * the call ends at `resetsAt`.
+ */
 export async function freePlace(db: Queryable, projectId: string, resetsAt: Date): Promise<void> {
   await db.query({
     name: 'free-redeem-place',
@@ -23,10 +26,11 @@ export async function freePlace(db: Queryable, projectId: string, resetsAt: Date
 }
 
 /**
- * Takes for a new payment a place that an earlier call has freed. The minute of the call ends at `resetsAt`. If this
- * minute is over, the call needs no freed place, because the new minute has places of its own. A call without a place
- * changes nothing, so a burst of these calls leaves the freed places for later payments.
- * @returns the number of freed places that remain in the minute. Returns `null` if the call got no place.
+ * Takes a place (a unit of the limit) that an earlier call has freed, for a new payment. The minute of the call ends at
+ * `resetsAt`. If this minute is over, the call needs no freed place, because the new minute has places of its own. A
+ * call that gets no place changes nothing, so a burst of such calls leaves the freed places for later payments.
+ * @returns the number of freed places (units of the limit) that remain in the minute. Returns `null` if the call got no
+ * place.
  */
 export async function takePlace(
   db: Queryable,

@@ -55,9 +55,9 @@ const toRequest = (row: Row): OAuthRequest => ({
 })
 
 /**
- * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces another one.
- * A request that is decided or has expired yields first. Then a request of the network with the most requests yields,
- * and last the oldest request.
+ * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces another
+ * request. The first choice is a request that is decided or has expired. The next choice is a request of the network
+ * with the most requests, and the last choice is the oldest request.
  * @param browser is the secret that the browser's cookie holds.
  * @param network is the network of the caller.
  * @returns null if too many requests for consent are open, come from many networks, and are younger than

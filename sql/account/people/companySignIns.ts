@@ -52,8 +52,9 @@ const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answe
 
 /**
  * Begins a sign-in at the company's identity provider, and asks a worker process to find the URL of the provider's
- * sign-in page. If too many sign-ins are in progress or stored, the new sign-in of a stranger replaces another sign-in of
- * a stranger: one that has failed or expired, or else one of the network with the most sign-ins, or else the oldest.
+ * sign-in page. If too many sign-ins are in progress or stored, the new sign-in of a stranger replaces another
+ * stranger's sign-in. The first choice is a sign-in that has failed or expired, then one of the network with the most
+ * sign-ins, then the oldest.
  * @param network is the network of the caller.
  * @returns null if no sign-in can yield, because all are young and come from many networks. A person who is already
  * signed in can always begin, because the limit counts only for strangers.

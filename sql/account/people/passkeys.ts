@@ -33,12 +33,12 @@ export type StoredPasskey = {
 
 /**
  * Stores a passkey challenge (random bytes to sign) for a browser. If too many challenges are stored, the new challenge
- * of a stranger replaces another challenge of a stranger. An expired challenge yields first, then one of the network
- * with the most challenges, and then the oldest.
+ * of a stranger replaces another stranger's challenge. The first choice is an expired challenge, then one of the
+ * network with the most challenges, then the oldest.
  * @param options.personId is the person who adds a passkey. Null means that a person signs in with a passkey.
  * @param options.network is the network of the caller.
- * @returns false if no challenge can yield, because all are young and come from many networks. A person who adds a
- * passkey always gets a challenge.
+ * @returns false if the new challenge may replace no other challenge, because all are young and come from many
+ * networks. A person who adds a passkey always gets a challenge.
  */
 export async function storeChallenge(
   db: Queryable,

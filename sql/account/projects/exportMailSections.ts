@@ -118,7 +118,8 @@ export const MAIL_SECTIONS: readonly Section[] = [
       'a.instance': 'timestamptz',
       'a.address': 'text',
     },
-    // PostgreSQL cannot use an index for the order of two tables. This condition finds the first event of a page.
+    // This condition lets PostgreSQL find the first event of a page by an index. PostgreSQL cannot use an index for the
+    // order of two tables.
     condition:
       'and (x.uid_hash, x.organizer, x.instance) >= ($2::bytea, $3::text, $4::timestamptz)',
     fields: {

@@ -16,8 +16,8 @@ const PURGE_BATCH = 1_000
 const PURGE_BATCH_BYTES = 32 * 1024 * 1024
 
 /**
- * Sets how long the purge waits until it looks again at a purse that may have money: a quarter of the time since the
- * deletion, within these limits. Money that a stranger sent may stay for ever.
+ * Limits how long the purge waits before it checks again whether a purse has money. Between these two limits, the wait
+ * is a quarter of the time since the deletion. The wait grows, because money that a stranger sent may stay for ever.
  */
 const PURSE_DELAY = { least: '30 seconds', most: '1 hour' }
 

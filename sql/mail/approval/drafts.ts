@@ -135,7 +135,7 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // Another request has sent and deleted the draft after `findDraft` read the draft.
+    // No row means that another request has sent and deleted the draft after `findDraft` read it.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])

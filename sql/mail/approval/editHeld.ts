@@ -39,7 +39,8 @@ export async function editHeld(
     if ((await composedMail(stores, mail)) === null) return 'decided'
     present = await readHash()
   }
-  // A request with a wrong hash must cause neither the work of reading a mail of 25 MB nor that of composing it.
+  // The function checks the hash before it reads or composes a mail of up to 25 MB, so that a request with a wrong hash
+  // causes no such work.
   if (present?.equals(seen) !== true) return 'changed'
   // The text and the HTML of a mail must have the same content, so a new text without new HTML removes the HTML.
   const html = edit.html !== undefined ? edit.html : edit.text === undefined ? mail.html : null

@@ -85,8 +85,8 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An earlier bounce that was not proven may already have marked all these recipients as bounced. If an earlier bounce
-  // has marked all recipients, the service has already recorded the event `message.bounced`.
+  // The function records the event `message.bounced` only if it marks a recipient. If an earlier unproven bounce has
+  // marked all these recipients, the event is already recorded.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,

@@ -163,8 +163,8 @@ export async function returnTry(db: Queryable, projectId: string, claim: string)
 }
 
 /**
- * Limits how many attachments {@link nextTextAt} looks at. A project reads far fewer attachments at once, so at least
- * one of the looked-at attachments is free.
+ * Limits how many attachments {@link nextTextAt} reads. A project reads far fewer attachments at once, so at least one
+ * of these attachments is free.
  */
 const LOOKED_AT_MAX = 1_000
 const PENDING = `from attachment_texts x join messages m on m.row = x.message_row

@@ -107,7 +107,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   )
   await db.query({
     name: 'record-recipients',
-    // Another transaction can record a bounce before this update, and the update must not change the state `bounced`.
+    // The SQL keeps the state `bounced`, because another transaction can record a bounce before this update.
     text: `
       update outbound_recipients r set
         state = case o.state when 'postponed' then r.state else o.state end,

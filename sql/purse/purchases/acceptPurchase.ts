@@ -54,8 +54,8 @@ export type AcceptedPurchase<Refusal> =
   | { kind: 'busy' }
   | { kind: 'no_project' }
   /**
-   * The vault does not give out the credential, so the service refuses the purchase request. The kind
-   * `refused_by_judge` means that the function `judge` does not allow the HTTP request to use the credential.
+   * The vault does not give out the credential, so the service refuses the purchase request. In the case
+   * `refused_by_judge`, the function `judge` does not allow the HTTP request to use the credential.
    */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }

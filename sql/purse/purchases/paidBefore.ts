@@ -2,7 +2,7 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes the place and the payee of a purchase: host, path, tool and payee. The field `row` is the row number of the
+ * Describes where and to whom a purchase paid: host, path, tool and payee. The field `row` is the row number of the
  * purchase in the database table. A later purchase has a greater row number.
  */
 export type PaidPlace = {

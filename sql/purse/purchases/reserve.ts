@@ -101,7 +101,8 @@ export function reserve(
       const request = openContent<UseRequest>(keyring, purchase, CONTENT.request)
       if (request === null) return NOT_DUE
       const payment = await sign({ purchase, request, offer: one.offer, signer, decided })
-      // Two runs of one purchase may be in the same group. A second signature could spend the money again.
+      // The purchase is removed from the group, because two runs of one purchase may be in the same group. A second
+      // signature could spend the money again.
       purchases.delete(one.id)
       payments.push(payment)
       events.push(...count(state, payment, decided))

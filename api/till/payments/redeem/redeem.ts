@@ -111,8 +111,8 @@ async function redeemAt(
     offer = past
   }
   const judged = await judge(offer, decoded)
-  // A stranger can send any number of worthless payment headers to a paywall. A worthless payment header must not fill
-  // the table of idempotency keys.
+  // Only a valid payment reserves a key. A stranger can send any number of worthless payment headers to a paywall, and
+  // such headers must not fill the table of idempotency keys.
   const reserves = judged.ok && judged.verdict.kind !== 'invalid'
   if (key !== null) {
     const stored = await takeRedeemKey(services, key, { reserves })

@@ -57,7 +57,8 @@ export async function judge(offer: Offer, decoded: DecodedPayment): Promise<Judg
  * Settles the payment that a payer makes for an offer. Waits for the outcome of the payment until `deadlineMs`
  * (performance.now()) at most. Stores the authorization as a payment before the service broadcasts a transaction. If a
  * payer presents the same authorization again, the second request waits for the outcome of the existing payment.
- * @param places counts the request, and decides which limit the request counts towards.
+ * @param places tells the redeem call's place in the limits: it counts the call, and decides which limit the call
+ * counts towards.
  * @throws {GateRefusal} 429 if the request exceeds its limit.
  */
 export async function settleWithin(

@@ -97,7 +97,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     element.removeAttribute('aria-busy')
   }
   /**
-   * Sets the token of the list page after `page`. If the token has changed, other items follow after `page`, so the
+   * Sets the token of the list page after `page`. A changed token means that other items follow after `page`, so the
    * console loads the following pages again.
    */
   const chain = (page: Page<Item>, next: string | null): void => {

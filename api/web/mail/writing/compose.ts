@@ -154,7 +154,8 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       return () => toast(ENDS[deliveryStatus ?? ''] ?? 'Accepted; Outgoing shows its delivery')
     },
     leaving: async () => {
-      // While the service sends the mail, the user can neither keep nor delete its draft.
+      // The dialog first waits for a running send request, because the user can neither keep nor delete the draft of a
+      // mail that is being sent.
       const isSent = await sending?.then(
         () => true,
         () => false,

@@ -286,8 +286,8 @@ class Walk {
       if (one === null) continue
       if (typeof one === 'number') {
         at -= (one / 1000) * fontSize * scale
-        // A large number in a PDF text array moves to the next table cell, and a small number adjusts the distance
-        // between two letters.
+        // A large number in a PDF text array moves to the next table cell, so the words before it form a separate run.
+        // A small number only adjusts the distance between two letters.
         if (Math.abs(one) > 180 && text !== '') {
           this.#put(text, from, at + (one / 1000) * fontSize * scale, rise)
           from = at
@@ -341,8 +341,8 @@ class Walk {
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }
-    // The text rendering mode 3 paints nothing, mode 7 only clips, and modes 1 and 5 paint the outline of the letters
-    // (ISO 32000-1 §9.3.6).
+    // The modes 3 and 7 show no letters: mode 3 paints nothing, and mode 7 only clips. The modes 1 and 5 paint the
+    // outline of the letters in the stroke colour (ISO 32000-1 §9.3.6).
     if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
     const colour = mode === 1 || mode === 5 ? stroke : fill
     return isAlike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
