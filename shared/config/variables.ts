@@ -245,14 +245,14 @@ export const variables = z.object({
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
   RATE_LIMIT_FACILITATOR: whole(0, 6_000_000).optional(),
-  // The default of DAILY_SEND_LIMIT is slightly above 288,000 recipients a day, which a project reaches with 200
-  // requests a minute and one recipient in each request.
   STORAGE_MB: whole(0, 1_000_000_000).default(10_240),
   MIN_PRICE_USDC: usdc.default('0.001'),
   DAILY_SETTLEMENT_LIMIT: whole(0, 1_000_000_000).default(100_000),
   DAILY_GAS_LIMIT: whole(0, 1e15).default(10_000_000_000),
   DAILY_TEXT_MB: whole(0, 1_000_000_000).default(1_024),
   DAILY_TEXT_SECONDS: whole(0, 1_000_000_000).default(3_600),
+  // The default of DAILY_SEND_LIMIT is slightly above 288,000 recipients a day, which a project reaches with 200
+  // requests a minute and one recipient in each request.
   DAILY_SEND_LIMIT: whole(0, 1_000_000_000).default(300_000),
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
